@@ -1,0 +1,1 @@
+"""structgen: language models that write exactly what a constraint allows."""

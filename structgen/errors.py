@@ -1,0 +1,123 @@
+"""Every error that structgen raises, one tree.
+
+::
+
+    StructgenError
+    ├── ConstraintError                 something is wrong with the constraint
+    │   ├── SchemaError                 not a legal JSON Schema
+    │   │   ├── UnresolvableReferenceError  a ``$ref`` leads nowhere, or only to itself
+    │   │   ├── UnsupportedSchemaError  legal, but not covered (keyword named)
+    │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
+    │   │   └── SchemaTooComplexError   a compile budget was exceeded (budget named)
+    │   └── PatternError                not a legal or supported regular expression
+    ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
+    ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
+    ├── TokenError                      a token id out of range
+    ├── MatcherStateError               a call that the matcher's state does not allow
+    ├── ModelError                      a language model that cannot be loaded or used
+    └── GenerationError                 generation did not give a whole value
+        └── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
+
+Messages say what was found, where, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+
+class StructgenError(Exception):
+    """Base of all errors raised by structgen."""
+
+
+class ConstraintError(StructgenError):
+    """The constraint (schema, pattern, grammar, choice) cannot be used."""
+
+
+class SchemaError(ConstraintError):
+    """The schema is not a legal JSON Schema.
+
+    ``pointer`` is the RFC 6901 JSON Pointer of the offending place in the schema document (with the document's URI
+    in front if it is not the root document), ``keyword`` the keyword, ``hint`` what to do.
+    """
+
+    def __init__(self, message: str, *, pointer: str = "", keyword: str | None = None, hint: str | None = None) -> None:
+        self.message = message
+        self.pointer = pointer
+        self.keyword = keyword
+        self.hint = hint
+        place = f"at {pointer or 'the root'}"
+        if keyword is not None:
+            place += f", keyword {keyword!r}"
+        text = f"{message} ({place})"
+        super().__init__(f"{text}. {hint}" if hint else text)
+
+
+class UnresolvableReferenceError(SchemaError):
+    """A reference leads nowhere, or in place only back to itself."""
+
+
+class UnsupportedSchemaError(SchemaError):
+    """A legal schema uses what structgen does not enforce (yet)."""
+
+
+class UnsatisfiableSchemaError(SchemaError):
+    """No JSON value satisfies the schema."""
+
+
+class SchemaTooComplexError(SchemaError):
+    """Compiling the schema would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+
+    def __init__(
+        self, message: str, *, budget: str, limit: int, pointer: str = "", keyword: str | None = None
+    ) -> None:
+        self.budget = budget
+        self.limit = limit
+        super().__init__(
+            message, pointer=pointer, keyword=keyword, hint=f"Raise the budget {budget} (now {limit}) or simplify."
+        )
+
+
+class PatternError(ConstraintError):
+    """A regular expression is not legal, or uses what is not supported.
+
+    ``pattern`` is the whole expression and ``position`` the offset (code points) of the offending place.
+    """
+
+    def __init__(self, message: str, *, pattern: str, position: int = 0) -> None:
+        self.message = message
+        self.pattern = pattern
+        self.position = position
+        start = max(0, position - 40)
+        excerpt = pattern[start : position + 40]
+        super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+
+class TokenizerError(StructgenError):
+    """A tokenizer or vocabulary cannot be read; the message says why."""
+
+
+class BitmaskError(StructgenError):
+    """A token bitmask has the wrong dtype, shape, width or memory layout."""
+
+
+class TokenError(StructgenError):
+    """A token id lies outside the vocabulary."""
+
+
+class MatcherStateError(StructgenError):
+    """The matcher's state does not allow this call (a rollback past the start, say)."""
+
+
+class ModelError(StructgenError):
+    """A language model cannot be loaded or used."""
+
+
+class GenerationError(StructgenError):
+    """Generation did not give a whole value."""
+
+
+class IncompleteOutputError(GenerationError):
+    """The token budget ran out before the output could be closed; ``partial`` holds the text so far."""
+
+    def __init__(self, message: str, *, partial: str) -> None:
+        self.partial = partial
+        super().__init__(message)

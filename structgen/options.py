@@ -1,0 +1,60 @@
+"""How constraints are read and how their text may be spelled: frozen, hashable values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
+Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """Choices that JSON Schema leaves open. The default is what suits generation; ``exact()`` is the whole language.
+
+    Attributes:
+        dialect: used where a schema has no ``$schema``.
+        key_order: "declared": members in the order of ``properties``, undeclared ones last; "any": any order.
+        whitespace: "single": at most one space after ``,`` and ``:``; "compact": none; "any": whatever JSON allows,
+            runs of at most ``max_whitespace_run`` bytes; an integer n: newline and n spaces a level, as
+            ``json.dumps(indent=n)`` writes.
+        max_whitespace_run: longest run of whitespace bytes in mode "any"; None is no limit.
+        string_escapes: "minimal": only what must be escaped (``\\"``, ``\\\\`` and control characters, each in any of
+            its legal spellings); "any": every legal spelling of every character.
+        number_spellings: "plain": no exponent and no redundant fraction (an integer has no fraction part);
+            "any": every legal spelling.
+        assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
+        unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
+        max_string_length: longest string value in code points where the schema sets no smaller limit; None: no limit.
+        max_number_length: longest number in bytes; None: no limit.
+        max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
+        max_automaton_states: budget: states of one string automaton.
+        max_goals: budget: distinct goals (compiled value nodes) of one schema.
+    """
+
+    dialect: Dialect = "draft2020-12"
+    key_order: Literal["declared", "any"] = "declared"
+    whitespace: Literal["single", "compact", "any"] | int = "single"
+    max_whitespace_run: int | None = 16
+    string_escapes: Literal["minimal", "any"] = "minimal"
+    number_spellings: Literal["plain", "any"] = "plain"
+    assert_formats: bool = True
+    unsupported: Literal["error", "ignore"] = "error"
+    max_string_length: int | None = None
+    max_number_length: int | None = None
+    max_alternatives: int = 256
+    max_automaton_states: int = 20_000
+    max_goals: int = 100_000
+
+    @classmethod
+    def exact(cls, **changes: object) -> JsonOptions:
+        """Accept every legal spelling of every valid document: any key order, whitespace, escapes and exponents."""
+        options: dict[str, object] = {
+            "key_order": "any",
+            "whitespace": "any",
+            "max_whitespace_run": None,
+            "string_escapes": "any",
+            "number_spellings": "any",
+        }
+        return cls(**{**options, **changes})  # type: ignore[arg-type]
