@@ -1,0 +1,198 @@
+"""What each token id of a language model spells, in bytes: the only thing that masks need to know of a tokenizer."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structgen.errors import TokenizerError
+from structgen.vocabulary import store
+from structgen.vocabulary.trie import Trie, build_trie, trie_from_arrays
+
+# The bytes that occur in UTF-8 (RFC 3629, section 4): all but C0, C1 and F5 to FF.
+_UTF8_BYTES = (*range(0xC0), *range(0xC2, 0xF5))
+# Two threads that ask for the same trie must not both build it. One lock for all vocabularies: building is rare.
+_TRIE_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Vocabulary:
+    """Token ids 0 to ``size`` - 1 and their bytes. Immutable; equal and hashed by content.
+
+    Special ids (control tokens, end of sequence) are never text: they have no bytes, whatever the tokenizer prints
+    for them. Text is the concatenation of the bytes of its ids. The arrays are shared and must not be written to.
+
+    Attributes:
+        size: width V of the model's logits, padding included.
+        tokens: bytes of each id, V of them; ``b""`` for special, unused and empty ids.
+        token_bytes: uint8, all of ``tokens`` one after the other.
+        token_offsets: int32[V + 1], where each starts in ``token_bytes``.
+        eos_token_ids: ids that end a sequence, ascending, at least one.
+        special_token_ids: all ids that are not text by decree, ascending; includes ``eos_token_ids``.
+    """
+
+    size: int
+    tokens: tuple[bytes, ...]
+    token_bytes: NDArray[np.uint8]
+    token_offsets: NDArray[np.int32]
+    eos_token_ids: tuple[int, ...]
+    special_token_ids: tuple[int, ...]
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes | None],
+        *,
+        eos_token_ids: int | Iterable[int],
+        special_token_ids: Iterable[int] = (),
+        size: int | None = None,
+    ) -> None:
+        """Make a vocabulary from the bytes of each id.
+
+        Args:
+            tokens: bytes of id 0, 1, ...; None or ``b""``: the id spells nothing. Several ids may spell the same.
+            eos_token_ids: the id or ids that end a sequence.
+            special_token_ids: other ids that are never text.
+            size: width of the logits if it is more than ``len(tokens)`` (padded embedding); the rest spells nothing.
+
+        Raises:
+            TokenizerError: a token is not bytes, an id is out of range, no end of sequence, or ``size`` too small.
+        """
+        width = len(tokens) if size is None else size
+        if width < len(tokens):
+            raise TokenizerError(f"size is {width}, but there are {len(tokens)} tokens; leave out what the model lacks")
+        eos = _token_ids(eos_token_ids, width, "eos_token_ids")
+        if not eos:
+            raise TokenizerError(
+                "No end-of-sequence token: eos_token_ids is empty, so no output could ever end. Pass the id that the "
+                "model was trained to end with (often in generation_config.eos_token_id)"
+            )
+        special = sorted({*eos, *_token_ids(special_token_ids, width, "special_token_ids")})
+        spelled = [b""] * width
+        for token_id, token in enumerate(tokens):
+            if token is not None and not isinstance(token, bytes):
+                raise TokenizerError(f"Token {token_id} is {type(token).__name__} {token!r}, expected bytes or None")
+            spelled[token_id] = token or b""
+        for token_id in special:
+            spelled[token_id] = b""
+        offsets = np.zeros(width + 1, dtype=np.int32)
+        np.cumsum([len(token) for token in spelled], out=offsets[1:])
+        for name, value in {
+            "size": width,
+            "tokens": tuple(spelled),
+            # A copy, because frombuffer is read-only and numba types read-only arrays apart.
+            "token_bytes": np.frombuffer(b"".join(spelled), dtype=np.uint8).copy(),
+            "token_offsets": offsets,
+            "eos_token_ids": tuple(eos),
+            "special_token_ids": tuple(special),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_transformers(
+        cls, tokenizer: Any, size: int | None = None, *, eos_token_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """The vocabulary of a transformers tokenizer (fast, or slow with a SentencePiece model or byte alphabet).
+
+        Bytes are what a token adds to text that is already there. SentencePiece tokenizers drop the first space of a
+        whole text when they decode; here ``▁The`` is always ``b" The"``.
+
+        Args:
+            tokenizer: a ``PreTrainedTokenizerBase``, or a ``tokenizers.Tokenizer`` (then give ``eos_token_ids``).
+            size: width of the model's logits (``model.config.vocab_size``; ``get_output_embeddings().out_features``).
+                Wider than the tokenizer: padding. Narrower: ids from ``size`` on are left out, the model has none.
+            eos_token_ids: end-of-sequence ids in place of the tokenizer's own; pass
+                ``model.generation_config.eos_token_id``, which may name several.
+
+        Raises:
+            TokenizerError: the bytes of the tokens cannot be told, or there is no end of sequence.
+        """
+        from structgen.vocabulary.transformers_reader import read_tokenizer
+
+        read = read_tokenizer(tokenizer)
+        tokens, special = read.tokens, read.special_token_ids
+        if size is not None:
+            tokens = tokens[:size]
+            special = [token_id for token_id in special if token_id < size]
+        eos = read.eos_token_ids if eos_token_ids is None else eos_token_ids
+        return cls(tokens, eos_token_ids=eos, special_token_ids=special, size=size)
+
+    @classmethod
+    def from_tiktoken(
+        cls, encoding: Any, size: int | None = None, *, eos_token_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """The vocabulary of a ``tiktoken.Encoding``; the end of sequence is ``<|endoftext|>`` unless given.
+
+        Raises:
+            TokenizerError: the encoding has no ``<|endoftext|>`` and ``eos_token_ids`` is not given.
+        """
+        special = {name: encoding.encode_single_token(name) for name in encoding.special_tokens_set}
+        if eos_token_ids is None:
+            if "<|endoftext|>" not in special:
+                raise TokenizerError(f"{encoding!r} has no <|endoftext|>; pass eos_token_ids (special: {special})")
+            eos_token_ids = special["<|endoftext|>"]
+        tokens: list[bytes | None] = []
+        for token_id in range(encoding.n_vocab):
+            try:
+                tokens.append(encoding.decode_single_token_bytes(token_id))
+            except KeyError:  # ids between the ranks and the special tokens may be unused
+                tokens.append(None)
+        return cls(tokens, eos_token_ids=eos_token_ids, special_token_ids=special.values(), size=size)
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash, 32 hexadecimal digits: equal for equal tokens, special and end-of-sequence ids, and size."""
+        digest = hashlib.blake2b(digest_size=16)
+        lists = np.array(self.eos_token_ids, np.int32), np.array(self.special_token_ids, np.int32)
+        for array in (self.token_offsets, self.token_bytes, *lists):
+            digest.update(len(array).to_bytes(8, "little"))
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def trie(self) -> Trie:
+        """The byte trie of all tokens, built once per process and kept in the cache folder between processes."""
+        with _TRIE_LOCK:
+            return self._trie
+
+    @cached_property
+    def _trie(self) -> Trie:
+        stored = store.load("trie", self.digest)
+        trie = trie_from_arrays(stored, self.size) if stored is not None else None
+        if trie is None:
+            trie = build_trie(self.tokens, self.token_bytes, self.token_offsets)
+            store.save("trie", self.digest, trie.arrays())
+        return trie
+
+    @cached_property
+    def missing_bytes(self) -> tuple[int, ...]:
+        """Bytes of UTF-8 that no token spells alone, ascending. If there are none, every text can be written."""
+        single = {token[0] for token in self.tokens if len(token) == 1}
+        return tuple(byte for byte in _UTF8_BYTES if byte not in single)
+
+    def decode(self, token_ids: Iterable[int]) -> bytes:
+        """The text of ``token_ids`` in bytes (special ids spell nothing); a character may be cut at either end."""
+        return b"".join([self.tokens[token_id] for token_id in token_ids])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Vocabulary) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary(size={self.size}, eos_token_ids={self.eos_token_ids}, digest={self.digest!r})"
+
+
+def _token_ids(token_ids: int | Iterable[int], size: int, name: str) -> list[int]:
+    """``token_ids`` as ascending distinct ints, checked to lie in the vocabulary."""
+    ids = sorted({int(i) for i in (token_ids if isinstance(token_ids, Iterable) else [token_ids])})
+    if ids and not 0 <= ids[0] <= ids[-1] < size:
+        raise TokenizerError(f"{name} holds {ids[0] if ids[0] < 0 else ids[-1]}, outside the vocabulary of {size} ids")
+    return ids
