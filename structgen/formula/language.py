@@ -1,0 +1,491 @@
+"""The formula language: what a schema says of a JSON value, in a dozen atoms and five connectives.
+
+Schemas, key classes, goals and parse states all are formulas. Nodes are immutable and hash-consed: structurally equal
+formulas are the *same* object, so equality is identity, hashing is free and ``id`` (a small integer, in order of
+creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` holds only an atom, a ``One`` or a
+``Ref``.
+
+==================  ======================================================================================
+``Type(mask)``      the value's type is in the set (bits of `structgen.formula.values`)
+``Enum(values)``    the value equals one of these (JSON equality)
+``Mult(q)``         number: an integer multiple of q
+``Ge(x), Gt(x)``    number: at least x, more than x
+``Pat(regex)``      string: the ECMA-262 expression matches somewhere
+``Format(name)``    string: in the format's language
+``Len(n)``          string: at least n code points
+``All(C, S)``       object: every member whose key satisfies C (a formula over strings) has a value that satisfies S
+``Keys(n)``         object: at least n members
+``Idx(lo, hi, S)``  array: every item with index lo <= i < hi (hi None: no end) satisfies S
+``Items(S, n)``     array: at least n items satisfy S
+``Uniq``            array: no two items are equal
+``Order(names)``    object: an annotation, true of every value: the declared order of members (see `unordered`)
+==================  ======================================================================================
+
+Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
+to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x)``.
+
+The intern table lives as long as the process (`clear` empties it). It is a dict filled by ``setdefault``, which is
+atomic under the GIL: threads that race for the same node get the same object.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar
+
+from structgen.formula.values import ANY, ARRAY, Canonical, canonical, canonical_type
+
+_next_id = itertools.count().__next__
+_table: dict[tuple[Any, ...], Formula] = {}
+
+
+class Formula:
+    """A node. ``id``: in order of creation; ``ordered``: an `Order` may occur inside; ``negation``: once built."""
+
+    __slots__ = ("id", "negation", "ordered")
+    id: int
+    ordered: bool
+    negation: Formula | None
+
+    def __repr__(self) -> str:
+        fields = [getattr(self, name) for name in type(self).__slots__]
+        return f"{type(self).__name__}({', '.join(map(repr, fields))})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and unpickled nodes are interned again, so that identity stays equality."""
+        return (_intern, (type(self), tuple(getattr(self, name) for name in type(self).__slots__), self.ordered))
+
+
+_F = TypeVar("_F", bound=Formula)
+
+
+def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F:
+    """The one node of ``cls`` with these fields (the values of its slots, in order)."""
+    key = (cls, fields)
+    node = _table.get(key)
+    if node is None:
+        node = object.__new__(cls)
+        for name, value in zip(cls.__slots__, fields, strict=True):
+            setattr(node, name, value)
+        node.id, node.ordered, node.negation = _next_id(), ordered, None
+        node = _table.setdefault(key, node)
+    return node  # type: ignore[return-value]
+
+
+def clear() -> None:
+    """Forget all nodes but TRUE and FALSE. Nodes in use stay valid, but equal ones built later are other objects."""
+    _table.clear()
+    _UNORDERED.clear()
+    for constant in (TRUE, FALSE):
+        _table[Type, (constant.mask,)] = constant
+
+
+def node_count() -> int:
+    """How many nodes the intern table holds."""
+    return len(_table)
+
+
+# --- atoms -----------------------------------------------------------------------------------------------------------
+
+
+class Type(Formula):
+    """The value's type is in ``mask``. ``Type(ANY)`` is TRUE and ``Type(0)`` is FALSE."""
+
+    __slots__ = ("mask",)
+    mask: int
+
+    def __new__(cls, mask: int) -> Type:
+        return _intern(cls, (mask,))
+
+
+TRUE = Type(ANY)
+FALSE = Type(0)
+_NOT_ARRAY = Type(ANY & ~ARRAY)
+
+
+class Enum(Formula):
+    """The value is one of ``values``: canonical forms (`structgen.formula.values`), in order of first mention.
+
+    ``members`` is the same as a set. An enumeration of nothing is FALSE.
+    """
+
+    __slots__ = ("members", "values")
+    values: tuple[Canonical, ...]
+    members: frozenset[Canonical]
+
+    def __new__(cls, values: Iterable[Canonical]) -> Enum:
+        distinct = tuple(dict.fromkeys(values))
+        if not distinct:
+            return FALSE  # type: ignore[return-value]
+        members = frozenset(distinct)
+        node = _table.get((cls, members))
+        if node is None:
+            node = object.__new__(cls)
+            node.values, node.members = distinct, members
+            node.id, node.ordered, node.negation = _next_id(), False, None
+            node = _table.setdefault((cls, members), node)
+        return node  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"Enum({self.values!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Enum, (self.values,))
+
+
+def enum_of(values: Iterable[Any]) -> Enum:
+    """`Enum` of parsed JSON values."""
+    return Enum(canonical(value) for value in values)
+
+
+class Mult(Formula):
+    """Number: an integer multiple of ``q`` > 0."""
+
+    __slots__ = ("q",)
+    q: Fraction
+
+    def __new__(cls, q: Fraction | int) -> Mult:
+        return _intern(cls, (Fraction(q),))
+
+
+class Ge(Formula):
+    """Number: at least ``x``."""
+
+    __slots__ = ("x",)
+    x: Fraction
+
+    def __new__(cls, x: Fraction | int) -> Ge:
+        return _intern(cls, (Fraction(x),))
+
+
+class Gt(Formula):
+    """Number: more than ``x``."""
+
+    __slots__ = ("x",)
+    x: Fraction
+
+    def __new__(cls, x: Fraction | int) -> Gt:
+        return _intern(cls, (Fraction(x),))
+
+
+class Pat(Formula):
+    """String: the ECMA-262 ``regex`` matches somewhere."""
+
+    __slots__ = ("regex",)
+    regex: str
+
+    def __new__(cls, regex: str) -> Pat:
+        return _intern(cls, (regex,))
+
+
+class Format(Formula):
+    """String: in the language of the format ``name`` as ``dialect`` defines it."""
+
+    __slots__ = ("dialect", "name")
+    name: str
+    dialect: str
+
+    def __new__(cls, name: str, dialect: str = "draft2020-12") -> Format:
+        return _intern(cls, (dialect, name))
+
+
+class Len(Formula):
+    """String: at least ``n`` code points. ``Len(0)`` is TRUE."""
+
+    __slots__ = ("n",)
+    n: int
+
+    def __new__(cls, n: int) -> Len:
+        return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
+
+
+class All(Formula):
+    """Object: every member whose key satisfies ``keys`` (a formula over strings) has a value that satisfies ``value``.
+
+    Hence ``All(Enum(["k"]), FALSE)`` says that the key k is absent, and its negation that it is required.
+    """
+
+    __slots__ = ("keys", "value")
+    keys: Formula
+    value: Formula
+
+    def __new__(cls, keys: Formula, value: Formula) -> All:
+        if value is TRUE or keys is FALSE:
+            return TRUE  # type: ignore[return-value]
+        return _intern(cls, (keys, value), value.ordered)
+
+
+class Keys(Formula):
+    """Object: at least ``n`` members. ``Keys(0)`` is TRUE."""
+
+    __slots__ = ("n",)
+    n: int
+
+    def __new__(cls, n: int) -> Keys:
+        return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
+
+
+class Idx(Formula):
+    """Array: every item with ``lo`` <= index < ``hi`` (None: no end) satisfies ``value``."""
+
+    __slots__ = ("hi", "lo", "value")
+    lo: int
+    hi: int | None
+    value: Formula
+
+    def __new__(cls, lo: int, hi: int | None, value: Formula) -> Idx:
+        if value is TRUE or (hi is not None and hi <= lo):
+            return TRUE  # type: ignore[return-value]
+        return _intern(cls, (hi, lo, value), value.ordered)
+
+
+class Items(Formula):
+    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0."""
+
+    __slots__ = ("n", "value")
+    value: Formula
+    n: int
+
+    def __new__(cls, value: Formula, n: int) -> Items:
+        if n <= 0:
+            return TRUE  # type: ignore[return-value]
+        if value is FALSE:
+            return _NOT_ARRAY  # type: ignore[return-value]
+        return _intern(cls, (n, value), value.ordered)
+
+
+class Uniq(Formula):
+    """Array: no two items are equal. The only node is `UNIQ`."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> Uniq:
+        return _intern(cls, ())
+
+
+UNIQ = Uniq()
+
+
+class Order(Formula):
+    """Annotation, true of every value: members named in ``names`` are declared in this order, others come last.
+
+    A writer that keeps declared order enforces it where an Order occurs positively (see `unordered`).
+    """
+
+    __slots__ = ("names",)
+    names: tuple[str, ...]
+
+    def __new__(cls, names: Iterable[str]) -> Order:
+        names = tuple(names)
+        return _intern(cls, (names,), True) if names else TRUE  # type: ignore[return-value]
+
+
+# --- connectives -----------------------------------------------------------------------------------------------------
+
+
+class And(Formula):
+    """All of ``args``: two or more, in order of id, none an And, at most one a Type or an Enum. Built by `and_`."""
+
+    __slots__ = ("args",)
+    args: tuple[Formula, ...]
+
+
+class Or(Formula):
+    """Some of ``args``: two or more, in order of id, none an Or, at most one Type and one Enum. Built by `or_`."""
+
+    __slots__ = ("args",)
+    args: tuple[Formula, ...]
+
+
+class Not(Formula):
+    """Not ``arg``, which is an atom (but Type), a One or a Ref. Built by `not_`."""
+
+    __slots__ = ("arg",)
+    arg: Formula
+
+
+class One(Formula):
+    """Exactly one of ``args``: two or more, distinct, in order of id. Built by `one`."""
+
+    __slots__ = ("args",)
+    args: tuple[Formula, ...]
+
+
+class Ref(Formula):
+    """The formula that the table of the lowering holds under ``key``; keys of different schemas differ."""
+
+    __slots__ = ("key",)
+    key: Hashable
+
+
+def ref(key: Hashable) -> Ref:
+    """A reference by name, for recursion."""
+    return _intern(Ref, (key,), True)
+
+
+def _by_id(formula: Formula) -> int:
+    return formula.id
+
+
+def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
+    parts.sort(key=_by_id)
+    return _intern(cls, (tuple(parts),), any([part.ordered for part in parts]))
+
+
+def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
+    """The distinct arguments, those of nested nodes of ``cls`` included."""
+    flat: dict[Formula, None] = {}
+    for formula in formulas:
+        if formula.__class__ is cls:
+            flat.update(dict.fromkeys(formula.args))
+        else:
+            flat[formula] = None
+    return flat
+
+
+def and_(*formulas: Formula) -> Formula:
+    """Conjunction: flattened, deduplicated, types and enumerations intersected; f and not f is FALSE."""
+    flat = _flatten(formulas, And)
+    mask = ANY
+    enums: list[Enum] = []
+    parts: list[Formula] = []
+    for formula in flat:
+        if isinstance(formula, Type):
+            mask &= formula.mask
+        elif isinstance(formula, Enum):
+            enums.append(formula)
+        elif formula.negation in flat:
+            return FALSE
+        else:
+            parts.append(formula)
+    unit: Formula = Type(mask)
+    if enums:
+        unit, parts = _intersection(enums, mask, parts)
+    if unit is FALSE:
+        return FALSE
+    if unit is not TRUE:
+        parts.append(unit)
+    if len(parts) < 2:
+        return parts[0] if parts else TRUE
+    return _compound(And, parts)
+
+
+def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
+    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and the rest."""
+    excluded: set[Canonical] = set()
+    rest: list[Formula] = []
+    for part in parts:
+        if isinstance(part, Not) and isinstance(part.arg, Enum):
+            excluded |= part.arg.members
+        else:
+            rest.append(part)
+    values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
+    for enum in enums[1:]:
+        values = [value for value in values if value in enum.members]
+    return Enum(values), rest
+
+
+def or_(*formulas: Formula) -> Formula:
+    """Disjunction: flattened, deduplicated, types and enumerations united; f or not f is TRUE."""
+    flat = _flatten(formulas, Or)
+    mask = 0
+    values: list[Canonical] = []
+    parts: list[Formula] = []
+    for formula in flat:
+        if isinstance(formula, Type):
+            mask |= formula.mask
+        elif isinstance(formula, Enum):
+            values.extend(formula.values)
+        elif formula.negation in flat:
+            return TRUE
+        else:
+            parts.append(formula)
+    if mask == ANY:
+        return TRUE
+    if mask:
+        parts.append(Type(mask))
+        values = [value for value in values if not canonical_type(value) & mask]
+    if values:
+        parts.append(Enum(values))
+    if len(parts) < 2:
+        return parts[0] if parts else FALSE
+    return _compound(Or, parts)
+
+
+def not_(formula: Formula) -> Formula:
+    """Negation, pushed down to atoms, One and Ref. Linear in the new nodes; the result is kept on the node."""
+    negation = formula.negation
+    if negation is None:
+        if isinstance(formula, Type):
+            negation = Type(ANY & ~formula.mask)
+        elif isinstance(formula, And):
+            negation = or_(*[not_(arg) for arg in formula.args])
+        elif isinstance(formula, Or):
+            negation = and_(*[not_(arg) for arg in formula.args])
+        else:
+            negation = _intern(Not, (formula,), formula.ordered)
+            negation.negation = formula
+        formula.negation = negation
+    return negation
+
+
+def one(*formulas: Formula) -> Formula:
+    """Exactly one of the formulas, counted with repetition: ``one(f, f)`` is FALSE."""
+    counts = Counter(formulas)
+    certain = counts.pop(TRUE, 0)
+    counts.pop(FALSE, None)
+    repeated = [formula for formula, count in counts.items() if count > 1]
+    single = [formula for formula, count in counts.items() if count == 1]
+    if certain > 1:
+        return FALSE
+    if certain or repeated:
+        rest = and_(*map(not_, single)) if certain else one(*single)
+        return and_(rest, *map(not_, repeated))
+    if len(single) < 2:
+        return single[0] if single else FALSE
+    return _compound(One, single)
+
+
+_UNORDERED: dict[Formula, Formula] = {}
+
+
+def unordered(formula: Formula) -> Formula:
+    """The formula with every Order inside taken as TRUE, which is what a negative occurrence means.
+
+    A reference ``Ref(key)`` becomes ``Ref(Unordered(key))``, which the tables of the lowering resolve on demand.
+    A stage that enforces Order reads ``one(a, b)`` as ``one(unordered(a), unordered(b)) and (a or b)``.
+    """
+    if not formula.ordered:
+        return formula
+    known = _UNORDERED.get(formula)
+    if known is not None:
+        return known
+    result: Formula
+    if isinstance(formula, Order):
+        return TRUE
+    if isinstance(formula, Ref):
+        return formula if isinstance(formula.key, Unordered) else ref(Unordered(formula.key))
+    if isinstance(formula, All):
+        result = All(formula.keys, unordered(formula.value))
+    elif isinstance(formula, Idx):
+        result = Idx(formula.lo, formula.hi, unordered(formula.value))
+    elif isinstance(formula, Items):
+        result = Items(unordered(formula.value), formula.n)
+    elif isinstance(formula, Not):
+        result = not_(unordered(formula.arg))
+    elif isinstance(formula, (And, Or, One)):
+        build = {And: and_, Or: or_, One: one}[type(formula)]
+        result = build(*map(unordered, formula.args))
+    else:
+        raise AssertionError(f"no Order can occur in {formula!r}")
+    _UNORDERED[formula] = result
+    return result
+
+
+class Unordered(NamedTuple):
+    """Key of a reference to the unordered reading of what ``key`` refers to."""
+
+    key: Hashable
