@@ -25,9 +25,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit  # type: ignore[import-untyped, unused-ignore]
+from numba import njit
 from numpy.typing import NDArray
 
+_Bytes = NDArray[np.uint8]
+_Ints = NDArray[np.int32]
 _ARRAYS = {"byte": np.uint8, "depth": np.int32, "subtree_end": np.int32, "token": np.int32, "next_same": np.int32}
 
 
@@ -135,8 +137,8 @@ def trie_from_arrays(arrays: Mapping[str, NDArray[Any]], vocabulary_size: int) -
     return trie if sound else None
 
 
-@njit(["void(uint8[::1], int32[::1], int32[::1], int32[::1])"], cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _common_prefix_lengths(token_bytes, token_offsets, order, common):  # type: ignore[no-untyped-def]
+@njit(["void(uint8[::1], int32[::1], int32[::1], int32[::1])"], cache=True, nogil=True)
+def _common_prefix_lengths(token_bytes: _Bytes, token_offsets: _Ints, order: _Ints, common: _Ints) -> None:
     """``common[i]``: how many leading bytes token ``order[i]`` shares with its predecessor in the order."""
     for i in range(1, len(order)):
         a, b = token_offsets[order[i - 1]], token_offsets[order[i]]
@@ -147,7 +149,7 @@ def _common_prefix_lengths(token_bytes, token_offsets, order, common):  # type: 
         common[i] = length
 
 
-@njit(  # type: ignore[misc, unused-ignore]
+@njit(
     [
         "void(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1],"
         " uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1])"
@@ -155,9 +157,18 @@ def _common_prefix_lengths(token_bytes, token_offsets, order, common):  # type: 
     cache=True,
     nogil=True,
 )
-def _fill_nodes(  # type: ignore[no-untyped-def]
-    token_bytes, token_offsets, order, common, open_nodes, byte, depth, subtree_end, token, next_same
-):
+def _fill_nodes(
+    token_bytes: _Bytes,
+    token_offsets: _Ints,
+    order: _Ints,
+    common: _Ints,
+    open_nodes: _Ints,
+    byte: _Bytes,
+    depth: _Ints,
+    subtree_end: _Ints,
+    token: _Ints,
+    next_same: _Ints,
+) -> None:
     """Append the nodes of each token in sorted order; ``open_nodes[d]`` is the node at depth d on the current path."""
     size = 0
     opened = 0
@@ -180,8 +191,8 @@ def _fill_nodes(  # type: ignore[no-untyped-def]
         subtree_end[open_nodes[d]] = size
 
 
-@njit(["void(bool_[::1], int32[::1], int32[::1])"], cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _filter_chains(keep, token, next_same):  # type: ignore[no-untyped-def]
+@njit(["void(bool_[::1], int32[::1], int32[::1])"], cache=True, nogil=True)
+def _filter_chains(keep: NDArray[np.bool_], token: _Ints, next_same: _Ints) -> None:
     """Take the ids that are not kept out of the chains that start at each node, in place."""
     for node in range(len(token)):
         current = token[node]

@@ -119,7 +119,7 @@ class Vocabulary:
         tokens, special = read.tokens, read.special_token_ids
         if size is not None:
             tokens = tokens[:size]
-            special = [token_id for token_id in special if token_id < size]
+            special = {token_id for token_id in special if token_id < size}
         eos = read.eos_token_ids if eos_token_ids is None else eos_token_ids
         return cls(tokens, eos_token_ids=eos, special_token_ids=special, size=size)
 
