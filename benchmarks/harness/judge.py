@@ -1,0 +1,110 @@
+"""One engine on one schema: compile, walk every instance's tokens through the masks, give verdicts and times."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any, Literal, TypedDict
+
+from .engines import Engine, Refused, Session
+from .vocabularies import BenchVocabulary
+
+Verdict = Literal["right", "rejects_valid", "accepts_invalid", "cannot_stop", "mask_differs", "error"]
+# What can go wrong on one instance, in words for the table.
+WRONG: dict[Verdict, str] = {
+    "rejects_valid": "rejects a valid instance",
+    "accepts_invalid": "accepts an invalid instance",
+    "cannot_stop": "cannot stop at the end of a valid instance",
+    "mask_differs": "refuses a token that its mask allows",
+    "error": "raises on an instance",
+}
+
+Outcome = Literal["compiled", "refused", "timeout", "crash", "error"]
+
+
+class Record(TypedDict, total=False):
+    """One line of the results: one schema through one engine.
+
+    ``compile_ns``: schema text in hand to the first mask. ``times_ns``: mask + advance of each token, all instances
+    in a row. ``died_at``: for each instance, bytes of its text before the refused token; -1 where none was refused.
+    """
+
+    engine: str
+    schema: str
+    outcome: Outcome
+    error: str
+    compile_ns: int
+    verdicts: list[Verdict]
+    died_at: list[int]
+    times_ns: list[int]
+
+
+def judge(engine: Engine, vocabulary: BenchVocabulary, path: Path, timed: bool) -> Record:
+    """Run the MaskBench file ``path`` through the engine. The record lacks only the engine's name."""
+    case = json.loads(path.read_text(encoding="utf-8"))
+    schema_text = json.dumps(case["schema"], ensure_ascii=False)
+    record: Record = {"schema": path.stem}
+    gc.collect()
+    gc.disable()
+    try:
+        began = perf_counter_ns()
+        try:
+            start = engine.compile(schema_text)
+            start().fill()
+        except Refused as error:
+            return {**record, "outcome": "refused", "error": str(error)}
+        except Exception as error:  # an engine's defect must not end the run
+            return {**record, "outcome": "error", "error": f"{type(error).__name__}: {error}"}
+        record["compile_ns"] = perf_counter_ns() - began
+        return {**record, "outcome": "compiled", **_judge_instances(engine, vocabulary, start, case["tests"], timed)}
+    finally:
+        gc.enable()
+
+
+def _judge_instances(
+    engine: Engine, vocabulary: BenchVocabulary, start: Callable[[], Session], tests: list[dict[str, Any]], timed: bool
+) -> Record:
+    times: list[int] = []
+    walked: Record = {"verdicts": [], "died_at": []}
+    for test in tests:
+        token_ids = vocabulary.encode(json.dumps(test["data"], ensure_ascii=False))
+        try:
+            verdict, used = _walk(engine, vocabulary.eos_token_id, start(), token_ids, test["valid"], times)
+        except Exception as error:  # as above
+            walked["error"] = f"{type(error).__name__}: {error}"
+            verdict, used = "error", -1
+        walked["verdicts"].append(verdict)
+        walked["died_at"].append(used if used < 0 else sum(len(vocabulary.tokens[i]) for i in token_ids[:used]))
+    if timed:
+        walked["times_ns"] = times
+    return walked
+
+
+def _walk(
+    engine: Engine, eos: int, session: Session, token_ids: list[int], valid: bool, times: list[int]
+) -> tuple[Verdict, int]:
+    """One instance: (verdict, tokens before the refused one or -1). Appends the time of each mask + advance, ns.
+
+    A refused token counts with its mask alone; the mask at the end, read for the end-of-sequence bit, is not timed.
+    """
+    row, fill, accept = engine.row.data, session.fill, session.accept
+    for position, token_id in enumerate(token_ids):
+        began = perf_counter_ns()
+        fill()
+        filled = perf_counter_ns()
+        if not row[token_id >> 5] >> (token_id & 31) & 1:
+            times.append(filled - began)
+            return "rejects_valid" if valid else "right", position
+        again = perf_counter_ns()
+        accepted = accept(token_id)
+        times.append(perf_counter_ns() - again + filled - began)
+        if not accepted:
+            return "mask_differs", position
+    fill()
+    may_stop = bool(row[eos >> 5] >> (eos & 31) & 1)
+    if valid:
+        return "right" if may_stop else "cannot_stop", -1
+    return "accepts_invalid" if may_stop else "right", -1

@@ -1,0 +1,117 @@
+"""The results of a run as tables: what each engine got right, and how fast."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import numpy as np
+
+from .judge import WRONG, Outcome, Record, Verdict
+
+Column = dict[str, Record]  # schema → record, of one engine
+
+
+def columns(records: Iterable[Record]) -> dict[str, Column]:
+    """Records by engine and schema."""
+    table: dict[str, Column] = defaultdict(dict)
+    for record in records:
+        table[record["engine"]][record["schema"]] = record
+    return dict(table)
+
+
+def tables(records: Iterable[Record]) -> str:
+    """Markdown: coverage, then times over the schemas that every engine compiles, then over all that each compiles."""
+    by_engine = columns(records)
+    compiled = {engine: _compiled(column) for engine, column in by_engine.items()}
+    common = set.intersection(*compiled.values()) if compiled else set()
+    parts = ["## Coverage", _coverage(by_engine)]
+    if any("times_ns" in record for column in by_engine.values() for record in column.values()):
+        parts += [f"## Speed over the {len(common):,} schemas that every engine compiles", _speed(by_engine, common)]
+        parts += ["## Speed over all schemas that the engine compiles", _speed(by_engine, None)]
+    refusals = [_refusals(engine, column) for engine, column in by_engine.items()]
+    return "\n\n".join([*parts, *filter(None, refusals)])
+
+
+def is_right(record: Record) -> bool:
+    """Compiled, and every instance judged as its label says (a schema without instances: compiled)."""
+    return record["outcome"] == "compiled" and all(verdict == "right" for verdict in record["verdicts"])
+
+
+def _compiled(column: Column) -> set[str]:
+    return {schema for schema, record in column.items() if record["outcome"] == "compiled"}
+
+
+def _coverage(by_engine: dict[str, Column]) -> str:
+    """Counts of schemas; a schema with several faults stands in several of the lower rows."""
+
+    def row(label: str, holds: Callable[[Record], bool]) -> list[str]:
+        return [label, *(f"{sum(map(holds, column.values())):,}" for column in by_engine.values())]
+
+    def ended(outcome: Outcome) -> list[str]:
+        return row(outcome, lambda record: record["outcome"] == outcome)
+
+    def wrong(verdict: Verdict) -> list[str]:
+        return row(WRONG[verdict], lambda record: verdict in record.get("verdicts", ()))
+
+    rows = [row("all", lambda record: True), row("fully right", is_right)]
+    rows += [ended("refused"), ended("timeout"), ended("crash"), ended("error")]
+    rows += map(wrong, WRONG)
+    return _markdown(["schemas", *by_engine], rows)
+
+
+def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str:
+    """Times over the given schemas, or over all that each engine compiles; the ratio is first to second engine."""
+    mask: list[np.ndarray] = []
+    compile_: list[np.ndarray] = []
+    for column in by_engine.values():
+        chosen = [column[schema] for schema in sorted(_compiled(column) if schemas is None else schemas)]
+        mask.append(np.array([t for record in chosen for t in record.get("times_ns", ())], dtype=float) / 1e3)
+        compile_.append(np.array([record["compile_ns"] for record in chosen], dtype=float) / 1e6)
+    rows = [
+        _figures("masks", [float(len(times)) for times in mask], "{:,.0f}"),
+        _figures("mask + advance, mean µs", [_mean(times) for times in mask]),
+        *(_figures(f"mask + advance, p{q:g} µs", [_percentile(t, q) for t in mask]) for q in (50, 90, 99, 99.9)),
+        _figures("compile to first mask, mean ms", [_mean(times) for times in compile_]),
+        *(_figures(f"compile to first mask, p{q} ms", [_percentile(t, q) for t in compile_]) for q in (50, 99)),
+    ]
+    engines = list(by_engine)
+    ratio = [f"{engines[0]} / {engines[1]}"] if len(engines) > 1 else []
+    return _markdown(["time", *engines, *ratio], rows)
+
+
+def _figures(label: str, values: Sequence[float], form: str = "{:,.3g}") -> list[str]:
+    """A row of figures and, with at least two engines, the ratio of the first to the second."""
+    row = [label, *("" if np.isnan(value) else _plain(value, form) for value in values)]
+    if len(values) > 1:
+        row.append(f"{values[0] / values[1]:.3f}" if values[1] > 0 and not np.isnan(values[0]) else "")
+    return row
+
+
+def _plain(value: float, form: str) -> str:
+    """Three significant digits, without an exponent for large figures."""
+    return f"{value:,.0f}" if value >= 1000 else form.format(value)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _percentile(values: np.ndarray, q: float) -> float:
+    return float(np.percentile(values, q)) if len(values) else float("nan")
+
+
+def _refusals(engine: str, column: Column) -> str:
+    """The commonest reasons for which an engine refused, by the first words of its message."""
+    reasons = Counter(
+        record["error"].split("(at ")[0].splitlines()[0][:90].strip()
+        for record in column.values()
+        if record["outcome"] in ("refused", "error") and record.get("error")
+    )
+    lines = [f"- {count:,}: {reason}" for reason, count in reasons.most_common(8)]
+    return "\n".join([f"Commonest refusals of {engine}:", "", *lines]) if lines else ""
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
