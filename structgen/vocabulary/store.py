@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 # Part of every path: raise it when the meaning of any stored array changes; old files are then never looked at.
 FORMAT = 1
+# The array that lists the others: members are checksummed, but the directory of a zip file is not.
+_NAMES = "__names__"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -40,9 +42,10 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
 
     The caller checks dtypes and shapes. Raises ValueError if a name is not letters, digits, ``_``, ``.`` and ``-``.
     """
+    path = _path(kind, key)
     try:
-        with np.load(_path(kind, key), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}  # reading checks the CRC of each member
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored[_NAMES].tolist()}  # reading checks the CRC of each member
     except (OSError, EOFError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile, NotImplementedError):
         return None  # ValueError: a damaged array header, or an array of pickled objects
 
@@ -61,7 +64,7 @@ def save(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{key[:32]}-", suffix=".tmp", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **cast("dict[str, Any]", dict(arrays)))
+            np.savez(file, **cast("dict[str, Any]", {**arrays, _NAMES: np.array(list(arrays), dtype=np.str_)}))
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
