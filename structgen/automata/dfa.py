@@ -1,0 +1,266 @@
+"""Deterministic finite automata over the UTF-8 bytes of a string, and the algebra of their languages.
+
+A :class:`Dfa` is always trim, minimal and numbered breadth first in byte order, so two automata accept the same
+language exactly when their arrays are equal. Languages are sets of valid UTF-8 texts (no surrogates, no overlong
+forms); complements are taken within them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata import counting_kernels, kernels
+from structgen.automata.charset import ANY, partition
+from structgen.automata.utf8 import utf8_tree
+from structgen.errors import SchemaTooComplexError
+
+MAX_STATES = 20_000
+"""Default of ``max_states``: the states of any one automaton, intermediate ones included."""
+
+Table = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Dfa:
+    """A trim, minimal, canonically numbered automaton.
+
+    ``transitions[state, byte]`` is the next state, −1 where no accepted text goes on; ``accepting[state]``. The start
+    state is 0; the empty language has no states. Make one with :func:`from_table` or the functions of this module.
+    """
+
+    transitions: Table
+    accepting: Flags
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no text is accepted."""
+        return len(self.accepting) == 0
+
+    @cached_property
+    def digest(self) -> bytes:
+        """16 bytes that are equal exactly for equal languages (BLAKE2b of the arrays)."""
+        digest = hashlib.blake2b(self.accepting.tobytes(), digest_size=16)
+        digest.update(self.transitions.tobytes())
+        return digest.digest()
+
+    @cached_property
+    def columns(self) -> tuple[Table, int]:
+        """The class of each byte (bytes with equal columns share one), and the number of classes."""
+        classes, count = kernels.column_classes(self.transitions)
+        return classes, int(count)
+
+    def __len__(self) -> int:
+        return len(self.accepting)
+
+    def __repr__(self) -> str:
+        return f"Dfa({len(self)} states, {self.digest.hex()[:8]})"
+
+
+def too_complex(max_states: int, what: str) -> SchemaTooComplexError:
+    """The error for an automaton that outgrows its budget."""
+    return SchemaTooComplexError(
+        f"{what} needs more than {max_states} automaton states", budget="max_automaton_states", limit=max_states
+    )
+
+
+def from_table(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
+    """The canonical Dfa of a byte table ``int32[n, 256]`` (−1: none, start 0) whose language is valid UTF-8.
+
+    O(n k log(n k)) for k distinct columns.
+    """
+    classes, count = kernels.column_classes(transitions)
+    lead = np.unique(classes, return_index=True)[1]
+    table, flags = kernels.minimise(np.ascontiguousarray(transitions[:, lead]), accepting)
+    return _frozen(table[:, classes] if count < 256 else table, flags)
+
+
+def _frozen(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
+    return Dfa(np.ascontiguousarray(transitions), accepting.astype(np.bool_))
+
+
+def from_class_table(
+    table: Table, accepting: npt.NDArray[np.uint8], segments: Sequence[tuple[int, int, int]], max_states: int
+) -> Dfa:
+    """The Dfa of a table over code-point classes.
+
+    ``segments`` are ``(first, last, class)``, ascending, covering the scalar values (``charset.partition``). Raises
+    SchemaTooComplexError beyond ``max_states``.
+    """
+    table, accepting = kernels.minimise(table, accepting)
+    ascii_class = np.zeros(128, np.int32)
+    local: dict[int, int] = {}  # class → its number among the non-ASCII ones, so that trees can be shared
+    shape = []
+    for low, high, name in segments:
+        if low < 128:
+            ascii_class[low : min(high, 127) + 1] = name
+        if high >= 128:
+            shape.append((max(low, 128), high, local.setdefault(name, len(local))))
+    tree = utf8_tree(tuple(shape))
+    class_of = np.array(list(local), np.int32)
+    byte_table, flags, count = kernels.expand_utf8(
+        table, accepting, ascii_class, tree.children, tree.leaf, tree.uniform, tree.root, class_of, max_states
+    )
+    if count < 0:
+        raise too_complex(max_states, "the expression")
+    return _frozen(*kernels.renumber(byte_table, flags))
+
+
+@lru_cache(maxsize=1)
+def universal() -> Dfa:
+    """All valid UTF-8 texts."""
+    table, accepting = np.zeros((1, 1), np.int32), np.ones(1, np.uint8)
+    return from_class_table(table, accepting, partition([ANY])[0], MAX_STATES)
+
+
+@lru_cache(maxsize=1)
+def empty() -> Dfa:
+    """No text."""
+    return _frozen(np.zeros((0, 256), np.int32), np.zeros(0, np.uint8))
+
+
+def from_strings(words: Iterable[str], max_states: int = MAX_STATES) -> Dfa:
+    """Exactly these texts. A word with a lone surrogate has no UTF-8 form and is left out."""
+    encoded = sorted({data for word in words if (data := _utf8(word)) is not None})
+    if not encoded:
+        return empty()
+    text = np.frombuffer(b"".join(encoded), np.uint8).copy()
+    ends = np.cumsum([len(data) for data in encoded], dtype=np.int64)
+    table, accepting, count = kernels.word_trie(text, ends, max_states)
+    if count < 0:
+        raise too_complex(max_states, "the set of words")
+    return from_table(table, accepting)
+
+
+def _utf8(word: str) -> bytes | None:
+    try:
+        return word.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def product(dfas: Sequence[Dfa], max_states: int = MAX_STATES) -> tuple[Table, npt.NDArray[np.uint64]]:
+    """The automata side by side, complete over valid UTF-8.
+
+    Returns transitions ``int32[n, 256]`` (−1 only where the text stops being UTF-8; not trimmed) and labels
+    ``uint64[n]``: bit i is set where ``dfas[i]`` accepts. Raises SchemaTooComplexError beyond ``max_states``, and
+    ValueError for more than 64 automata.
+    """
+    if len(dfas) > 64:
+        raise ValueError(f"a product has at most 64 automata, not {len(dfas)}")
+    parts = [*dfas, universal()]
+    joint = np.stack([part.columns[0] for part in parts])
+    columns, classes = np.unique(joint, axis=1, return_inverse=True)
+    first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int32)
+    table, labels, count = kernels.product(
+        np.concatenate([_compact(part) for part in parts]),
+        np.concatenate([part.accepting for part in parts]).view(np.uint8),
+        first,
+        np.ascontiguousarray(columns, np.int32),
+        max_states,
+    )
+    if count < 0:
+        raise too_complex(max_states, f"a product of {len(dfas)} automata")
+    return np.ascontiguousarray(table[:, classes.ravel()]), labels
+
+
+def _compact(dfa: Dfa) -> Table:
+    """The transitions by byte class, as wide as every other automaton's."""
+    classes, _ = dfa.columns
+    compact = np.full((len(dfa), 256), -1, np.int32)
+    compact[:, classes] = dfa.transitions
+    return compact
+
+
+def combine(
+    dfas: Sequence[Dfa], accept: Callable[[npt.NDArray[np.uint64]], npt.NDArray[np.bool_]], max_states: int = MAX_STATES
+) -> Dfa:
+    """The texts whose product label (bit i: ``dfas[i]`` accepts) satisfies the vectorised test ``accept``."""
+    table, labels = product(dfas, max_states)
+    boundary = table[:, 0] >= 0  # between characters: only there may a text end
+    return from_table(table, (accept(labels) & boundary).astype(np.uint8))
+
+
+def complement(dfa: Dfa, max_states: int = MAX_STATES) -> Dfa:
+    """All valid UTF-8 texts that ``dfa`` does not accept."""
+    return combine([dfa], lambda labels: labels == 0, max_states)
+
+
+def intersect(a: Dfa, b: Dfa, max_states: int = MAX_STATES) -> Dfa:
+    """The texts that both accept."""
+    return combine([a, b], lambda labels: labels == 3, max_states)
+
+
+def union(a: Dfa, b: Dfa, max_states: int = MAX_STATES) -> Dfa:
+    """The texts that one of them accepts."""
+    return combine([a, b], lambda labels: labels != 0, max_states)
+
+
+def difference(a: Dfa, b: Dfa, max_states: int = MAX_STATES) -> Dfa:
+    """The texts that ``a`` accepts and ``b`` does not."""
+    return combine([a, b], lambda labels: labels == 1, max_states)
+
+
+def accepts(dfa: Dfa, text: str) -> bool:
+    """Whether the text is in the language (never, if it holds a lone surrogate). O(bytes)."""
+    data = _utf8(text)
+    if dfa.is_empty or data is None:
+        return False
+    state = 0
+    item = dfa.transitions.item
+    for byte in data:
+        state = item(state, byte)
+        if state < 0:
+            return False
+    return bool(dfa.accepting[state])
+
+
+_PREFERENCE = np.array(sorted(range(256), key=lambda byte: (not chr(byte).isalnum(), not 32 <= byte < 127, byte)))
+
+
+def shortest(dfa: Dfa, state: int = 0) -> bytes | None:
+    """A shortest accepted text from ``state`` on (bytes; letters and digits preferred), None if there is none.
+
+    Breadth first, O(256 n).
+    """
+    if dfa.is_empty:
+        return None
+    came: dict[int, tuple[int, int]] = {}
+    layer = [state]
+    seen = {state}
+    while True:
+        for s in layer:
+            if dfa.accepting[s]:
+                return _path(came, s)
+        following = []
+        for s in layer:
+            row = dfa.transitions[s]
+            for byte in _PREFERENCE[row[_PREFERENCE] >= 0].tolist():
+                target = int(row[byte])
+                if target not in seen:
+                    seen.add(target)
+                    came[target] = (s, byte)
+                    following.append(target)
+        layer = following
+
+
+def _path(came: dict[int, tuple[int, int]], state: int) -> bytes:
+    path = bytearray()
+    while state in came:
+        state, byte = came[state]
+        path.append(byte)
+    return bytes(reversed(path))
+
+
+def count_words(dfa: Dfa, cap: int) -> npt.NDArray[np.int64]:
+    """For each state the number of accepted texts from it on, at most ``cap``."""
+    counts: npt.NDArray[np.int64] = counting_kernels.count_words(
+        dfa.transitions, dfa.accepting.view(np.uint8), cap
+    )
+    return counts

@@ -1,0 +1,56 @@
+"""The syntax tree of a regular expression, reduced to what decides its language.
+
+Captures, laziness and group names are gone; ``\\b`` and ``\\B`` and the multiline anchors are written with lookarounds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from structgen.automata.charset import CharSet
+
+
+class Chars(NamedTuple):
+    """One character of a set."""
+
+    charset: CharSet
+
+
+class Concat(NamedTuple):
+    """The parts one after the other; none of them: the empty text."""
+
+    parts: tuple[Node, ...]
+
+
+class Alternate(NamedTuple):
+    """One of the options; none of them: no text."""
+
+    options: tuple[Node, ...]
+
+
+class Repeat(NamedTuple):
+    """``low`` to ``high`` times (None: any number)."""
+
+    body: Node
+    low: int
+    high: int | None
+
+
+class Anchor(NamedTuple):
+    """The start of the text, or its end."""
+
+    at_end: bool
+
+
+class Look(NamedTuple):
+    """A lookaround: ``body`` matches from here on (``behind``: ending here), or does not if ``negative``."""
+
+    body: Node
+    behind: bool
+    negative: bool
+
+
+Node: TypeAlias = Chars | Concat | Alternate | Repeat | Anchor | Look
+
+EMPTY_TEXT = Concat(())
+START, END = Anchor(False), Anchor(True)

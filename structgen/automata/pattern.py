@@ -1,0 +1,75 @@
+"""JSON Schema ``pattern`` to an automaton over the UTF-8 bytes of the string it constrains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from structgen.automata import kernels
+from structgen.automata.charset import partition
+from structgen.automata.dfa import MAX_STATES, Dfa, combine, from_class_table, too_complex
+from structgen.automata.ecma_ast import START, Anchor, Concat, Look, Node
+from structgen.automata.ecma_parser import parse
+from structgen.automata.lookaround import determinise_lookarounds
+from structgen.automata.nfa import Program, search_program
+
+
+@lru_cache(maxsize=1024)
+def pattern_dfa(pattern: str, *, max_states: int = MAX_STATES) -> Dfa:
+    """The texts in which the ECMA-262 regular expression ``pattern`` is found somewhere (it is not anchored).
+
+    Exact for lookarounds and word boundaries too. Raises PatternError for an expression that is not legal or not
+    regular (backreferences), and SchemaTooComplexError when an automaton on the way would exceed ``max_states``.
+    Cached for the process.
+    """
+    return search_dfa(parse(pattern), max_states)
+
+
+def full_match_dfa(expression: str, *, max_states: int = MAX_STATES) -> Dfa:
+    """The texts that ``expression`` matches as a whole."""
+    return search_dfa(Concat((START, parse(expression), Anchor(True))), max_states)
+
+
+def search_dfa(node: Node, max_states: int = MAX_STATES) -> Dfa:
+    """The texts in which ``node`` is found somewhere."""
+    looks, rest = _leading_lookaheads(node)
+    if not looks:
+        return _search(node, max_states)
+    # ^(?!a)(?=b)c holds where ^b and ^c are found and ^a is not: plain automata, one for each.
+    parts = [_search(Concat((START, look.body)), max_states) for look in looks]
+    parts.append(_search(Concat((START, rest)), max_states))
+    wanted = sum(1 << i for i, look in enumerate(looks) if not look.negative) | 1 << len(looks)
+    return combine(parts, lambda labels: labels == wanted, max_states)
+
+
+def _leading_lookaheads(node: Node) -> tuple[list[Look], Node]:
+    """The lookaheads right after a leading ``^``, and what follows them."""
+    parts: tuple[Node, ...] = node.parts if isinstance(node, Concat) else ()
+    if not parts or parts[0] != START:
+        return [], node
+    looks: list[Look] = []
+    for part in parts[1:]:
+        if not (isinstance(part, Look) and not part.behind):
+            break
+        looks.append(part)
+    return looks[:63], Concat(parts[1 + len(looks[:63]) :])
+
+
+def _search(node: Node, max_states: int) -> Dfa:
+    program, start = search_program(node, max_states)
+    segments, masks = partition(list(program.sets))
+    if program.looks:
+        table, accepting = determinise_lookarounds(program, start, masks, max_states)
+    else:
+        table, accepting = _determinise(program, start, masks, max_states)
+    return from_class_table(table, accepting, segments, max_states)
+
+
+def _determinise(program: Program, start: int, masks: Sequence[int], max_states: int):  # type: ignore[no-untyped-def]
+    member = np.array([[mask >> i & 1 for mask in masks] for i in range(max(1, len(program.sets)))], np.uint8)
+    table, accepting, count = kernels.determinise(program.array(), start, member, max_states)
+    if count < 0:
+        raise too_complex(max_states, "the expression")
+    return table, accepting
