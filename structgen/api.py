@@ -1,0 +1,43 @@
+"""The shortest way in: a prompt and a schema, and back comes a value."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any, Unpack
+
+from structgen.constraints import json_schema
+from structgen.decoding.prompts import Prompt
+from structgen.generator import GenerationOptions, Generator
+
+
+def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any:
+    """A value that satisfies ``schema``, written by a language model.
+
+    ::
+
+        generate_json("Ada, 36, from London", {"type": "object", "properties": {"age": {"type": "integer"}}})
+
+    Args:
+        prompt: a string or chat messages.
+        schema: what ``json_schema`` takes: a schema (dict, JSON text, path) or a type (then the value is an instance).
+        model: a ``Generator``, a Hugging Face id or a folder; None: the default model. Models given by name are kept
+            for the next call (the last one only).
+        **options: temperature, max_new_tokens, ...: see ``structgen.generator.GenerationOptions``.
+
+    Raises:
+        ConstraintError, ModelError, GenerationError and their subclasses; see ``structgen.errors``.
+    """
+    constraint = json_schema(schema)  # first: a bad schema should not wait for a model to load
+    return _generator(model).generate(prompt, constraint, **options).value
+
+
+def _generator(model: Any) -> Generator:
+    if isinstance(model, Generator):
+        return model
+    return _loaded(None if model is None else os.fspath(model))
+
+
+@lru_cache(maxsize=1)
+def _loaded(name_or_path: str | None) -> Generator:
+    return Generator(name_or_path)

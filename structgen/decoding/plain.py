@@ -1,0 +1,49 @@
+"""The plain constrained loop: one model call a step for all outputs. Samples the local target exactly, outputs that
+their budget steers excepted (see ``structgen.decoding.output``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from structgen.decoding.output import Output
+from structgen.models.language_model import LanguageModel
+
+
+def decode(model: LanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequence[Output]) -> Iterator[None]:
+    """Write all outputs to their ends, yielding after every step. Each row is what it would be on its own.
+
+    Forced tokens cost no step of their own: a row reads them together with its next token. Where rows wait with
+    different numbers of tokens, all read as many as the shortest has, and only rows that have read all their tokens
+    choose. Finished rows leave the batch.
+
+    Args:
+        prompts: token ids of each prompt, at least one.
+        outputs: one a prompt, fresh.
+    """
+    for output, prompt in zip(outputs, prompts, strict=True):
+        output.stats.prompt_tokens = len(prompt)
+        output.advance_forced()
+    rows = [row for row, output in enumerate(outputs) if output.finish_reason is None]
+    live = [outputs[row] for row in rows]
+    if not live:
+        return
+    logits, cache = model.prefill([[*prompts[row], *outputs[row].pending] for row in rows])
+    for output in live:
+        output.pending.clear()
+    while True:
+        for row, output in enumerate(live):
+            output.stats.target_forwards += 1
+            if not output.pending:
+                output.choose(logits[row])
+                output.advance_forced()
+        yield
+        keep = [row for row, output in enumerate(live) if output.finish_reason is None]
+        if not keep:
+            return
+        if len(keep) < len(live):
+            cache.select(keep)
+            live = [live[row] for row in keep]
+        count = min(len(output.pending) for output in live)
+        logits = model.forward([output.pending[:count] for output in live], cache)[:, -1]
+        for output in live:
+            del output.pending[:count]

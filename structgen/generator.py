@@ -1,0 +1,302 @@
+"""``Generator``: a model, its tokenizer and vocabulary, held once, writing constrained outputs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from structgen.constraints import Constraint, as_constraint
+from structgen.decoding.closing import ClosingTokens
+from structgen.decoding.output import FinishReason, GenerationStats, Output
+from structgen.decoding.plain import decode
+from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.errors import GenerationError, ModelError
+from structgen.models.language_model import LanguageModel
+from structgen.vocabulary.vocabulary import Vocabulary
+
+DEFAULT_MAX_NEW_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class GenerationResult:
+    """A finished output.
+
+    Attributes:
+        value: what the constraint makes of the text; without a constraint, the text.
+        text: the output.
+        token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
+        finish_reason: "stop", or "length" where the token budget shaped the end.
+        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
+        stats: counts and times.
+    """
+
+    value: Any
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    logprob: float
+    stats: GenerationStats
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only."""
+
+    delta: str
+    text: str
+    result: GenerationResult | None = None
+    _constraint: Constraint | None = None
+
+    @cached_property
+    def partial(self) -> Any:
+        """The value as far as it goes (plain JSON values; None before the first); computed when asked for."""
+        return self.text if self._constraint is None else self._constraint.parse_partial(self.text)
+
+
+@dataclass(frozen=True)
+class ChoiceResult:
+    """``value`` is the likeliest option; ``probs`` sum to 1 over the options, ``logprobs`` (nats) are the model's."""
+
+    value: str
+    probs: dict[str, float]
+    logprobs: dict[str, float]
+
+
+class GenerationOptions(TypedDict, total=False):
+    """Keyword arguments of ``generate``, ``stream`` and ``batch``.
+
+    Attributes:
+        temperature: 0 (default) is greedy.
+        top_p, top_k: filters, applied after the constraint's mask; default 1.0 and None keep everything.
+        seed: of the random numbers; None (default) takes fresh entropy.
+        max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
+        stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
+        schema_in_prompt: tell the model about the schema (default True).
+    """
+
+    temperature: float
+    top_p: float
+    top_k: int | None
+    seed: int | None
+    max_new_tokens: int
+    stop: str | Sequence[str]
+    schema_in_prompt: bool
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """One call's keyword arguments, checked."""
+
+    params: SamplingParams
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    schema_in_prompt: bool
+
+
+class Generator:
+    """Writes outputs that satisfy constraints, with any causal language model.
+
+    Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
+    A generator holds no state between calls. It is not for concurrent calls from several threads; use ``batch``.
+
+    Args:
+        model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
+        tokenizer: with a loaded model, its tokenizer.
+        device, dtype: where and how a model given by name is loaded (CPU, float32).
+        vocabulary: in place of the tokenizer's own.
+
+    Raises:
+        ModelError: the model cannot be loaded. TokenizerError: its tokenizer cannot be read.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        tokenizer: Any = None,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        if model is None or isinstance(model, (str, os.PathLike)):
+            from structgen.models.store import load_model
+
+            model, loaded_tokenizer = load_model(model, device=device, dtype=dtype)
+            tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
+        elif not hasattr(model, "prefill"):
+            from structgen.models.transformers_model import TransformersModel
+
+            model = TransformersModel(model)
+        if tokenizer is None:
+            raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
+        self.model: LanguageModel = model
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary or Vocabulary.from_transformers(
+            tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
+        )
+        self._closing = ClosingTokens(self.vocabulary)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        constraint: Any = None,
+        **options: Unpack[GenerationOptions],
+    ) -> GenerationResult:
+        """Write one output.
+
+        Args:
+            prompt: a string, or chat messages (``{"role": ..., "content": ...}``).
+            constraint: a constraint, or anything ``json_schema`` takes; None: free text.
+            **options: see ``GenerationOptions``.
+
+        Raises:
+            IncompleteOutputError: the output cannot be closed within the budget (``partial`` holds the text).
+            GenerationError: no room for the prompt, or the type's own validators refuse the value.
+            ConstraintError: the constraint cannot be used.
+        """
+        settings = _settings(**options)
+        checked = as_constraint(constraint)
+        ids, output = self._start(prompt, checked, settings, row=0)
+        for _ in decode(self.model, [ids], [output]):
+            pass
+        return _result(output, checked)
+
+    def stream(
+        self,
+        prompt: Prompt,
+        constraint: Any = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Iterator[StreamEvent]:
+        """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
+        the ``result``. Bad arguments raise at the call, before the first event."""
+        settings = _settings(**options)
+        checked = as_constraint(constraint)
+        ids, output = self._start(prompt, checked, settings, row=0)
+        return self._events(ids, output, checked)
+
+    def batch(
+        self,
+        prompts: Sequence[Prompt],
+        constraints: Any = None,
+        **options: Unpack[GenerationOptions],
+    ) -> list[GenerationResult]:
+        """Write one output a prompt, together: one model call a step for all of them.
+
+        ``constraints`` is one for all, or a list with one (or None) a prompt. Row i is drawn with ``seed + i``, so it
+        is what ``generate(prompts[i], ..., seed=seed + i)`` gives, up to the last bits of the model's batched logits.
+        Other arguments and errors as ``generate``; an error in one row raises for the batch.
+        """
+        settings = _settings(**options)
+        each = constraints if isinstance(constraints, (list, tuple)) else [constraints] * len(prompts)
+        if len(each) != len(prompts):
+            raise GenerationError(f"{len(prompts)} prompts, but {len(each)} constraints; give one, or one a prompt.")
+        checked = [as_constraint(constraint) for constraint in each]
+        pairs = zip(prompts, checked, strict=True)
+        started = [self._start(prompt, constraint, settings, row) for row, (prompt, constraint) in enumerate(pairs)]
+        outputs = [output for _, output in started]
+        for _ in decode(self.model, [ids for ids, _ in started], outputs):
+            pass
+        return [_result(output, constraint) for output, constraint in zip(outputs, checked, strict=True)]
+
+    def choice(self, prompt: Prompt, options: Sequence[str]) -> ChoiceResult:
+        """The probability of each option as the whole reply, given that the reply is one of them.
+
+        Exact: the sum of the log-probabilities of the option's tokens, as the tokenizer spells it, and of the end of
+        sequence after them, normalised over the options. The options are not put into the prompt.
+
+        Raises:
+            GenerationError: no options, an empty one, or one twice.
+        """
+        if not options or len(set(options)) < len(options) or not all(options):
+            raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
+        logits, cache = self.model.prefill([prompt_token_ids(self.tokenizer, prompt)])
+        first, length = masked_log_probs(to_numpy(logits[0]), None), cache.length
+        logprobs: dict[str, float] = {}
+        for option in options:
+            tokens = list(self.tokenizer.encode(option, add_special_tokens=False))
+            rows = to_numpy(self.model.forward([tokens], cache)[0])
+            cache.crop(length)
+            steps = [first, *(masked_log_probs(row, None) for row in rows)]
+            end = np.logaddexp.reduce(steps[-1][list(self.vocabulary.eos_token_ids)])
+            logprobs[option] = float(sum(step[token] for step, token in zip(steps, tokens, strict=False)) + end)
+        highest = max(logprobs.values())
+        weights = {option: math.exp(value - highest) for option, value in logprobs.items()}
+        total = sum(weights.values())
+        probs = {option: weight / total for option, weight in weights.items()}
+        return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
+
+    def _start(
+        self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
+    ) -> tuple[list[int], Output]:
+        """The prompt's token ids and the output to be written after them."""
+        instruction = constraint.instruction() if constraint is not None and settings.schema_in_prompt else None
+        ids = prompt_token_ids(self.tokenizer, prompt, instruction)
+        budget = settings.max_new_tokens
+        if self.model.context_length is not None:
+            budget = min(budget, self.model.context_length - len(ids))
+            if budget < 1:
+                raise GenerationError(
+                    f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
+                    + (" (or pass schema_in_prompt=False)." if instruction else ".")
+                )
+        params = settings.params
+        if params.seed is not None and row:
+            params = SamplingParams(params.temperature, params.top_k, params.top_p, params.seed + row)
+        matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
+        output = Output(
+            self.vocabulary, matcher, params, max_new_tokens=budget, stop=settings.stop, closing=self._closing
+        )
+        return ids, output
+
+    def _events(self, ids: list[int], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
+        shown = ""
+        for _ in decode(self.model, [ids], [output]):
+            text = output.settled_text()
+            if output.finish_reason is None and len(text) > len(shown):
+                yield StreamEvent(text[len(shown) :], text, None, constraint)
+                shown = text
+        yield StreamEvent(output.text[len(shown) :], output.text, _result(output, constraint), constraint)
+
+
+def _settings(
+    *,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+    seed: int | None = None,
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+    stop: str | Sequence[str] = (),
+    schema_in_prompt: bool = True,
+) -> _Settings:
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
+    strings = (stop,) if isinstance(stop, str) else tuple(stop)
+    return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt)
+
+
+def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
+    assert output.finish_reason is not None
+    return GenerationResult(
+        value=output.text if constraint is None else constraint.parse(output.text),
+        text=output.text,
+        token_ids=tuple(output.token_ids),
+        finish_reason=output.finish_reason,
+        logprob=output.log_prob,
+        stats=output.stats,
+    )
+
+
+def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:
+    """All ids that end a reply: the model's settings and the tokenizer's may name different ones (chat models do)."""
+    ids = set(getattr(model, "eos_token_ids", ()))
+    own = getattr(tokenizer, "eos_token_id", None)
+    if own is not None:
+        ids.add(own)
+    return tuple(sorted(ids)) or None

@@ -1,0 +1,52 @@
+"""What a decoder needs of a language model: two calls and a cache that can be cropped and thinned.
+
+Rows of a batch are independent. Token ids are plain ints; logits are whatever the model computes with (a torch tensor
+or a numpy array), read through ``structgen.decoding.sampling``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+Logits: TypeAlias = Any
+"""A torch tensor or numpy array of floats; its last axis is the vocabulary (padded width)."""
+
+
+class Cache(Protocol):
+    """The keys and values of the tokens read so far, for each row of the batch."""
+
+    @property
+    def length(self) -> int:
+        """Tokens held in each row, left padding included."""
+        ...
+
+    def crop(self, length: int) -> None:
+        """Forget all but the first ``length`` tokens of every row."""
+        ...
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows only, in this order."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """A causal language model over a fixed vocabulary."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the logits; may exceed the number of tokens (padding)."""
+        ...
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens, prompt included, that the model reads; None where there is no limit."""
+        ...
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Logits, Any]:
+        """Read the prompts (one a row, lengths may differ): logits [rows, V] of each row's next token, and a Cache."""
+        ...
+
+    def forward(self, token_ids: Sequence[Sequence[int]], cache: Any) -> Logits:
+        """Append n tokens to every row of the cache: logits [rows, n, V] after each of them."""
+        ...

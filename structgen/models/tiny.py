@@ -1,0 +1,76 @@
+"""A deterministic language model of a few lines, for tests and examples without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass
+class TinyCache:
+    """The token history of every row."""
+
+    rows: list[list[int]]
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest row."""
+        return max(map(len, self.rows))
+
+    def crop(self, length: int) -> None:
+        """Forget the last ``self.length - length`` tokens of every row."""
+        drop = self.length - length
+        self.rows = [row[: len(row) - drop] for row in self.rows]
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows only, in this order."""
+        self.rows = [self.rows[row] for row in rows]
+
+
+class TinyModel:
+    """Logits drawn from a normal distribution seeded by the last ``order`` tokens: an n-gram model with random weights.
+
+    The same history gives the same logits, bit for bit, in every row and every batch.
+    ``bias`` (float [V]) is added to all of them, to make some tokens likelier.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        seed: int = 0,
+        order: int = 2,
+        scale: float = 2.0,
+        bias: npt.NDArray[np.float64] | None = None,
+        context_length: int | None = None,
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.context_length = context_length
+        self.forwards = 0
+        self._seed, self._order, self._scale, self._bias = seed, order, scale, bias
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float32], TinyCache]:
+        """See ``LanguageModel.prefill``."""
+        self.forwards += 1
+        cache = TinyCache([list(prompt) for prompt in prompts])
+        return np.stack([self._logits(row) for row in cache.rows]), cache
+
+    def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float32]:
+        """See ``LanguageModel.forward``."""
+        self.forwards += 1
+        return np.stack([self._read(row, new) for row, new in zip(cache.rows, token_ids, strict=True)])
+
+    def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        logits = []
+        for token in token_ids:
+            row.append(token)
+            logits.append(self._logits(row))
+        return np.stack(logits)
+
+    def _logits(self, history: list[int]) -> npt.NDArray[np.float32]:
+        rng = np.random.default_rng([self._seed, *history[-self._order :]])
+        logits = rng.normal(scale=self._scale, size=self.vocab_size)
+        return (logits if self._bias is None else logits + self._bias).astype(np.float32)
