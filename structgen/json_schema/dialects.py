@@ -1,0 +1,178 @@
+"""The drafts of JSON Schema: dispatch tables from keyword to keyword function, and how each identifies schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from structgen.formula.language import Formula
+from structgen.json_schema import keywords_array as arrays
+from structgen.json_schema import keywords_logic as logic
+from structgen.json_schema import keywords_object as objects
+from structgen.json_schema import keywords_scalar as scalars
+from structgen.json_schema import unevaluated
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+    from structgen.json_schema.places import Place
+
+Keyword = Callable[[Any, dict[str, Any], "Place", "Context"], Formula]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """One draft, or a metaschema's selection from it.
+
+    ``identifier`` is the keyword of a schema's URI, ``overriding_ref`` says that ``$ref`` hides the keywords beside
+    it (up to draft 7), ``partners`` are read by other keywords (``then`` by ``if``), ``formats`` the defined names.
+    """
+
+    name: str
+    keywords: Mapping[str, Keyword]
+    partners: frozenset[str]
+    formats: frozenset[str]
+    identifier: str = "$id"
+    overriding_ref: bool = False
+    asserts_formats: bool = False
+
+
+_COMMON: dict[str, Keyword] = {
+    "type": scalars.type,
+    "enum": scalars.enum,
+    "minLength": scalars.minLength,
+    "maxLength": scalars.maxLength,
+    "pattern": scalars.pattern,
+    "format": scalars.format,
+    "properties": objects.properties,
+    "patternProperties": objects.patternProperties,
+    "additionalProperties": objects.additionalProperties,
+    "minItems": arrays.minItems,
+    "maxItems": arrays.maxItems,
+    "uniqueItems": arrays.uniqueItems,
+    "$ref": logic.ref,
+}
+_UP_TO_4: dict[str, Keyword] = {
+    "minimum": scalars.minimum_draft4,
+    "maximum": scalars.maximum_draft4,
+    "exclusiveMinimum": scalars.exclusive_draft4,
+    "exclusiveMaximum": scalars.exclusive_draft4,
+}
+_UP_TO_7: dict[str, Keyword] = {"dependencies": objects.dependencies}
+_UP_TO_2019: dict[str, Keyword] = {"items": arrays.items_draft3, "additionalItems": arrays.additionalItems}
+_FROM_4: dict[str, Keyword] = {
+    "multipleOf": scalars.multipleOf,
+    "required": objects.required,
+    "minProperties": objects.minProperties,
+    "maxProperties": objects.maxProperties,
+    "allOf": logic.allOf,
+    "anyOf": logic.anyOf,
+    "oneOf": logic.oneOf,
+    "not": logic.not_,
+}
+_FROM_6: dict[str, Keyword] = {
+    "const": scalars.const,
+    "minimum": scalars.minimum,
+    "maximum": scalars.maximum,
+    "exclusiveMinimum": scalars.exclusiveMinimum,
+    "exclusiveMaximum": scalars.exclusiveMaximum,
+    "contains": arrays.contains,
+    "propertyNames": objects.propertyNames,
+}
+_FROM_7: dict[str, Keyword] = {"if": logic.if_}
+_FROM_2019: dict[str, Keyword] = {
+    "dependentRequired": objects.dependentRequired,
+    "dependentSchemas": objects.dependentSchemas,
+    "unevaluatedProperties": unevaluated.unevaluatedProperties,
+    "unevaluatedItems": unevaluated.unevaluatedItems,
+}
+_DRAFT3: dict[str, Keyword] = {
+    "type": logic.type_draft3,
+    "properties": objects.properties_draft3,
+    "divisibleBy": scalars.multipleOf,
+    "disallow": logic.disallow,
+    "extends": logic.extends,
+}
+_2019: dict[str, Keyword] = {"$recursiveRef": logic.recursiveRef}
+_2020: dict[str, Keyword] = {
+    "prefixItems": arrays.prefixItems,
+    "items": arrays.items,
+    "$dynamicRef": logic.dynamicRef,
+}
+
+_FORMATS_4 = frozenset({"date-time", "email", "hostname", "ipv4", "ipv6", "uri"})
+_FORMATS_6 = _FORMATS_4 | {"uri-reference", "uri-template", "json-pointer"}
+_FORMATS_7 = _FORMATS_6 | {
+    *("date", "time", "idn-email", "idn-hostname", "iri", "iri-reference", "relative-json-pointer", "regex")
+}
+_FORMATS_2019 = _FORMATS_7 | {"duration", "uuid"}
+_FORMATS_3 = frozenset({"date-time", "date", "time", "email", "ip-address", "ipv6", "host-name", "uri", "regex"})
+
+_NONE: frozenset[str] = frozenset()
+_IF = frozenset({"then", "else"})
+_CONTAINS = frozenset({"minContains", "maxContains"})
+
+BY_NAME: Mapping[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("draft3", _COMMON | _UP_TO_4 | _UP_TO_7 | _UP_TO_2019 | _DRAFT3, _NONE, _FORMATS_3, "id", True),
+        Dialect("draft4", _COMMON | _FROM_4 | _UP_TO_4 | _UP_TO_7 | _UP_TO_2019, _NONE, _FORMATS_4, "id", True),
+        Dialect("draft6", _COMMON | _FROM_4 | _FROM_6 | _UP_TO_7 | _UP_TO_2019, _NONE, _FORMATS_6, "$id", True),
+        Dialect("draft7", _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _UP_TO_7 | _UP_TO_2019, _IF, _FORMATS_7, "$id", True),
+        Dialect(
+            "draft2019-09",
+            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _UP_TO_2019 | _2019,
+            _IF | _CONTAINS,
+            _FORMATS_2019,
+        ),
+        Dialect(
+            "draft2020-12",
+            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _2020,
+            _IF | _CONTAINS,
+            _FORMATS_2019,
+        ),
+    )
+}
+
+_METASCHEMAS = {
+    "json-schema.org/draft-03/schema": "draft3",
+    "json-schema.org/draft-04/schema": "draft4",
+    "json-schema.org/draft-06/schema": "draft6",
+    "json-schema.org/draft-07/schema": "draft7",
+    "json-schema.org/draft/2019-09/schema": "draft2019-09",
+    "json-schema.org/draft/2020-12/schema": "draft2020-12",
+}
+
+
+def by_metaschema(uri: str) -> Dialect | None:
+    """The dialect that a ``$schema`` names; the scheme and an empty fragment do not matter. None: a custom one."""
+    name = _METASCHEMAS.get(uri.partition("://")[2].rstrip("#"))
+    return BY_NAME[name] if name else None
+
+
+_VOCABULARY_KEYWORDS = {
+    "validation": (
+        "type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern "
+        "maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired"
+    ),
+    "applicator": (
+        "prefixItems items additionalItems contains additionalProperties properties patternProperties dependentSchemas "
+        "propertyNames if then else allOf anyOf oneOf not"
+    ),
+    "unevaluated": "unevaluatedItems unevaluatedProperties",
+    "format-annotation": "format",
+    "format-assertion": "format",
+    "format": "format",
+}
+
+
+def restricted(dialect: Dialect, vocabularies: Mapping[str, bool]) -> Dialect:
+    """The dialect without the keywords of the vocabularies that a metaschema's ``$vocabulary`` leaves out."""
+    present = {uri.rstrip("/").rpartition("/")[2] for uri in vocabularies}
+    if dialect.name == "draft2019-09":  # there, unevaluated* belong to the applicators
+        present |= {"unevaluated"} if "applicator" in present else set()
+    kept = {word for name in present for word in _VOCABULARY_KEYWORDS.get(name, "").split()}
+    known = {word for words in _VOCABULARY_KEYWORDS.values() for word in words.split()}
+    keywords = {word: function for word, function in dialect.keywords.items() if word in kept or word not in known}
+    asserts_formats = "format-assertion" in present
+    return Dialect(dialect.name, keywords, dialect.partners & kept, dialect.formats, asserts_formats=asserts_formats)

@@ -1,0 +1,96 @@
+"""Boolean applicators and references. The signature is described in `structgen.json_schema.keywords_scalar`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from structgen.formula import language
+from structgen.formula.language import TRUE, Formula, and_, one, or_, unordered
+from structgen.formula.values import TYPE_BITS
+from structgen.json_schema import checks
+from structgen.json_schema.keywords_scalar import Schema
+from structgen.json_schema.keywords_scalar import type as type_
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+    from structgen.json_schema.places import Place
+
+
+def _children(value: Any, place: Place, context: Context) -> list[Formula]:
+    children = checks.array(value, place, nonempty=True)
+    return [context.descend(child, place, index) for index, child in enumerate(children)]
+
+
+def allOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return context.conjoin(_children(value, place, context))
+
+
+def anyOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return or_(*_children(value, place, context))
+
+
+def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return one(*_children(value, place, context))
+
+
+def not_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return language.not_(unordered(context.lower(value, place)))
+
+
+def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``then`` and ``else`` beside it."""
+    condition = context.lower(value, place)
+    then, otherwise = (
+        context.descend(schema[branch], place[0], branch) if branch in schema and context.has(branch) else TRUE
+        for branch in ("then", "else")
+    )
+    if then is otherwise:
+        return then
+    negated = language.not_(unordered(condition))
+    if otherwise is TRUE:
+        return or_(negated, then)
+    return or_(and_(condition, then), and_(negated, otherwise))
+
+
+def ref(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$ref``."""
+    return context.refer(checks.string(value, place), place)
+
+
+def dynamicRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$dynamicRef`` (2020-12)."""
+    return context.refer(checks.string(value, place), place, dynamic=True)
+
+
+def recursiveRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$recursiveRef`` (2019-09); its value is always "#"."""
+    if value != "#":
+        checks.refuse(place, '"#"', value)
+    return context.refer("#", place, dynamic=True)
+
+
+# --- draft 3 ---------------------------------------------------------------------------------------------------------
+
+
+def type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Draft 3: a type, "any", a schema, or an array of those. Names that it does not define allow anything."""
+    if isinstance(value, list):
+        return or_(*[_type_draft3(item, schema, (place, index), context) for index, item in enumerate(value)])
+    return _type_draft3(value, schema, place, context)
+
+
+def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    if isinstance(value, dict):
+        return context.lower(value, place)
+    name = checks.string(value, place)
+    return type_(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
+
+
+def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return language.not_(unordered(type_draft3(value, schema, place, context)))
+
+
+def extends(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    if isinstance(value, list):
+        return context.conjoin([context.descend(child, place, index) for index, child in enumerate(value)])
+    return context.lower(value, place)

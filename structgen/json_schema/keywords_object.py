@@ -1,0 +1,132 @@
+"""Keywords for objects. The signature is described in `structgen.json_schema.keywords_scalar`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from structgen.formula.language import (
+    FALSE,
+    TRUE,
+    All,
+    And,
+    Enum,
+    Formula,
+    Keys,
+    Not,
+    One,
+    Or,
+    Order,
+    Pat,
+    Type,
+    and_,
+    not_,
+    one,
+    or_,
+    unordered,
+)
+from structgen.formula.values import STRING
+from structgen.json_schema import checks
+from structgen.json_schema.keywords_scalar import Schema, guard
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+    from structgen.json_schema.places import Place
+
+
+def absent(name: str) -> Formula:
+    """No member is called ``name`` (true off objects)."""
+    return All(Enum((name,)), FALSE)
+
+
+def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    checks.mapping(value, place)
+    descend = context.descend
+    parts: list[Formula] = [All(Enum((name,)), descend(child, place, name)) for name, child in value.items()]
+    if context.declared_order:
+        parts.append(Order(value))
+    return and_(*parts)
+
+
+def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    checks.mapping(value, place)
+    return and_(*[All(Pat(regex), context.descend(child, place, regex)) for regex, child in value.items()])
+
+
+def additionalProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return All(not_(declared_keys(schema)), context.lower(value, place))
+
+
+def declared_keys(schema: Schema) -> Formula:
+    """The keys that ``properties`` and ``patternProperties`` of this schema speak of."""
+    named = schema.get("properties")
+    patterns = schema.get("patternProperties")
+    keys: Formula = Enum(named) if isinstance(named, dict) else FALSE
+    if isinstance(patterns, dict) and patterns:
+        keys = or_(keys, *[Pat(regex) for regex in patterns])
+    return keys
+
+
+def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    names = checks.strings(value, place)
+    return guard("object", and_(*[not_(absent(name)) for name in names]), schema)
+
+
+def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Keys(checks.count(value, place))
+
+
+def maxProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return guard("object", not_(Keys(checks.count(value, place) + 1)), schema)
+
+
+def propertyNames(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return All(not_(of_strings(unordered(context.lower(value, place)))), FALSE)
+
+
+def of_strings(formula: Formula) -> Formula:
+    """The formula restricted to strings: what it says of types is decided, atoms of other types are true."""
+    if isinstance(formula, Type):
+        return TRUE if formula.mask & STRING else FALSE
+    if isinstance(formula, Enum):
+        return Enum(value for value in formula.values if isinstance(value, str))
+    if isinstance(formula, Not):
+        return not_(of_strings(formula.arg))
+    if isinstance(formula, (And, Or, One)):
+        build = {And: and_, Or: or_, One: one}[formula.__class__]
+        return build(*map(of_strings, formula.args))
+    return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Ref") else TRUE
+
+
+def dependentRequired(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    checks.mapping(value, place)
+    return and_(*[_needs(name, checks.strings(names, (place, name))) for name, names in value.items()])
+
+
+def _needs(name: str, names: list[str]) -> Formula:
+    return or_(absent(name), and_(*[not_(absent(needed)) for needed in names]))
+
+
+def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    checks.mapping(value, place)
+    return and_(*[or_(absent(name), context.descend(child, place, name)) for name, child in value.items()])
+
+
+def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Up to draft 7 (draft 3 also allows a single name): a schema or names."""
+    checks.mapping(value, place)
+    parts = []
+    for name, child in value.items():
+        if isinstance(child, str) and context.dialect.name == "draft3":
+            parts.append(_needs(name, [child]))
+        elif isinstance(child, list):
+            parts.append(_needs(name, checks.strings(child, (place, name))))
+        else:
+            parts.append(or_(absent(name), context.descend(child, place, name)))
+    return and_(*parts)
+
+
+def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Draft 3 marks a required member by ``required: true`` in its schema."""
+    formula = properties(value, schema, place, context)
+    names = [name for name, child in value.items() if isinstance(child, dict) and child.get("required") is True]
+    return and_(formula, required(names, schema, place, context)) if names else formula

@@ -1,0 +1,146 @@
+"""Keywords for any type, numbers and strings: one function per keyword, named as the keyword.
+
+All keyword functions, here and in the sibling modules, have one signature: ``(value, schema, place, context)`` are the
+keyword's value, the schema object it stands in, the place of the value and the context of lowering. They return the
+formula that the keyword means, given the rest of ``schema``, and raise SchemaError if the value is malformed.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from structgen.formula.language import (
+    TRUE,
+    Enum,
+    Format,
+    Formula,
+    Ge,
+    Gt,
+    Len,
+    Mult,
+    Pat,
+    Type,
+    and_,
+    not_,
+    or_,
+)
+from structgen.formula.values import ANY, NUMBER, TYPE_BITS
+from structgen.json_schema import checks
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+    from structgen.json_schema.places import Place
+
+Schema = dict[str, Any]
+
+INTEGER = and_(Type(NUMBER), Mult(1))
+_TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()} | {"integer": INTEGER}
+_TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
+_OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
+
+
+def guard(name: str, formula: Formula, schema: Schema) -> Formula:
+    """``formula``, or the value is of another type than ``name``. Needed where a keyword lowers to a negated atom.
+
+    Omitted if ``type`` beside it says ``name``: the conjunction is the same and stays one of atoms.
+    """
+    return formula if schema.get("type") == name else or_(_OTHER[TYPE_BITS[name]], formula)
+
+
+def number_guard(formula: Formula, schema: Schema) -> Formula:
+    """`guard` for keywords of numbers, where ``type`` may also say integer."""
+    return formula if schema.get("type") in ("integer", "number") else or_(_OTHER[NUMBER], formula)
+
+
+def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    if isinstance(value, str):
+        return _TYPES.get(value) or checks.refuse(place, _TYPE_NAMES, value)
+    names = checks.strings(value, place)
+    if not names:
+        checks.refuse(place, "a type or a non-empty array of types", value)
+    mask = 0
+    for index, name in enumerate(names):
+        if name not in _TYPES:
+            checks.refuse((place, index), _TYPE_NAMES, name, within=1)
+        mask |= TYPE_BITS.get(name, 0)
+    if "integer" in names and not mask & NUMBER:
+        return and_(Type(mask | NUMBER), Mult(1))
+    return Type(mask)
+
+
+def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    values = checks.array(value, place)
+    return Enum([item if item.__class__ is str else checks.json_value(item, place) for item in values])
+
+
+def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Enum([checks.json_value(value, place)])
+
+
+def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    divisor = checks.number(value, place)
+    if divisor <= 0:
+        checks.refuse(place, "a number greater than 0", value)
+    return Mult(divisor)
+
+
+def minimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Ge(checks.number(value, place))
+
+
+def exclusiveMinimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Gt(_bound(value, place))
+
+
+def maximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return number_guard(not_(Gt(checks.number(value, place))), schema)
+
+
+def exclusiveMaximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return number_guard(not_(Ge(_bound(value, place))), schema)
+
+
+def _bound(value: Any, place: Place) -> int | Fraction:
+    if isinstance(value, bool):
+        hint = 'A boolean here is the form of draft 4; declare it: "$schema": "http://json-schema.org/draft-04/schema#"'
+        checks.refuse(place, "a number", value, hint=hint)
+    return checks.number(value, place)
+
+
+def minimum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``exclusiveMinimum`` beside it, a boolean up to draft 4."""
+    bound = checks.number(value, place)
+    return Gt(bound) if schema.get("exclusiveMinimum") is True else Ge(bound)
+
+
+def maximum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``exclusiveMaximum`` beside it, a boolean up to draft 4."""
+    bound = checks.number(value, place)
+    return number_guard(not_(Ge(bound) if schema.get("exclusiveMaximum") is True else Gt(bound)), schema)
+
+
+def exclusive_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Draft 4's exclusiveMinimum and exclusiveMaximum modify their partner, which reads them."""
+    checks.boolean(value, place)
+    return TRUE
+
+
+def minLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Len(checks.count(value, place))
+
+
+def maxLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return guard("string", not_(Len(checks.count(value, place) + 1)), schema)
+
+
+def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return Pat(checks.string(value, place))
+
+
+def format(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """An annotation unless the options assert formats and the dialect defines the name."""
+    checks.string(value, place)
+    if context.asserts_format(value):
+        return Format(value, context.dialect.name)
+    return TRUE

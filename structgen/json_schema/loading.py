@@ -1,0 +1,59 @@
+"""Schema texts to Python values: exact numbers, and errors that name line and column."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+from structgen.errors import SchemaError, SchemaTooComplexError
+
+
+def load_schema(source: str | bytes | Path | dict[str, Any] | bool) -> Any:
+    """The parsed schema of a JSON text (str, or bytes in UTF-8), a file (`pathlib.Path`), or a parsed one as it is.
+
+    Numbers with a fraction or exponent become `decimal.Decimal`. Of members with the same key the last one counts,
+    as `json.loads` has it; RFC 8259 leaves that open.
+
+    Raises:
+        SchemaError: not JSON (line and column), NaN or an infinity, not UTF-8, or neither an object nor a Boolean.
+        SchemaTooComplexError: nested deeper than the recursion limit.
+        OSError: the file cannot be read.
+    """
+    if isinstance(source, (dict, bool)):
+        return source
+    data = source.read_bytes() if isinstance(source, Path) else source
+    if isinstance(data, (bytes, bytearray)):
+        try:
+            data = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SchemaError(f"the schema is not UTF-8: {error.reason} at byte {error.start}") from None
+    elif not isinstance(data, str):
+        raise SchemaError(
+            f"expected a JSON text, a path, a dict or a bool, found {type(source).__name__}",
+            hint="A pydantic model gives its schema by model_json_schema()",
+        )
+    schema = _parse(data)
+    if not isinstance(schema, (dict, bool)):
+        raise SchemaError(f"a schema is an object, true or false; this text holds a {type(schema).__name__}")
+    return schema
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        line = text.splitlines()[error.lineno - 1] if text.splitlines() else ""
+        start = max(0, error.colno - 41)
+        caret = f"\n  {line[start : start + 80]}\n  {' ' * (error.colno - 1 - start)}^"
+        message = f"the schema is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{caret}\n"
+        raise SchemaError(message) from None
+    except RecursionError:
+        raise SchemaTooComplexError(
+            "the schema is nested too deeply for Python's JSON parser", budget="sys.setrecursionlimit", limit=0
+        ) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise SchemaError(f"{name} is not JSON", hint="Leave the keyword out, or write a number")

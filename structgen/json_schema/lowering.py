@@ -1,0 +1,266 @@
+"""From a JSON Schema to a formula: the walk, the context that keyword functions see, and the result.
+
+The walk is a table look-up per keyword; all that is rare (references to other documents, embedded resources, dynamic
+scope) is worked out on first use. `Context.lower` and `Context.descend` are the only places that extend a JSON Pointer.
+
+A subschema that a reference leads to is lowered once for each dynamic scope, and the result shared; a reference back
+into a subschema still being lowered becomes ``Ref(key)``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Hashable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from structgen.errors import SchemaTooComplexError
+from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, unordered
+from structgen.json_schema.checks import refuse
+from structgen.json_schema.dialects import BY_NAME, Dialect
+from structgen.json_schema.loops import break_loops
+from structgen.json_schema.places import ROOT, Place, pointer
+from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target
+from structgen.json_schema.report import Report, Trace
+from structgen.options import JsonOptions
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+_ACTIVE = object()
+_serials = itertools.count(1)
+
+
+class Key(NamedTuple):
+    """Key of a recursive reference: distinct for each call of `lower`, so that formulas can outlive it."""
+
+    serial: int
+    pointer: str
+
+
+class Refs(dict[Hashable, Formula]):
+    """Formulas by key of reference; the unordered reading of a key is derived when first asked for."""
+
+    def __missing__(self, key: Hashable) -> Formula:
+        if not isinstance(key, Unordered):
+            raise KeyError(key)
+        formula = self[key] = unordered(self[key.key])
+        return formula
+
+
+class Lowering:
+    """State of one call of `lower`: documents, contexts, and what references led to."""
+
+    def __init__(self, schema: Any, options: JsonOptions, registry: Registry[Any] | None, serial: int) -> None:
+        self.options = options
+        self.serial = serial
+        self.resources = Resources(schema, BY_NAME[options.dialect], registry)
+        self.refs = Refs()
+        self.places: dict[Hashable, Place] = {}
+        self.memo: dict[tuple[int, Context], Any] = {}
+        self.trace: Trace | None = None
+        self.root = Context(self, self.resources.root, None)
+        self._contexts: dict[Hashable, Context] = {}
+
+    def context(self, resource: Resource, outer: dict[str, Target]) -> Context:
+        """The one context of ``resource`` under the dynamic anchors of the scopes around it (outer ones win)."""
+        if not self._contexts:
+            self._contexts[_scope(self.root.resource, self.root.dynamic)] = self.root
+        self.resources.index(resource.document)
+        dynamic = {**resource.dynamic_anchors, **outer}
+        return self._contexts.setdefault(_scope(resource, dynamic), Context(self, resource, dynamic))
+
+    def lower_target(self, schema: Any, place: Place, context: Context) -> Formula:
+        """Lower what a reference leads to, once."""
+        key = (id(schema), context)
+        known = self.memo.get(key)
+        if known is None:
+            self.memo[key] = _ACTIVE
+            known = self.memo[key] = context.lower(schema, place)
+            name = self.memo.get((*key, "name"))  # type: ignore[arg-type]
+            if name is not None:
+                self.refs[name] = known
+        elif known is _ACTIVE:
+            name = self.memo.setdefault((*key, "name"), Key(self.serial, pointer(place)))  # type: ignore[arg-type]
+            self.places[name] = place
+            known = ref(name)
+        return known
+
+
+def _scope(resource: Resource, dynamic: dict[str, Target]) -> Hashable:
+    return resource, tuple(sorted((name, id(target[0])) for name, target in dynamic.items()))
+
+
+class Context:
+    """What a keyword function may ask: its dialect and options, and to lower a subschema or follow a reference."""
+
+    __slots__ = ("_dynamic", "_lowering", "_targets", "declared_order", "dialect", "options", "resource")
+
+    def __init__(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None) -> None:
+        self._lowering, self.resource, self._dynamic = lowering, resource, dynamic
+        self.options = lowering.options
+        self.dialect: Dialect = resource.dialect
+        self.declared_order = self.options.key_order == "declared"
+        self._targets: dict[tuple[str, bool], tuple[Any, Place, Context]] = {}
+
+    def has(self, keyword: str) -> bool:
+        """Whether the dialect has this keyword."""
+        return keyword in self.dialect.keywords or keyword in self.dialect.partners
+
+    def asserts_format(self, name: str) -> bool:
+        """Whether the format is to be enforced."""
+        return (self.options.assert_formats or self.dialect.asserts_formats) and name in self.dialect.formats
+
+    def descend(self, schema: Any, place: Place, token: str | int) -> Formula:
+        """Lower the subschema at ``token`` below ``place``."""
+        return self.lower(schema, (place, token))
+
+    def lower(self, schema: Any, place: Place) -> Formula:
+        """Lower the schema at ``place``.
+
+        Raises:
+            SchemaError: it is malformed (or a subclass: see `lower`).
+        """
+        if schema.__class__ is not dict:
+            if schema is True:
+                return TRUE
+            if schema is False:
+                return FALSE
+            within = 0 if len(place) < 2 or place[1] in self.dialect.keywords else 1
+            refuse(place, "a schema (an object, true or false)", schema, within=within if len(place) == 2 else 0)
+        dialect = self.dialect
+        if dialect.overriding_ref and "$ref" in schema:
+            schema = {"$ref": schema["$ref"]}
+        elif dialect.identifier in schema:
+            inner = self.within(schema, place)
+            if inner is not self:
+                return inner.lower(schema, place)
+        trace = self._lowering.trace
+        if trace is not None:
+            trace.visit(schema, place, self)
+        keywords = dialect.keywords
+        parts = []
+        for keyword, value in schema.items():
+            function = keywords.get(keyword)
+            if function is not None:
+                part = function(value, schema, (place, keyword), self)
+                if trace is not None:
+                    trace.record(part, (place, keyword))
+                if part is not TRUE:
+                    parts.append(part)
+        return self.conjoin(parts)
+
+    def conjoin(self, parts: list[Formula]) -> Formula:
+        """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
+        if len(parts) < 2:
+            return parts[0] if parts else TRUE
+        if self.declared_order and sum([part.ordered for part in parts]) > 1:
+            flat = [arg for part in parts for arg in (part.args if isinstance(part, And) else (part,))]
+            names = [name for arg in flat if isinstance(arg, Order) for name in arg.names]
+            if names:
+                parts = [*(arg for arg in flat if not isinstance(arg, Order)), Order(dict.fromkeys(names))]
+        return and_(*parts)
+
+    def within(self, schema: dict[str, Any], place: Place) -> Context:
+        """The context inside a schema that may have a URI of its own."""
+        if self.dialect.identifier not in schema:
+            return self
+        resource = self._lowering.resources.enter(schema, place, self.resource)
+        return self if resource is self.resource else self._lowering.context(resource, self.dynamic)
+
+    @property
+    def dynamic(self) -> dict[str, Target]:
+        """The outermost target of each dynamic anchor of the scopes entered so far."""
+        if self._dynamic is None:
+            self._lowering.resources.index(self.resource.document)
+            self._dynamic = self.resource.dynamic_anchors
+        return self._dynamic
+
+    def refer(self, reference: str, place: Place, dynamic: bool = False) -> Formula:
+        """The formula of what a reference leads to."""
+        return self._lowering.lower_target(*self.target(reference, place, dynamic))
+
+    def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
+        """The schema that a reference leads to, its place and its context.
+
+        Raises:
+            UnresolvableReferenceError: it leads nowhere.
+        """
+        known = self._targets.get((reference, dynamic))
+        if known is None:
+            target = self._lowering.resources.resolve(reference, self.resource, place)
+            if dynamic:
+                target = self._dynamically(reference, target)
+            schema, where, resource = target
+            context = self if resource is self.resource else self._lowering.context(resource, self.dynamic)
+            known = self._targets[reference, dynamic] = schema, where, context
+        return known
+
+    def _dynamically(self, reference: str, target: Target) -> Target:
+        """The outermost dynamic anchor instead, if what the reference leads to is one (core, section 8.2.3.2)."""
+        self._lowering.resources.index(target[2].document)
+        fragment = reference.partition("#")[2]
+        name = RECURSIVE_ANCHOR if self.dialect.name == "draft2019-09" else fragment
+        return self.dynamic.get(name, target) if name in target[2].dynamic_anchors else target
+
+
+class Lowered:
+    """A schema as a formula.
+
+    Attributes:
+        root: the formula of a valid document.
+        refs: formula by key, for each ``Ref`` that occurs.
+        options: as given.
+    """
+
+    def __init__(self, schema: Any, options: JsonOptions, registry: Registry[Any] | None) -> None:
+        self.options = options
+        self._schema, self._registry, self._serial = schema, registry, next(_serials)
+        lowering = Lowering(schema, options, registry, self._serial)
+        self.root = _run(lowering)
+        self.refs: Refs = lowering.refs
+
+    @cached_property
+    def _trace(self) -> Trace:
+        """Lower once more and write down what comes from where; nodes are hash-consed, so they are the same ones."""
+        lowering = Lowering(self._schema, self.options, self._registry, self._serial)
+        lowering.trace = Trace()
+        _run(lowering)
+        return lowering.trace
+
+    def origin(self, formula: Formula) -> tuple[str, str] | None:
+        """JSON Pointer and keyword that this formula (an atom, say) first came from. The first call costs a walk."""
+        place = self._trace.origins.get(formula)
+        return (pointer(place), str(place[1])) if place is not None else None
+
+    @property
+    def report(self) -> Report:
+        """What is enforced, for every keyword that can matter. Computed when asked for."""
+        return self._trace.report
+
+
+def _run(lowering: Lowering) -> Formula:
+    root = lowering.resources.root
+    try:
+        formula = lowering.lower_target(root.contents, ROOT, lowering.root)
+        if lowering.refs:
+            break_loops(lowering.refs, lowering.places)
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        message = "the schema is nested too deeply for Python's recursion limit"
+        raise SchemaTooComplexError(message, budget="sys.setrecursionlimit", limit=limit) from None
+    return formula
+
+
+def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> Lowered:
+    """Lower a parsed JSON Schema (an object, true or false; numbers may be int, float or Decimal).
+
+    Linear in the part of the schema that references reach, but for unevaluated* (see that module).
+
+    Raises:
+        SchemaError: a keyword's value is malformed; pointer, keyword and what was found.
+        UnresolvableReferenceError: a reference leads nowhere, or in place only back to itself.
+        SchemaTooComplexError: nested deeper than the recursion limit, or too many clauses.
+    """
+    return Lowered(schema, options or JsonOptions(), registry)

@@ -1,0 +1,124 @@
+"""What becomes of every keyword: enforced, annotation (no assertion by the specification), or ignored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from structgen.formula.language import All, And, Formula, Idx, Items, Not, One, Or
+from structgen.json_schema.places import Place, pointer
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+
+Status = Literal["enforced", "annotation", "ignored"]
+
+_STRUCTURE = frozenset(
+    {
+        *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs"),
+        *("definitions", "$comment"),
+    }
+)
+_ANNOTATIONS = frozenset(
+    {
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "contentSchema"),
+    }
+)
+_NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
+
+
+class Entry(NamedTuple):
+    """One keyword occurrence: its JSON Pointer, name, what becomes of it and why."""
+
+    pointer: str
+    keyword: str
+    status: Status
+    reason: str
+
+
+class Report:
+    """The keywords of all subschemas that the root reaches, in the order of the walk."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries = entries
+
+    def to_dict(self) -> dict[str, dict[str, str]]:
+        """``{pointer: {"keyword", "status", "reason"}}``; the reason is left out where there is none."""
+        return {
+            entry.pointer: {"keyword": entry.keyword, "status": entry.status}
+            | ({"reason": entry.reason} if entry.reason else {})
+            for entry in self.entries
+        }
+
+    def __str__(self) -> str:
+        width = max((len(entry.pointer) for entry in self.entries), default=0)
+        return "\n".join(
+            f"{entry.pointer:{width}}  {entry.status}{': ' + entry.reason if entry.reason else ''}"
+            for entry in self.entries
+        )
+
+
+class Trace:
+    """What a second walk writes down: the schemas visited, and the place that each formula first came from."""
+
+    def __init__(self) -> None:
+        self.origins: dict[Formula, Place] = {}
+        self._entries: dict[str, Entry] = {}
+
+    def visit(self, schema: dict[str, Any], place: Place, context: Context) -> None:
+        """Note the keywords of a schema about to be lowered."""
+        for keyword in schema:
+            where = pointer((place, keyword))
+            if where not in self._entries:
+                self._entries[where] = Entry(where, keyword, *_status(keyword, schema, context))
+
+    def record(self, formula: Formula, place: Place) -> None:
+        """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
+        todo = [formula]
+        while todo:
+            node = todo.pop()
+            if node in self.origins:
+                continue
+            self.origins[node] = place
+            if isinstance(node, (And, Or, One)):
+                todo.extend(node.args)
+            elif isinstance(node, Not):
+                todo.append(node.arg)
+            elif isinstance(node, All):
+                todo.extend((node.keys, node.value))
+            elif isinstance(node, (Idx, Items)):
+                todo.append(node.value)
+
+    @property
+    def report(self) -> Report:
+        """All that was visited."""
+        return Report(list(self._entries.values()))
+
+
+def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
+    dialect = context.dialect
+    if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
+        return "ignored", f"up to draft 7 $ref hides the keywords beside it ({dialect.name})"
+    if keyword == "format":
+        return _format_status(schema["format"], context)
+    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
+        return "ignored", "without effect unless items is an array"
+    if keyword in dialect.partners:
+        if _NEEDS[keyword] not in schema:
+            return "ignored", f"without effect unless {_NEEDS[keyword]} stands beside it"
+        return "enforced", ""
+    if keyword in dialect.keywords:
+        return "enforced", ""
+    if keyword in _STRUCTURE:
+        return "annotation", "structure of the document"
+    if keyword in _ANNOTATIONS:
+        return "annotation", ""
+    return "annotation", f"not a keyword of {dialect.name}"
+
+
+def _format_status(name: Any, context: Context) -> tuple[Status, str]:
+    if context.asserts_format(name):
+        return "enforced", ""
+    if name in context.dialect.formats:
+        return "annotation", "formats are not asserted (options.assert_formats)"
+    return "annotation", f"{name!r} is not a format of {context.dialect.name}"

@@ -1,0 +1,170 @@
+"""``unevaluatedProperties`` and ``unevaluatedItems`` as formulas, without annotations at run time.
+
+Every keyword that evaluates members gives a pair (condition, class of keys): under that condition on the whole object
+the members of the class count as evaluated. Keys are then cut into cells of equal membership, and each cell becomes one
+clause: all its members satisfy the unevaluated schema, or one of the conditions that cover the cell holds. Items go the
+same way by index intervals, except that ``contains`` (2020-12) covers single items by their value. The conditions are
+formulas of the same value, so the result is exact; its size is linear unless pattern classes under different
+conditions overlap (2 to the number of them, at most) or several ``contains`` are conditional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from structgen.errors import SchemaTooComplexError
+from structgen.formula.language import FALSE, TRUE, All, Formula, Idx, and_, not_, or_, unordered
+from structgen.json_schema.keywords_object import absent, declared_keys
+from structgen.json_schema.places import Place, pointer
+
+if TYPE_CHECKING:
+    from structgen.json_schema.lowering import Context
+
+Schema = dict[str, Any]
+
+
+class Site(NamedTuple):
+    """A schema object applied in place, and the condition under which its annotations count."""
+
+    schema: Schema
+    place: Place
+    context: Context
+    condition: Formula
+    outermost: bool
+
+
+def _sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
+    """The schema itself and all that apply in place below it (allOf, if, $ref, ... but not ``not``)."""
+    todo = [Site(schema, place, context, TRUE, True)]
+    seen = set()
+    while todo:
+        site = todo.pop()
+        key = (id(site.schema), site.context, site.condition)
+        if key not in seen:
+            seen.add(key)
+            yield site
+            for child, where, around, condition in _in_place(site):
+                if isinstance(child, dict):
+                    inner = around.within(child, where)
+                    todo.append(Site(child, where, inner, and_(site.condition, condition), False))
+
+
+def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
+    """The in-place subschemas of a schema that holds, each with the condition under which it holds too."""
+    schema, place, context = site.schema, site.place, site.context
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if keyword in schema and context.has(keyword):
+            child, where, around = context.target(schema[keyword], (place, keyword), keyword != "$ref")
+            yield child, where, around, TRUE
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if keyword in schema and context.has(keyword):
+            for i, child in enumerate(schema[keyword]):
+                where = ((place, keyword), i)
+                yield child, where, context, TRUE if keyword == "allOf" else _holds(child, where, context)
+    if "if" in schema and context.has("if"):
+        condition = _holds(schema["if"], (place, "if"), context)
+        yield schema["if"], (place, "if"), context, condition
+        for keyword, branch in (("then", condition), ("else", not_(condition))):
+            if keyword in schema:
+                yield schema[keyword], (place, keyword), context, branch
+    if "dependentSchemas" in schema and context.has("dependentSchemas"):
+        for name, child in schema["dependentSchemas"].items():
+            yield child, ((place, "dependentSchemas"), name), context, not_(absent(name))
+
+
+def _holds(schema: Any, place: Place, context: Context) -> Formula:
+    return unordered(context.lower(schema, place))
+
+
+# --- objects ---------------------------------------------------------------------------------------------------------
+
+
+def unevaluatedProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The members that no other keyword in place evaluates satisfy the schema ``value``."""
+    inner = context.lower(value, place)
+    covers: dict[Formula, Formula] = {}
+    for site in _sites(schema, place[0], context):
+        keys = _evaluated_keys(site)
+        if keys is not FALSE:
+            covers[site.condition] = or_(covers.get(site.condition, FALSE), keys)
+    rest = not_(covers.pop(TRUE, FALSE))
+    cells: dict[tuple[Formula, ...], Formula] = {(): rest}
+    for condition, keys in covers.items():
+        refined: dict[tuple[Formula, ...], Formula] = {}
+        for conditions, cell in cells.items():
+            for key, part in (((*conditions, condition), and_(cell, keys)), (conditions, and_(cell, not_(keys)))):
+                if part is not FALSE:
+                    refined[key] = part
+        cells = refined
+        _check(len(cells), place, context)
+    return and_(*[or_(All(cell, inner), *conditions) for conditions, cell in cells.items()])
+
+
+def _evaluated_keys(site: Site) -> Formula:
+    """The class of keys that the site's own keywords evaluate."""
+    schema, has = site.schema, site.context.has
+    if "additionalProperties" in schema and has("additionalProperties"):
+        return TRUE
+    if "unevaluatedProperties" in schema and not site.outermost and has("unevaluatedProperties"):
+        return TRUE
+    return declared_keys(schema) if has("properties") else FALSE
+
+
+def _check(clauses: int, place: Place, context: Context) -> None:
+    limit = context.options.max_alternatives
+    if clauses > limit:
+        raise SchemaTooComplexError(
+            f"its meaning takes {clauses} clauses or more",
+            budget="max_alternatives",
+            limit=limit,
+            pointer=pointer(place),
+            keyword=str(place[1]),
+        )
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def unevaluatedItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The items that no other keyword in place evaluates satisfy the schema ``value``."""
+    inner = context.lower(value, place)
+    prefixes: list[tuple[int | None, Formula]] = []
+    matches: dict[Formula, Formula] = {}
+    for site in _sites(schema, place[0], context):
+        prefixes.append((_evaluated_prefix(site), site.condition))
+        if "contains" in site.schema and site.context.has("contains") and context.dialect.name != "draft2019-09":
+            item = _holds(site.schema["contains"], (site.place, "contains"), site.context)
+            matches[site.condition] = or_(matches.get(site.condition, FALSE), item)
+    inner = or_(inner, matches.pop(TRUE, FALSE))
+    bounds = sorted({0, *(end for end, _ in prefixes if end is not None)})
+    clauses: list[Formula] = []
+    for low, high in zip(bounds, [*bounds[1:], None], strict=True):
+        covers = [condition for end, condition in prefixes if end is None or end > low]
+        clauses.extend(or_(clause, *covers) for clause in _interval(low, high, inner, matches, place, context))
+    return and_(*clauses)
+
+
+def _interval(
+    low: int, high: int | None, inner: Formula, matches: dict[Formula, Formula], place: Place, context: Context
+) -> Iterator[Formula]:
+    """For every set J of conditional ``contains``: one that is not in J applies, or J and ``inner`` cover the items."""
+    _check(2 ** len(matches), place, context)
+    for size in range(len(matches) + 1):
+        for chosen in combinations(matches, size):
+            others = [condition for condition in matches if condition not in chosen]
+            yield or_(Idx(low, high, or_(inner, *[matches[condition] for condition in chosen])), *others)
+
+
+def _evaluated_prefix(site: Site) -> int | None:
+    """How many of the first items the site's own keywords evaluate; None is all."""
+    schema, has = site.schema, site.context.has
+    if "unevaluatedItems" in schema and not site.outermost and has("unevaluatedItems"):
+        return None
+    if "items" in schema and not isinstance(schema["items"], list) and has("items"):
+        return None
+    if has("additionalItems") and isinstance(schema.get("items"), list):  # up to 2019-09
+        return None if "additionalItems" in schema else len(schema["items"])
+    prefix = schema.get("prefixItems")
+    return len(prefix) if isinstance(prefix, list) and has("prefixItems") else 0
