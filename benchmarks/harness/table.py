@@ -69,7 +69,7 @@ def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str
         mask.append(np.array([t for record in chosen for t in record.get("times_ns", ())], dtype=float) / 1e3)
         compile_.append(np.array([record["compile_ns"] for record in chosen], dtype=float) / 1e6)
     rows = [
-        _figures("masks", [float(len(times)) for times in mask], "{:,.0f}"),
+        ["masks", *(f"{len(times):,}" for times in mask), *([""] if len(mask) > 1 else [])],
         _figures("mask + advance, mean µs", [_mean(times) for times in mask]),
         *(_figures(f"mask + advance, p{q:g} µs", [_percentile(t, q) for t in mask]) for q in (50, 90, 99, 99.9)),
         _figures("compile to first mask, mean ms", [_mean(times) for times in compile_]),
@@ -80,17 +80,12 @@ def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str
     return _markdown(["time", *engines, *ratio], rows)
 
 
-def _figures(label: str, values: Sequence[float], form: str = "{:,.3g}") -> list[str]:
-    """A row of figures and, with at least two engines, the ratio of the first to the second."""
-    row = [label, *("" if np.isnan(value) else _plain(value, form) for value in values)]
+def _figures(label: str, values: Sequence[float]) -> list[str]:
+    """A row of figures to three significant digits and, with at least two engines, the ratio of the first two."""
+    row = [label, *("" if np.isnan(value) else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values)]
     if len(values) > 1:
-        row.append(f"{values[0] / values[1]:.3f}" if values[1] > 0 and not np.isnan(values[0]) else "")
+        row.append(f"{values[0] / values[1]:.3f}" if values[0] >= 0 and values[1] > 0 else "")
     return row
-
-
-def _plain(value: float, form: str) -> str:
-    """Three significant digits, without an exponent for large figures."""
-    return f"{value:,.0f}" if value >= 1000 else form.format(value)
 
 
 def _mean(values: np.ndarray) -> float:
