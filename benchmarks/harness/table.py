@@ -82,7 +82,8 @@ def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str
 
 def _figures(label: str, values: Sequence[float]) -> list[str]:
     """A row of figures to three significant digits and, with at least two engines, the ratio of the first two."""
-    row = [label, *("" if np.isnan(value) else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values)]
+    texts = (f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values)
+    row = [label, *(text if text != "nan" else "" for text in texts)]
     if len(values) > 1:
         row.append(f"{values[0] / values[1]:.3f}" if values[0] >= 0 and values[1] > 0 else "")
     return row
