@@ -1,0 +1,46 @@
+"""The fewest tokens of a text, against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from structgen.decoding.closing import MAX_TOKEN_BYTES, ClosingTokens
+from structgen.vocabulary.vocabulary import Vocabulary
+from tests.fakes import vocabulary
+
+
+def _brute(tokens: list[bytes], text: bytes) -> int | None:
+    for count in range(len(text) + 1):
+        if any(b"".join(chosen) == text for chosen in itertools.product(tokens, repeat=count)):
+            return count
+    return None
+
+
+def test_fewest_agrees_with_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    alphabet = [b"a", b"b"]
+    for _ in range(60):
+        tokens = [b"".join(rng.choice(alphabet, size=int(rng.integers(1, 4)))) for _ in range(4)]
+        closing = ClosingTokens(Vocabulary([None, *tokens], eos_token_ids=0))
+        text = b"".join(rng.choice(alphabet, size=int(rng.integers(0, 6))))
+        found, expected = closing.fewest(text), _brute(tokens, text)
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert len(found) == expected
+            assert b"".join([b"", *tokens][token] for token in found) == text
+
+
+@pytest.mark.parametrize(("budget", "fits"), [(0, False), (1, False), (2, True), (3, True)])
+def test_fits(budget: int, fits: bool) -> None:
+    closing = ClosingTokens(Vocabulary([None, b"ab", b"c"], eos_token_ids=0))
+    assert closing.fits(b"abc", budget) is fits
+
+
+def test_fits_is_exact_where_bytes_do_not_suffice() -> None:
+    closing = ClosingTokens(vocabulary(b'"}]'))
+    assert closing.fits(b'"}]', 1) and not closing.fits(b'"}]"', 1)
+    assert not closing.fits(b"x" * (MAX_TOKEN_BYTES + 1), 1)
+    assert closing.fits(b"", 0)

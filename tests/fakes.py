@@ -1,0 +1,162 @@
+"""Matchers, a constraint and a tokenizer of a few lines each, to test decoders without the engine or weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.vocabulary.vocabulary import Vocabulary
+
+
+def vocabulary(*longer: bytes, eos: int = 2) -> Vocabulary:
+    """``eos`` end-of-sequence ids (0, 1, ...), then all ASCII bytes, then longer tokens."""
+    tokens = [None] * eos + [bytes([byte]) for byte in range(128)] + list(longer)
+    return Vocabulary(tokens, eos_token_ids=range(eos), size=len(tokens) + 3)
+
+
+class FakeMatcher:
+    """The laws of a matcher, by brute force over a language given by two functions of the text so far."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.history: list[bytes] = [b""]
+        self.terminated = False
+
+    def alive(self, text: bytes) -> bool:
+        """Whether some output starts with ``text``."""
+        return self.completion(text) is not None
+
+    def completion(self, text: bytes) -> bytes | None:
+        """The shortest completion of ``text``."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> bytes:
+        return self.history[-1]
+
+    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
+        bits = np.zeros(bitmask.shape[1] * 32, dtype=np.uint8)
+        for token_id, token in enumerate(self.vocabulary.tokens):
+            if token_id in self.vocabulary.eos_token_ids:
+                bits[token_id] = self.is_accepting()
+            elif token:
+                bits[token_id] = self.alive(self.text + token)
+        bitmask[index] = np.packbits(bits, bitorder="little").view(np.int32)
+
+    def accept_token(self, token_id: int) -> bool:
+        if self.terminated:
+            return False
+        if token_id in self.vocabulary.eos_token_ids:
+            self.terminated = self.is_accepting()
+            return self.terminated
+        return bool(self.vocabulary.tokens[token_id]) and self.accept_bytes(self.vocabulary.tokens[token_id])
+
+    def accept_bytes(self, data: bytes) -> bool:
+        if not self.alive(self.text + data):
+            return False
+        self.history.append(self.text + data)
+        return True
+
+    def rollback(self, count: int) -> None:
+        if self.terminated:
+            self.terminated, count = False, count - 1
+        del self.history[len(self.history) - count :]
+
+    def reset(self) -> None:
+        self.history, self.terminated = [b""], False
+
+    def is_accepting(self) -> bool:
+        return self.completion(self.text) == b""
+
+    def shortest_completion(self) -> bytes:
+        rest = self.completion(self.text)
+        assert rest is not None
+        return rest
+
+
+class WordsMatcher(FakeMatcher):
+    """A finite language."""
+
+    def __init__(self, vocabulary: Vocabulary, words: list[bytes]) -> None:
+        super().__init__(vocabulary)
+        self.words = sorted(words, key=len)
+
+    def completion(self, text: bytes) -> bytes | None:
+        return next((word[len(text) :] for word in self.words if word.startswith(text)), None)
+
+
+class NestedMatcher(FakeMatcher):
+    """``S = "[" S "]" | "<" S "/longcloser>" | "x" S | ""``, ended by ``.``: infinite, with openers that cost."""
+
+    CLOSER = b"/longcloser>"
+
+    def completion(self, text: bytes) -> bytes | None:
+        closers: list[bytes] = []
+        rest = text
+        while rest:
+            if closers and closers[-1].startswith(rest):
+                return closers.pop()[len(rest) :] + b"".join(reversed(closers)) + b"."
+            if closers and rest.startswith(closers[-1]):
+                rest = rest[len(closers.pop()) :]
+            elif rest[:1] == b".":
+                return b"" if rest == b"." and not closers else None
+            elif rest[:1] in b"[<x":
+                closers += {b"[": [b"]"], b"<": [self.CLOSER], b"x": []}[rest[:1]]
+                rest = rest[1:]
+            else:
+                return None
+        return b"".join(reversed(closers)) + b"."
+
+
+@dataclass(frozen=True)
+class FakeConstraint:
+    """A constraint whose compiled form is a factory of fake matchers; values are parsed as JSON."""
+
+    factory: Any
+
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        constraint = self
+
+        class Compiled:
+            def matcher(self) -> FakeMatcher:
+                matcher: FakeMatcher = constraint.factory(vocabulary)
+                return matcher
+
+        return Compiled()
+
+    def parse(self, text: str) -> Any:
+        return json.loads(text)
+
+    def parse_partial(self, text: str) -> Any:
+        import pydantic_core
+
+        try:
+            return pydantic_core.from_json(text, allow_partial="trailing-strings")
+        except ValueError:
+            return None
+
+    def instruction(self) -> str | None:
+        return "Answer in JSON."
+
+
+def words(*texts: str) -> FakeConstraint:
+    """One of these texts."""
+    return FakeConstraint(lambda vocabulary: WordsMatcher(vocabulary, [text.encode() for text in texts]))
+
+
+class CharTokenizer:
+    """ASCII characters as tokens of ``vocabulary()``; with or without a chat template."""
+
+    def __init__(self, eos: int = 2, chat_template: str | None = None) -> None:
+        self.eos, self.chat_template = eos, chat_template
+        self.eos_token_id = 0
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return [byte + self.eos for byte in text.encode("ascii")]
+
+    def apply_chat_template(self, messages: list[dict[str, str]], **_: Any) -> str:
+        return "".join(f"<{message['role']}>{message['content']}\n" for message in messages) + "<assistant>"
