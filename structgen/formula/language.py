@@ -31,6 +31,7 @@ atomic under the GIL: threads that race for the same node get the same object.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
@@ -38,6 +39,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from structgen.formula.values import ANY, ARRAY, Canonical, canonical, canonical_type
 
+_by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
 _table: dict[tuple[Any, ...], Formula] = {}
 
@@ -76,11 +78,11 @@ def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F
 
 
 def clear() -> None:
-    """Forget all nodes but TRUE and FALSE. Nodes in use stay valid, but equal ones built later are other objects."""
+    """Forget all nodes but Type and Uniq. Nodes in use stay valid, but equal ones built later are other objects."""
     _table.clear()
     _UNORDERED.clear()
-    for constant in (TRUE, FALSE):
-        _table[Type, (constant.mask,)] = constant
+    _NAMED.clear()
+    _table[Uniq, ()] = UNIQ
 
 
 def node_count() -> int:
@@ -98,7 +100,10 @@ class Type(Formula):
     mask: int
 
     def __new__(cls, mask: int) -> Type:
-        return _intern(cls, (mask,))
+        return _TYPES[mask]
+
+
+_TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
 
 
 TRUE = Type(ANY)
@@ -139,6 +144,15 @@ class Enum(Formula):
 def enum_of(values: Iterable[Any]) -> Enum:
     """`Enum` of parsed JSON values."""
     return Enum(canonical(value) for value in values)
+
+
+def named(key: str) -> Enum:
+    """``Enum([key])``, the class of one key; from a table, as schemas are made of these."""
+    known = _NAMED.get(key)
+    return known if known is not None else _NAMED.setdefault(key, Enum((key,)))
+
+
+_NAMED: dict[str, Enum] = {}
 
 
 class Mult(Formula):
@@ -205,7 +219,7 @@ class Len(Formula):
 class All(Formula):
     """Object: every member whose key satisfies ``keys`` (a formula over strings) has a value that satisfies ``value``.
 
-    Hence ``All(Enum(["k"]), FALSE)`` says that the key k is absent, and its negation that it is required.
+    Hence ``All(named("k"), FALSE)`` says that the key k is absent, and its negation that it is required.
     """
 
     __slots__ = ("keys", "value")
@@ -326,13 +340,11 @@ def ref(key: Hashable) -> Ref:
     return _intern(Ref, (key,), True)
 
 
-def _by_id(formula: Formula) -> int:
-    return formula.id
-
-
 def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
     parts.sort(key=_by_id)
-    return _intern(cls, (tuple(parts),), any([part.ordered for part in parts]))
+    args = tuple(parts)
+    known = _table.get((cls, (args,)))
+    return known if known is not None else _intern(cls, (args,), any([part.ordered for part in args]))
 
 
 def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
@@ -353,21 +365,23 @@ def and_(*formulas: Formula) -> Formula:
     enums: list[Enum] = []
     parts: list[Formula] = []
     for formula in flat:
-        if isinstance(formula, Type):
-            mask &= formula.mask
-        elif isinstance(formula, Enum):
-            enums.append(formula)
+        cls = formula.__class__
+        if cls is Type:
+            mask &= formula.mask  # type: ignore[attr-defined]
+        elif cls is Enum:
+            enums.append(formula)  # type: ignore[arg-type]
         elif formula.negation in flat:
             return FALSE
         else:
             parts.append(formula)
-    unit: Formula = Type(mask)
     if enums:
         unit, parts = _intersection(enums, mask, parts)
-    if unit is FALSE:
-        return FALSE
-    if unit is not TRUE:
+        mask = ANY if unit is not FALSE else 0
         parts.append(unit)
+    if mask == 0:
+        return FALSE
+    if mask != ANY:
+        parts.append(Type(mask))
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
@@ -395,10 +409,11 @@ def or_(*formulas: Formula) -> Formula:
     values: list[Canonical] = []
     parts: list[Formula] = []
     for formula in flat:
-        if isinstance(formula, Type):
-            mask |= formula.mask
-        elif isinstance(formula, Enum):
-            values.extend(formula.values)
+        cls = formula.__class__
+        if cls is Type:
+            mask |= formula.mask  # type: ignore[attr-defined]
+        elif cls is Enum:
+            values.extend(formula.values)  # type: ignore[attr-defined]
         elif formula.negation in flat:
             return TRUE
         else:

@@ -19,6 +19,7 @@ from structgen.formula.language import (
     Pat,
     Type,
     and_,
+    named,
     not_,
     one,
     or_,
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
 
 def absent(name: str) -> Formula:
     """No member is called ``name`` (true off objects)."""
-    return All(Enum((name,)), FALSE)
+    return All(named(name), FALSE)
 
 
 def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     checks.mapping(value, place)
     descend = context.descend
-    parts: list[Formula] = [All(Enum((name,)), descend(child, place, name)) for name, child in value.items()]
+    parts: list[Formula] = [All(named(name), descend(child, place, name)) for name, child in value.items()]
     if context.declared_order:
         parts.append(Order(value))
     return and_(*parts)

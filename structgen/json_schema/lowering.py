@@ -149,7 +149,7 @@ class Context:
                     trace.record(part, (place, keyword))
                 if part is not TRUE:
                     parts.append(part)
-        return self.conjoin(parts)
+        return self.conjoin(parts) if len(parts) != 1 else parts[0]
 
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
@@ -166,6 +166,9 @@ class Context:
         """The context inside a schema that may have a URI of its own."""
         if self.dialect.identifier not in schema:
             return self
+        if not isinstance(schema[self.dialect.identifier], str) and self.dialect.identifier == "$id":
+            # (where the keyword is "id", up to draft 4, it is rather a property that strayed: without meaning)
+            refuse((place, self.dialect.identifier), "a URI reference", schema[self.dialect.identifier])
         resource = self._lowering.resources.enter(schema, place, self.resource)
         return self if resource is self.resource else self._lowering.context(resource, self.dynamic)
 

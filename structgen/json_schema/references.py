@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from structgen.errors import SchemaError, UnresolvableReferenceError
+from structgen.errors import UnresolvableReferenceError
 from structgen.json_schema import dialects
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.dialects import Dialect
@@ -182,7 +182,7 @@ class Resources:
         node, where = resource.contents, resource.place
         for token in unquote(fragment).split("/")[1:]:
             token = unescape(token)
-            if isinstance(node, dict) and resource.dialect.identifier in node:
+            if isinstance(node, dict):
                 resource = self.enter(node, where, resource)
             if isinstance(node, dict) and token in node:
                 node = node[token]
@@ -192,6 +192,8 @@ class Resources:
                 found = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
                 raise _unresolvable(reference, place, f"There is no {token!r} at {pointer(where)!r}, only {found}")
             where = (where, token)
+        if isinstance(node, dict):
+            resource = self.enter(node, where, resource)
         return node, where, resource
 
 
@@ -205,13 +207,7 @@ def identifier(schema: Any, dialect: Dialect, place: Place) -> str | None:
     if not isinstance(schema, dict) or (dialect.overriding_ref and "$ref" in schema and len(place) == 2):
         return None
     uri = schema.get(dialect.identifier)
-    if uri is None:
-        return None
-    if not isinstance(uri, str):
-        raise SchemaError(
-            f"expected a URI, found {type(uri).__name__}", pointer=pointer(place), keyword=dialect.identifier
-        )
-    return None if uri.startswith("#") or not uri else uri
+    return uri if isinstance(uri, str) and uri and not uri.startswith("#") else None
 
 
 def subschemas(schema: dict[str, Any], place: Place) -> Iterator[tuple[Any, Place]]:
