@@ -1,0 +1,123 @@
+"""What a number must satisfy, stated exactly.
+
+JSON numbers (RFC 8259, section 6) are decimal fractions without limit, so everything here is a ``Fraction``: no bound
+and no multiple is ever rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+__all__ = ["NumberSpec", "decimal_multiple", "decimal_parts"]
+
+Spelling = Literal["any", "plain"]
+
+
+@dataclass(frozen=True)
+class NumberSpec:
+    """A conjunction of conditions on a number, and how it may be spelled. Hashable.
+
+    ``multiples`` are steps > 0 of each of which the value must be a multiple (an integer is a multiple of 1);
+    ``non_multiples`` are steps of none of which it may be one. ``values``, if given, lists the only values allowed,
+    which still have to satisfy the rest.
+
+    ``spelling`` "any" allows every JSON spelling of a value (``1.0``, ``1e2``, ``10e-1``, ``-0``, ``1E+007``). "plain"
+    allows no exponent, and where every value is an integer (``integer_only``) no point and no ``-0`` either.
+    ``max_length`` limits the text, in bytes.
+
+    Raises ``ValueError`` for a step <= 0 and for a bound that has no finite decimal expansion.
+    """
+
+    minimum: Fraction | None = None
+    exclusive_minimum: bool = False
+    maximum: Fraction | None = None
+    exclusive_maximum: bool = False
+    multiples: frozenset[Fraction] = frozenset()
+    non_multiples: frozenset[Fraction] = frozenset()
+    excluded: frozenset[Fraction] = frozenset()
+    values: frozenset[Fraction] | None = None
+    spelling: Spelling = "any"
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for step in (*self.multiples, *self.non_multiples):
+            if step <= 0:
+                raise ValueError(f"a multiple of {step} was asked for; steps must be greater than 0")
+        for bound in (self.minimum, self.maximum):
+            if bound is not None and _other_factor(bound.denominator) != 1:
+                raise ValueError(f"the bound {bound} has no finite decimal expansion; give a decimal fraction")
+
+    def contains(self, value: Fraction) -> bool:
+        """Whether ``value`` satisfies every condition (spelling and length apart)."""
+        low, high = self.minimum, self.maximum
+        return (
+            (low is None or value > low or (value == low and not self.exclusive_minimum))
+            and (high is None or value < high or (value == high and not self.exclusive_maximum))
+            and all((value / step).denominator == 1 for step in self.multiples)
+            and all((value / step).denominator != 1 for step in self.non_multiples)
+            and value not in self.excluded
+            and (self.values is None or value in self.values)
+        )
+
+    @property
+    def step(self) -> Fraction | None:
+        """The decimal step whose multiples are the decimals that are multiples of each of ``multiples``."""
+        result: Fraction | None = None
+        for step in map(decimal_multiple, self.multiples):
+            result = step if result is None else lcm(result, step)
+        return result
+
+    @property
+    def integer_only(self) -> bool:
+        """Whether the conditions allow integers only, by ``multiples`` or by ``values``."""
+        step = self.step
+        if step is not None and step.denominator == 1:
+            return True
+        return self.values is not None and all(value.denominator == 1 for value in self.values if self.contains(value))
+
+
+def lcm(left: Fraction, right: Fraction) -> Fraction:
+    """The least common multiple of two positive fractions."""
+    return Fraction(math.lcm(left.numerator, right.numerator), math.gcd(left.denominator, right.denominator))
+
+
+def decimal_multiple(step: Fraction) -> Fraction:
+    """The step whose multiples are exactly the *decimal* multiples of ``step`` (1/3 gives 1, 0.5 itself)."""
+    return step * _other_factor(step.denominator)
+
+
+def is_decimal(value: Fraction) -> bool:
+    """Whether ``value`` has a finite decimal expansion, so that a JSON number can spell it."""
+    return _other_factor(value.denominator) == 1
+
+
+def decimal_places(value: Fraction) -> int:
+    """The number of digits after the point that a decimal fraction needs."""
+    twos, fives, _ = _factors(value.denominator)
+    return max(twos, fives)
+
+
+def decimal_parts(value: Fraction) -> tuple[str, int]:
+    """The digits and the point of a positive decimal fraction: ``value == 0.DIGITS * 10**point``.
+
+    The digits start and end with a nonzero one. Example: 1250 gives ("125", 4), 0.05 gives ("5", -1).
+    """
+    places = decimal_places(value)
+    text = str(value.numerator * 10**places // value.denominator)
+    return text.rstrip("0"), len(text) - places
+
+
+def _other_factor(denominator: int) -> int:
+    return _factors(denominator)[2]
+
+
+def _factors(number: int) -> tuple[int, int, int]:
+    """(a, b, rest) with number == 2**a * 5**b * rest."""
+    twos = (number & -number).bit_length() - 1
+    rest, fives = number >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return twos, fives, rest

@@ -1,0 +1,352 @@
+"""The states of a number that is being written, and what may follow each of them.
+
+A state is the least that decides how the text may go on; two texts with the same continuations get the same state
+wherever that is cheap to see. Everything that can no longer matter is dropped or saturated:
+
+========== =========================================================================================
+Start      nothing, or only the minus sign, is written
+Zero       only zeros (``0``, ``0.``, ``0.00``)
+Digits     a significand to which nonzero digits may still be added
+Tail       a number to which only zeros may be added; what counts is the set of exponents left
+Exponent   ``e`` is written, the sign perhaps, no digit
+Power      digits of the exponent are written
+End        nothing may follow
+========== =========================================================================================
+
+Only live states are made: from each of them some text is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+from structgen.machine.number_sets import EVERY, Intervals, Magnitudes, Steps, clip, magnitudes, shift
+from structgen.machine.number_spec import NumberSpec
+
+__all__ = ["NumberReader", "State"]
+
+INTEGER, ZERO, POINT, FRACTION = range(4)
+"""Where the digits stand: in the integer part, after its single zero, at the point, in the fraction."""
+
+NO_EXPONENT: Intervals = ((0, 0),)
+NATURAL: Intervals = ((0, math.inf),)
+
+
+class Start(NamedTuple):
+    """Nothing is written (sign 1) or the minus sign (-1)."""
+
+    sign: int
+    kind: str = "start"
+
+
+class Zero(NamedTuple):
+    """Zeros only; ``fraction`` of them behind the point."""
+
+    side: int
+    phase: int
+    fraction: int
+    kind: str = "zero"
+
+
+class Digits(NamedTuple):
+    """A significand that may get further nonzero digits.
+
+    ``place`` is where it lies among the landmarks, ``point`` its point, ``fraction`` the number of digits after the
+    point, ``residue`` its residue and ``least`` the least exponent with which it is a multiple of each step. Fields
+    that cannot matter are 0 (or a value that stands for all that act alike).
+    """
+
+    side: int
+    phase: int
+    place: int
+    point: int
+    fraction: int
+    residue: int
+    least: tuple[float, ...]
+    kind: str = "digits"
+
+
+class Tail(NamedTuple):
+    """A number that only zeros may lengthen, with the exponents that make it a member."""
+
+    phase: int
+    exponents: Intervals
+    kind: str = "tail"
+
+
+class Exponent(NamedTuple):
+    """``e`` is written; with ``signed`` the sign too, and ``exponents`` are absolute values."""
+
+    exponents: Intervals
+    signed: bool
+    kind: str = "exponent"
+
+
+class Power(NamedTuple):
+    """The digits ``power`` of an exponent, which has to become one of ``exponents`` >= 0."""
+
+    power: int
+    exponents: Intervals
+    kind: str = "power"
+
+
+class End(NamedTuple):
+    """The number is complete."""
+
+    kind: str = "end"
+
+
+State: TypeAlias = Start | Zero | Digits | Tail | Exponent | Power | End
+Moves: TypeAlias = Iterator[tuple[bytes, State | None]]
+
+
+class NumberReader:
+    """Gives, for a `NumberSpec` without ``max_length``, the live states and their successors. Immutable."""
+
+    def __init__(self, spec: NumberSpec) -> None:
+        self.plain = spec.spelling == "plain"
+        self.whole = self.plain and spec.integer_only
+        self.steps = Steps(spec if spec.values is None else NumberSpec())
+        members = [magnitudes(spec, sign, self.steps) for sign in (1, -1)]
+        self.sides = [Magnitudes(one, self.steps) for one in dict.fromkeys(members)]
+        self._side = {1: 0, -1: len(self.sides) - 1}
+        self.has_zero = spec.contains(Fraction(0))
+        self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
+        start = Start(1)
+        self.start: State | None = start if any(state is not None for _, state in self._after_start(start)) else None
+
+    def moves(self, state: State) -> list[tuple[bytes, State]]:
+        """The live successors of a state, each with the bytes that lead to it."""
+        found = _MOVES[state.kind](self, state)
+        return [(symbols, after) for symbols, after in found if after is not None]
+
+    def accepts(self, state: State) -> bool:
+        """Whether the number may end here."""
+        match state:
+            case Power(power, exponents):
+                return _has(exponents, power)
+            case Zero(_, phase, _) | Tail(phase, _) | Digits(_, phase):
+                return phase != POINT and _has(self._exponents(state), 0)
+        return isinstance(state, End)
+
+    def suffix(self, state: State) -> bytes | None:
+        """Where residues make for many states: digits and point that lead to a member by some exponent (or by none)."""
+        if not isinstance(state, Digits) or self.steps.step is None:
+            return None
+        members, point = self.sides[state.side], state.point
+        last = point if self.plain and state.phase != INTEGER else math.inf
+        first = point if self.plain else -math.inf
+        found = members.find(state.place, state.residue, point + state.fraction, first, last)
+        if members.members.values is not None or found is None:
+            return None
+        if not self.plain or state.phase != INTEGER:
+            return found[1].encode()
+        whole, rest = found[1][: found[0] - point], found[1][found[0] - point :].rstrip("0")
+        return (whole + (f".{rest}" if rest else "")).encode()
+
+    def _exponents(self, state: Zero | Tail | Digits) -> Intervals:
+        """The exponents with which the digits written so far are a member."""
+        if isinstance(state, Tail):
+            return state.exponents
+        if isinstance(state, Zero):
+            return self._zero_exponents()
+        return self._stops(state.side, state.phase, state.place, state.point, state.least)
+
+    def _zero_exponents(self) -> Intervals:
+        if not self.has_zero:
+            return ()
+        return NO_EXPONENT if self.plain else EVERY
+
+    def _stops(self, side: int, phase: int, place: int, point: int, least: tuple[float, ...]) -> Intervals:
+        found = shift(self.sides[side].places[place].ends, -point)
+        if least and found:
+            found = clip(found, *self.steps.stops(least))
+        return self._limit(phase, found)
+
+    def _limit(self, phase: int, exponents: Intervals) -> Intervals:
+        """In plain spelling only further zeros of the integer part can take the place of an exponent."""
+        if not self.plain:
+            return exponents
+        return clip(exponents, 0, math.inf if phase == INTEGER else 0)
+
+    # --- making states -----------------------------------------------------------------------------------------------
+
+    def _tail(self, phase: int, exponents: Intervals) -> State | None:
+        exponents = self._limit(phase, exponents)
+        if not exponents:
+            return None
+        if self.whole and (phase == ZERO or exponents[-1][1] < 1):
+            return End()
+        return Tail(phase, exponents)
+
+    def _zero(self, side: int, phase: int, fraction: int) -> State | None:
+        members = self.sides[side]
+        if not self.steps.items:
+            fraction = int(min(fraction, self._zeros_that_matter(members)))
+        limit = -fraction if self.plain else math.inf
+        if not self.whole and members.grows(0, 0, 0, -math.inf, limit):
+            return Zero(side, phase, fraction)
+        return self._tail(phase, self._zero_exponents())
+
+    def _zeros_that_matter(self, members: Magnitudes) -> float:
+        """The number of zeros after the point from which on all landmarks lie above (without steps)."""
+        if members.least_point == math.inf:
+            return 0
+        return max(0, 1 - members.least_point) if self.plain else math.inf
+
+    def _digits(
+        self, side: int, phase: int, place: int, point: int, fraction: int, residue: int, least: tuple[float, ...]
+    ) -> State | None:
+        """The canonical state of a significand, or None if it cannot become a member."""
+        members = self.sides[side]
+        first, last = -math.inf, math.inf
+        if self.plain:
+            place, point = self._settle(members, phase, place, point)
+            least = tuple(min(max(one, 0), math.inf if phase == INTEGER else 1) for one in least)
+            first, last = point, (math.inf if phase == INTEGER else point)
+        elif place < 0 and not members.bounded:
+            point = 0
+        if members.grows(place, residue, point + fraction, first, last):
+            return Digits(side, phase, place, point, fraction, residue, least)
+        return self._tail(phase, self._stops(side, phase, place, point, least))
+
+    def _settle(self, members: Magnitudes, phase: int, place: int, point: int) -> tuple[int, int]:
+        """Without exponents: drop comparisons that the digits before the point have decided."""
+        if place >= 0:
+            here = members.places[place]
+            if any(mark >= point for mark in here.marks) if phase == INTEGER else point in here.marks:
+                return place, point
+            place = here.off
+        if phase != INTEGER:
+            gap = members.places[place]
+            return (-1, int(members.free_point)) if gap.low <= point <= gap.high else (place, point)
+        if point > members.low_point:
+            place = -4 + (place + 4 | 1)
+        if members.high_point == math.inf:
+            point = min(point, int(members.low_point) + 1 if members.low_point != -math.inf else 0)
+        return place, point
+
+    # --- what may follow ---------------------------------------------------------------------------------------------
+
+    def _after_start(self, state: Start) -> Moves:
+        if state.sign > 0:
+            minus = Start(-1)
+            yield b"-", minus if any(after is not None for _, after in self._after_start(minus)) else None
+        side = self._side[state.sign]
+        if state.sign > 0 or not self.whole:
+            yield b"0", self._zero(side, ZERO, 0)
+        yield from self._nonzero(side, INTEGER, 0, 1, 0, 0)
+
+    def _after_zero(self, state: Zero) -> Moves:
+        side, phase, fraction, _ = state
+        if phase == ZERO:
+            yield b".", self._zero(side, POINT, 0)
+        else:
+            yield b"0", self._zero(side, FRACTION, fraction + 1)
+            yield from self._nonzero(side, FRACTION, 0, -fraction, fraction + 1 if self.steps.items else 0, 0)
+        yield self._to_exponent(phase, self._zero_exponents())
+
+    def _after_digits(self, state: Digits) -> Moves:
+        side, phase, place, point, fraction, residue, least, _ = state
+        after_zero = self.sides[side].places[place].moves[0]
+        residue = residue * 10 % self.steps.modulus
+        if phase == INTEGER:
+            yield b"0", self._digits(side, phase, after_zero, point + 1, 0, residue, tuple(x - 1 for x in least))
+            yield from self._nonzero(side, phase, place, point + 1, 0, residue)
+            if not self.whole:
+                yield b".", self._digits(side, POINT, place, point, 0, state.residue, least)
+        else:
+            fraction = fraction + 1 if self.steps.items else 0
+            yield b"0", self._digits(side, FRACTION, after_zero, point, fraction, residue, least)
+            yield from self._nonzero(side, FRACTION, place, point, fraction, residue)
+        yield self._to_exponent(phase, self._exponents(state))
+
+    def _nonzero(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> Moves:
+        """The states after each digit 1 to 9; the arguments are those of the state after it, but for the digit."""
+        moves, modulus = self.sides[side].places[place].moves, self.steps.modulus
+        fresh = self._fresh
+        targets: dict[int, bytes] = {}
+        for digit in range(1, 10):
+            after = moves[digit]
+            key = after if fresh is not None else -10 - digit
+            targets[key] = targets.get(key, b"") + b"0123456789"[digit : digit + 1]
+        for digits in targets.values():
+            digit = digits[0] - 48
+            left = (residue + digit) % modulus
+            least = self.steps.thresholds(left) if fresh is None else fresh
+            if fraction and least:
+                least = tuple(one + fraction for one in least)
+            yield digits, self._digits(side, phase, moves[digit], point, fraction, left, least)
+
+    def _after_tail(self, state: Tail) -> Moves:
+        phase, exponents, _ = state
+        if phase == INTEGER:
+            yield b"0", self._tail(INTEGER, shift(exponents, -1))
+        elif phase != ZERO:
+            yield b"0", self._tail(FRACTION, exponents)
+        if phase in (INTEGER, ZERO) and not self.whole:
+            yield b".", self._tail(POINT, exponents)
+        yield self._to_exponent(phase, exponents)
+
+    def _to_exponent(self, phase: int, exponents: Intervals) -> tuple[bytes, State | None]:
+        possible = exponents and phase != POINT and not self.plain
+        return b"eE", Exponent(exponents, False) if possible else None
+
+    def _after_exponent(self, state: Exponent) -> Moves:
+        positive = clip(state.exponents, 0, math.inf)
+        if not state.signed:
+            negative = tuple((-high, -low) for low, high in reversed(clip(state.exponents, -math.inf, 0)))
+            yield b"+", Exponent(positive, True) if positive else None
+            yield b"-", Exponent(negative, True) if negative else None
+        yield from self._powers(0, positive)
+
+    def _after_power(self, state: Power) -> Moves:
+        yield from self._powers(state.power * 10, state.exponents)
+
+    @staticmethod
+    def _powers(base: int, exponents: Intervals) -> Moves:
+        if base == 0 and exponents == NATURAL:
+            yield b"0123456789", Power(0, NATURAL)
+            return
+        for digit in range(10):
+            yield b"0123456789"[digit : digit + 1], _power(base + digit, exponents)
+
+    def _after_end(self, _: End) -> Moves:
+        yield from ()
+
+
+def _has(intervals: Intervals, number: int) -> bool:
+    return any(low <= number <= high for low, high in intervals)
+
+
+def _power(power: int, exponents: Intervals) -> State | None:
+    """The canonical state after the digits ``power`` of an exponent."""
+    left = clip(exponents, power, math.inf)
+    if not left:
+        return None
+    if power == 0:
+        return Power(0, left)
+    if len(left) == 1 and left[0] == (power, math.inf):
+        return Power(0, NATURAL)
+    if left[-1][1] < 10 * power:
+        return End() if left[0][0] == power else None
+    low, high = power, power
+    while low <= left[-1][1]:
+        if clip(left, low, high):
+            return Power(power, left)
+        low, high = 10 * low, 10 * high + 9
+    return None
+
+
+_MOVES: dict[str, Callable[[NumberReader, Any], Moves]] = {
+    "start": NumberReader._after_start,
+    "zero": NumberReader._after_zero,
+    "digits": NumberReader._after_digits,
+    "tail": NumberReader._after_tail,
+    "exponent": NumberReader._after_exponent,
+    "power": NumberReader._after_power,
+    "end": NumberReader._after_end,
+}
