@@ -48,7 +48,6 @@ def case_orbits() -> tuple[tuple[int, ...], ...]:
     orbits: list[tuple[int, ...]] = []
     at = 0
     while at < len(numbers):
-        size = numbers[at] - (numbers[at - 1] if at else 0)
-        orbits.append(tuple(numbers[at + 1 : at + 1 + size]))
-        at += 1 + size
+        orbits.append(tuple(numbers[at + 1 : at + 1 + numbers[at]]))
+        at += 1 + numbers[at]
     return tuple(orbits)
