@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import pydantic
 import pydantic_core
 from referencing import Registry
 
-from structgen.errors import ConstraintError, GenerationError, SchemaTooComplexError
+from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -128,10 +128,7 @@ def json_schema(
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        from structgen.json_schema.loading import load_schema
-
-        schema = load_schema(Path(source) if isinstance(source, os.PathLike) else _text_or_path(source))
-        adapter = None
+        adapter, schema = None, _load(source)
     else:
         adapter, schema = _from_type(source)
     try:
@@ -173,11 +170,26 @@ def _exact_int(text: str) -> int:
     return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
-def _text_or_path(source: Any) -> Any:
-    """A string that cannot be JSON text of a schema is a path."""
-    if isinstance(source, str) and not source.lstrip().startswith("{") and source.strip() not in ("true", "false"):
-        return Path(source)
-    return source
+def _load(source: Any) -> Schema:
+    """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
+    from structgen.json_schema.loading import load_schema
+
+    if isinstance(source, Mapping):
+        source = dict(source)
+    elif isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
+        source = Path(source)
+    try:
+        return cast(Schema, load_schema(source))
+    except (OSError, ValueError) as error:  # ValueError: a string that no file can be named by
+        reason = getattr(error, "strerror", None) or error
+        raise SchemaError(
+            f"cannot read the schema from {str(source)!r:.200}: {reason}",
+            hint="A string is read as JSON text if it starts with '{', else as a path.",
+        ) from error
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:

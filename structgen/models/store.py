@@ -81,9 +81,9 @@ def load_model(
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise ModelError(f"Unknown dtype {dtype!r}; use float32, bfloat16, float16 or auto.")
     source = default_model_folder() if name_or_path is None else name_or_path
+    tokenizer = load_tokenizer(source)
     try:
         with _QuietLoading(transformers):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
             model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32)
         return TransformersModel(model if device is None else model.to(device)), tokenizer
     except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
@@ -91,6 +91,23 @@ def load_model(
             f"Cannot load the model {str(source)!r}: {error}\n"
             "Give a Hugging Face id (network or a filled cache needed) or a folder with config.json, "
             "tokenizer files and weights."
+        ) from error
+
+
+def load_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
+    """The transformers tokenizer of a Hugging Face id or folder; None: of the default model. Errors as `load_model`."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise ModelError(f"Reading a tokenizer needs transformers: {_INSTALL_TRANSFORMERS}") from error
+    source = default_model_folder() if name_or_path is None else name_or_path
+    try:
+        with _QuietLoading(transformers):
+            return transformers.AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
+        raise ModelError(
+            f"Cannot load the tokenizer of {str(source)!r}: {error}\n"
+            "Give a Hugging Face id (network or a filled cache needed) or a folder with the tokenizer's files."
         ) from error
 
 

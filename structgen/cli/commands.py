@@ -1,0 +1,175 @@
+"""The commands of ``structgen``. Exit codes: 0 done, 1 invalid or not covered, 2 bad input or usage."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text
+from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
+from structgen.options import JsonOptions
+
+app = typer.Typer(
+    help="Language models that write exactly what a constraint allows.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")
+]
+Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
+Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
+
+
+@app.command()
+def generate(
+    prompt: Annotated[str | None, typer.Argument(help="The prompt; or use --prompt-file.")] = None,
+    prompt_file: Annotated[str | None, typer.Option(help="File with the prompt (UTF-8); - is standard input.")] = None,
+    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text. Without it: free text.")] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget.")] = DEFAULT_MAX_NEW_TOKENS,
+    stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
+    indent: Annotated[int | None, typer.Option(min=0, help="Indented JSON, this many spaces a level.")] = None,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the schema.")] = True,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an output that satisfies a schema."""
+    with exit_codes(as_json):
+        if (prompt is None) == (prompt_file is None):
+            raise BadInput("Give either a prompt or --prompt-file.")
+        text = read_text(prompt_file) if prompt_file is not None else str(prompt)
+        options = JsonOptions() if indent is None else JsonOptions(whitespace=indent)
+        constraint = None if schema is None else read_schema(schema, options)
+        events = load(model, device, dtype).stream(
+            text,
+            constraint,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            seed=seed,
+            max_new_tokens=max_new_tokens,
+            stop=stop or (),
+            schema_in_prompt=schema_in_prompt,
+        )
+        result = None
+        for event in events:
+            result = event.result
+            if not as_json:
+                sys.stdout.write(event.delta)
+                sys.stdout.flush()
+        assert result is not None
+        if as_json:
+            print_json(result_dict(result))
+        else:
+            sys.stdout.write("\n")
+            err.print(f"[dim]{summary(result)}[/]")
+
+
+@app.command()
+def check(schema: SchemaArgument, exact: Exact = False, as_json: AsJson = False) -> None:
+    """Report what of a schema is enforced. Exit code 1 if something is not, or nothing satisfies it."""
+    from structgen.cli.check import run
+
+    with exit_codes(as_json):
+        raise typer.Exit(run(read_schema(schema, JsonOptions.exact() if exact else JsonOptions()), as_json))
+
+
+@app.command()
+def validate(
+    schema: SchemaArgument,
+    file: Annotated[str, typer.Argument(help="The JSON document; - is standard input.")],
+    as_json: AsJson = False,
+) -> None:
+    """Judge a JSON document by a schema. Exit code 1 if it is invalid."""
+    from structgen.cli.validate import run
+
+    with exit_codes(as_json):
+        raise typer.Exit(run(read_schema(schema, JsonOptions.exact()), read_text(file), as_json))
+
+
+@app.command("show-mask")
+def show_mask(
+    schema: SchemaArgument,
+    text: Annotated[str, typer.Option(help="The output so far.")] = "",
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Tokens of this model: Hugging Face id, folder or 'default'. Else: bytes.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most tokens to list.")] = 60,
+    exact: Exact = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what may come next after a text."""
+    from structgen.cli.show_mask import run
+
+    with exit_codes(as_json):
+        constraint = read_schema(schema, JsonOptions.exact() if exact else JsonOptions())
+        raise typer.Exit(run(constraint, text, tokenizer, limit, as_json))
+
+
+@app.command()
+def demo(
+    schemas: Annotated[Path | None, typer.Option(help="Folder with the demo's schemas.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run these examples only.")] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Watch a model write JSON for a few schemas, each judged by jsonschema. Exit code 1 if one is invalid."""
+    from structgen.cli.demo import run
+
+    with exit_codes(as_json):
+        generator = load(model, device, dtype)
+        raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
+
+
+def load(model: str | None, device: str | None, dtype: str | None) -> Generator:
+    """A generator, with a progress line on standard error."""
+    start = time.perf_counter()
+    err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
+    generator = Generator(model, device=device, dtype=dtype)
+    err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
+    return generator
+
+
+def summary(result: GenerationResult) -> str:
+    """One line on how an output came about."""
+    stats = result.stats
+    rate = stats.output_tokens / stats.seconds if stats.seconds else 0.0
+    parts = [
+        f"{stats.output_tokens} tokens in {stats.seconds:.1f} s ({rate:.0f}/s)",
+        f"{stats.target_forwards} model calls",
+        f"{stats.forced_tokens} forced",
+        f"masks {1e3 * stats.mask_seconds / max(1, stats.output_tokens):.2f} ms a token",
+        f"finished: {result.finish_reason}",
+    ]
+    return ", ".join(parts)
+
+
+def result_dict(result: GenerationResult) -> dict[str, Any]:
+    """A result as JSON values."""
+    return {
+        "value": result.value,
+        "text": result.text,
+        "finish_reason": result.finish_reason,
+        "logprob": result.logprob,
+        "stats": dataclasses.asdict(result.stats),
+    }

@@ -1,0 +1,98 @@
+"""What all commands share: consoles, reading files, errors to exit codes, a vocabulary without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from structgen.constraints import JsonSchemaConstraint, json_schema
+from structgen.errors import (
+    GenerationError,
+    IncompleteOutputError,
+    StructgenError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
+from structgen.options import JsonOptions
+from structgen.vocabulary.vocabulary import Vocabulary
+
+INVALID = 1
+BAD_INPUT = 2
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the message says why."""
+
+
+@contextmanager
+def exit_codes(as_json: bool = False) -> Iterator[None]:
+    """Turn errors into one readable message and an exit code."""
+    try:
+        yield
+    except (GenerationError, UnsupportedSchemaError, UnsatisfiableSchemaError) as error:
+        fail(error, INVALID, as_json)
+    except (StructgenError, BadInput, ValueError) as error:
+        fail(error, BAD_INPUT, as_json)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
+    """Report an error (as JSON on standard output for scripts) and exit."""
+    if as_json:
+        fields = ("pointer", "keyword", "hint", "partial")
+        details = {name: getattr(error, name) for name in fields if getattr(error, name, None)}
+        print_json({"error": {"type": type(error).__name__, "message": str(error), **details}})
+    else:
+        err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
+        err.print(str(error), markup=False, soft_wrap=True)
+        if isinstance(error, IncompleteOutputError) and error.partial:
+            err.print(f"The text so far: {error.partial}", markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output (a single line, UTF-8)."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def read_text(path: str) -> str:
+    """The UTF-8 text of a file, or of standard input for ``-``.
+
+    Raises:
+        BadInput: it cannot be read, or is not UTF-8 (the byte offset is named).
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror or error}") from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start} ({error.reason}). "
+            "Convert the file, for example with: iconv -t UTF-8"
+        ) from error
+
+
+def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
+    """A constraint from a path (``-`` is standard input) or JSON text."""
+    return json_schema(read_text("-") if source == "-" else source, options)
+
+
+@lru_cache(maxsize=1)
+def byte_vocabulary() -> Vocabulary:
+    """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model."""
+    return Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)

@@ -1,0 +1,73 @@
+"""``structgen validate``: two judges for one document, the python-jsonschema package and the engine itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+from jsonschema.validators import validator_for
+
+from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
+from structgen.constraints import JsonSchemaConstraint, Schema, loads_exact
+from structgen.errors import GenerationError, UnsupportedSchemaError
+
+CHUNK = 4096
+
+
+def run(constraint: JsonSchemaConstraint, text: str, as_json: bool) -> int:
+    """Judge and report; the exit code. A document is valid if neither judge objects."""
+    try:
+        errors = schema_errors(constraint.schema, loads_exact(text))
+    except GenerationError as error:
+        errors = [{"pointer": "", "message": str(error)}]
+    try:
+        offset, note = first_refused_offset(constraint, text.encode()), None
+    except UnsupportedSchemaError as error:
+        offset, note = None, f"not judged by the engine: {error}"
+    valid = not errors and offset is None
+    if as_json:
+        print_json({"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note})
+        return 0 if valid else INVALID
+    for found in errors:
+        err.print(f"{found['pointer'] or '(root)'}: {found['message']}", markup=False, soft_wrap=True)
+    if offset is not None:
+        err.print(_excerpt(text.encode(), offset), markup=False, soft_wrap=True)
+    if note:
+        err.print(note, markup=False, soft_wrap=True)
+    out.print("[green]valid[/]" if valid else "[red]invalid[/]")
+    return 0 if valid else INVALID
+
+
+def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:
+    """What python-jsonschema objects to (formats asserted): JSON Pointer into the document, and message."""
+    validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
+    plain = json.loads(json.dumps(schema, default=float))
+    validator = validator_class(plain, format_checker=validator_class.FORMAT_CHECKER)
+    return [
+        {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message}
+        for error in validator.iter_errors(value)
+    ]
+
+
+def first_refused_offset(constraint: JsonSchemaConstraint, data: bytes) -> int | None:
+    """The first byte that the engine refuses (``len(data)``: the end comes too early); None if it accepts all."""
+    matcher = constraint.compile(byte_vocabulary()).matcher()
+    for start in range(0, len(data), CHUNK):
+        if not matcher.accept_bytes(data[start : start + CHUNK]):
+            offset = start
+            while matcher.accept_bytes(data[offset : offset + 1]):
+                offset += 1
+            return offset
+    return None if matcher.is_accepting() else len(data)
+
+
+def _escape(part: str | int) -> str:
+    """A JSON Pointer token (RFC 6901, section 3)."""
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def _excerpt(data: bytes, offset: int) -> str:
+    before = data[max(0, offset - 40) : offset].decode("utf-8", errors="replace")
+    after = data[offset : offset + 20].decode("utf-8", errors="replace") or "(end of text)"
+    return f"refused at byte {offset}: {before!r} then {after!r}"
