@@ -10,7 +10,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 PYTEST := $(BIN)/python -m pytest -q
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
-KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_kernels*.py tests/vocabulary/test_trie.py)
+KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_*kernels*.py tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
 
 .PHONY: demo test lint clean
 .DELETE_ON_ERROR:
