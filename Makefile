@@ -37,12 +37,12 @@ clean:
 # PYTHON=/path/to/python chooses the interpreter; otherwise the first candidate that is new enough and can make a venv.
 $(BIN)/pip:
 	@for python in $${PYTHON:-$(CANDIDATES)}; do \
-		if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 			echo "structgen: making $(VENV) with $$($$python --version) ($$python)"; \
 			exec $$python -m venv $(VENV); \
 		fi; \
 	done; \
-	echo "structgen needs Python 3.11 or newer with its venv module; found $$(python3 --version 2>&1)." >&2; \
+	echo "structgen needs Python 3.11 or newer with its venv module; tried $${PYTHON:-$(CANDIDATES)}." >&2; \
 	echo "Install one (Debian, Ubuntu: apt install python3 python3-venv) or run make with PYTHON=/path/to/python3.11." >&2; \
 	exit 1
 
