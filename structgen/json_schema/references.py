@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from structgen.errors import UnresolvableReferenceError
+from structgen.errors import UnresolvableReferenceError, UnsupportedSchemaError
 from structgen.json_schema import dialects
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.dialects import Dialect
@@ -95,7 +95,13 @@ class Resources:
             return inherited
         dialect = self.dialect_of(metaschema, inherited)
         vocabularies = metaschema.get("$vocabulary")
-        return dialects.restricted(dialect, vocabularies) if isinstance(vocabularies, dict) else dialect
+        if not isinstance(vocabularies, dict):
+            return dialect
+        unknown = [name for name, needed in vocabularies.items() if needed and not dialects.knows_vocabulary(name)]
+        if unknown:
+            message = f"the metaschema {uri} requires vocabularies that are not known: {', '.join(unknown)}"
+            raise UnsupportedSchemaError(message, keyword="$vocabulary")
+        return dialects.restricted(dialect, vocabularies)
 
     def enter(self, schema: dict[str, Any], place: Place, around: Resource) -> Resource:
         """The resource of a schema that stands in ``around``: a new one if the schema has a URI of its own."""
@@ -169,7 +175,7 @@ class Resources:
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
         from referencing.exceptions import NoSuchResource, Unretrievable
 
-        for registry in (REGISTRY, self.registry):
+        for registry in (REGISTRY if "//json-schema.org/" in uri else None, self.registry):
             if registry is not None:
                 try:
                     return registry.get_or_retrieve(uri).value.contents

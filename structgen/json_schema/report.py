@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from structgen.formula.language import All, And, Formula, Idx, Items, Not, One, Or
+from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "enforced", ""
     if keyword in dialect.keywords:
         return "enforced", ""
+    if keyword == "$schema" and by_metaschema(schema["$schema"]) is None:
+        return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
     if keyword in _STRUCTURE:
         return "annotation", "structure of the document"
     if keyword in _ANNOTATIONS:
@@ -121,4 +124,6 @@ def _format_status(name: Any, context: Context) -> tuple[Status, str]:
         return "enforced", ""
     if name in context.dialect.formats:
         return "annotation", "formats are not asserted (options.assert_formats)"
+    if name == "regex":
+        return "ignored", "whether a text is a regular expression is beyond automata"
     return "annotation", f"{name!r} is not a format of {context.dialect.name}"

@@ -55,11 +55,11 @@ def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
     """The in-place subschemas of a schema that holds, each with the condition under which it holds too."""
     schema, place, context = site.schema, site.place, site.context
     for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-        if keyword in schema and context.has(keyword):
+        if isinstance(schema.get(keyword), str) and context.has(keyword):
             child, where, around = context.target(schema[keyword], (place, keyword), keyword != "$ref")
             yield child, where, around, TRUE
     for keyword in ("allOf", "anyOf", "oneOf"):
-        if keyword in schema and context.has(keyword):
+        if isinstance(schema.get(keyword), list) and context.has(keyword):
             for i, child in enumerate(schema[keyword]):
                 where = ((place, keyword), i)
                 yield child, where, context, TRUE if keyword == "allOf" else _holds(child, where, context)
@@ -69,7 +69,7 @@ def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
         for keyword, branch in (("then", condition), ("else", not_(condition))):
             if keyword in schema:
                 yield schema[keyword], (place, keyword), context, branch
-    if "dependentSchemas" in schema and context.has("dependentSchemas"):
+    if isinstance(schema.get("dependentSchemas"), dict) and context.has("dependentSchemas"):
         for name, child in schema["dependentSchemas"].items():
             yield child, ((place, "dependentSchemas"), name), context, not_(absent(name))
 
