@@ -66,6 +66,12 @@ def complement(charset: CharSet) -> CharSet:
     return normalise(gaps)
 
 
+@lru_cache(maxsize=512)
+def intersection(a: CharSet, b: CharSet) -> CharSet:
+    """The characters in both sets."""
+    return complement(union(complement(a), complement(b)))
+
+
 def partition(sets: Sequence[CharSet]) -> tuple[list[tuple[int, int, int]], list[int]]:
     """Split the scalar values into classes that no set of ``sets`` tells apart.
 

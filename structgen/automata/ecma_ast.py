@@ -1,6 +1,6 @@
 """The syntax tree of a regular expression, reduced to what decides its language.
 
-Captures, laziness and group names are gone; ``\\b`` and ``\\B`` and the multiline anchors are written with lookarounds.
+Captures, laziness and group names are gone; the multiline anchors are written with lookarounds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,24 @@ class Look(NamedTuple):
     negative: bool
 
 
-Node: TypeAlias = Chars | Concat | Alternate | Repeat | Anchor | Look
+class Boundary(NamedTuple):
+    """``\\b``: exactly one of the characters on both sides is in ``word``; ``negative`` (``\\B``): both or none."""
+
+    word: CharSet
+    negative: bool
+
+    def as_lookarounds(self) -> Node:
+        """The same, written with lookarounds."""
+        word = Chars(self.word)
+        return Alternate(
+            tuple(
+                Concat((Look(word, True, not before), Look(word, False, before is not self.negative)))
+                for before in (True, False)
+            )
+        )
+
+
+Node: TypeAlias = Chars | Concat | Alternate | Repeat | Anchor | Look | Boundary
 
 EMPTY_TEXT = Concat(())
 START, END = Anchor(False), Anchor(True)

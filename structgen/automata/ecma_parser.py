@@ -7,10 +7,9 @@ point. What cannot change the language (captures, laziness) is dropped; a backre
 from __future__ import annotations
 
 from structgen.automata.charset import ANY, CharSet, complement, single, union
-from structgen.automata.ecma_ast import EMPTY_TEXT, END, START, Alternate, Chars, Concat, Look, Node, Repeat
+from structgen.automata.ecma_ast import END, START, Alternate, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.ecma_classes import (
     CONTROLS,
-    DIGIT,
     LINE_END,
     NOT_LINE_END,
     SHORTHANDS,
@@ -108,9 +107,11 @@ class _Parser:
     def term(self) -> Node:
         begin = self.at
         char = self.text[begin]
+        atom: Node
+        quantifiable = True
         if char not in _SYNTAX:
             self.at += 1
-            atom, quantifiable = self.chars(single(ord(char))), True
+            atom = self.chars(single(ord(char)))
         else:
             atom, quantifiable = self.special(char)
         if self.peek() in ("*", "+", "?", "{"):
@@ -240,7 +241,7 @@ class _Parser:
         char = self.text[begin + 1 : begin + 2]
         if char in ("b", "B"):
             self.at += 2
-            return self.word_boundary(char == "B"), False
+            return Boundary(fold(WORD) if self.ignore_case else WORD, char == "B"), False
         if char == "k" and (self.strict or self.named_groups):
             raise self.error("Backreferences are not regular and not supported", begin, hard=self.named_groups)
         if char in _DECIMAL and char != "0" and char:
@@ -293,7 +294,7 @@ class _Parser:
             return 0x08
         if char == "c":
             return self.control_letter(begin, in_class)
-        if char == "0" and self.peek() not in _DECIMAL | {""} or char == "0" and not self.peek():
+        if char == "0" and self.peek() not in _DECIMAL:
             return 0
         if char == "x" and (code := self.hex_digits(2)) is not None:
             return code
@@ -402,14 +403,6 @@ class _Parser:
     def chars(self, charset: CharSet) -> Chars:
         return Chars(fold(charset) if self.ignore_case else charset)
 
-    def word_boundary(self, negative: bool) -> Node:
-        word = Chars(fold(WORD) if self.ignore_case else WORD)
-
-        def sides(before: bool, after: bool) -> Node:
-            return Concat((Look(word, True, not before), Look(word, False, not after)))
-
-        return Alternate((sides(True, negative), sides(False, not negative)))
-
 
 def _line_start() -> Node:
     return Look(Alternate((START, Chars(LINE_END))), True, False)
@@ -443,6 +436,3 @@ def _count_groups(pattern: str) -> int:
             count += 1
         at += 1
     return count
-
-
-__all__ = ["DIGIT", "EMPTY_TEXT", "MAX_DEPTH", "parse"]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-CHAR, SPLIT, BOL, EOL, MATCH, LOOK = range(6)
-"""NFA operations: ``CHAR x=set y=next``, ``SPLIT x=next y=next``, ``BOL/EOL/LOOK y=next``, ``MATCH``."""
+CHAR, SPLIT, BOL, EOL, MATCH, LOOK, BOUNDARY = range(7)
+"""NFA operations: ``CHAR x=set y=next``, ``SPLIT x=next y=next``, ``BOL/EOL y=next``, ``MATCH``, and, for other passes
+than the subset construction here, ``LOOK x=lookaround y=next``, ``BOUNDARY x=negative y=next``."""
 
 _FNV = np.uint64(1099511628211)
 

@@ -111,11 +111,11 @@ class _Place:
             seen.add(branch)
             node, obligations = branch
             op, x, y = nodes[node]
-            if op == CHAR or op == MATCH:
+            if op in (CHAR, MATCH):
                 found.add(branch)
             elif op == SPLIT:
                 stack += [(x, obligations), (y, obligations)]
-            elif op == BOL or op == EOL:
+            elif op in (BOL, EOL):
                 if self.at_start if op == BOL else self.at_end:
                     stack.append((y, obligations))
             else:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.charset import ANY, CharSet
+from structgen.automata.charset import ANY, EMPTY, CharSet, complement, intersection
 from structgen.automata.dfa import too_complex
-from structgen.automata.ecma_ast import Alternate, Anchor, Chars, Concat, Look, Node, Repeat
-from structgen.automata.kernels import BOL, CHAR, EOL, LOOK, MATCH, SPLIT
+from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
+from structgen.automata.kernels import BOL, BOUNDARY, CHAR, EOL, LOOK, MATCH, SPLIT
 
 NODES_PER_STATE = 4
 """The program may have this many nodes for each automaton state allowed."""
@@ -28,16 +28,24 @@ class Lookaround:
 
 @dataclass(slots=True)
 class Program:
-    """Nodes ``(op, x, y)`` as in ``kernels``; ``sets[x]`` is a CHAR node's set, ``looks[x]`` a LOOK node's body."""
+    """Nodes ``(op, x, y)`` as in ``kernels``, the sets that CHAR nodes refer to, and the lookarounds of LOOK nodes.
+
+    ``words`` are the sets of word characters that BOUNDARY nodes refer to.
+    """
 
     limit: int
     nodes: list[tuple[int, int, int]] = field(default_factory=list)
     sets: dict[CharSet, int] = field(default_factory=dict)
     looks: list[Lookaround] = field(default_factory=list)
+    words: set[CharSet] = field(default_factory=set)
 
     def array(self) -> npt.NDArray[np.int32]:
         """The nodes as the kernels read them."""
         return np.array(self.nodes, np.int32)
+
+    def char(self, charset: CharSet, following: int) -> int:
+        """Append a CHAR node."""
+        return self.add(CHAR, self.sets.setdefault(charset, len(self.sets)), following)
 
     def add(self, op: int, x: int, y: int) -> int:
         """Append a node and return its number."""
@@ -49,7 +57,7 @@ class Program:
     def emit(self, node: Node, following: int) -> int:
         """Append nodes that match ``node`` and go on at ``following``; returns where they begin."""
         if isinstance(node, Chars):
-            return self.add(CHAR, self.sets.setdefault(node.charset, len(self.sets)), following)
+            return self.char(node.charset, following)
         if isinstance(node, Concat):
             for part in reversed(node.parts):
                 following = self.emit(part, following)
@@ -60,7 +68,9 @@ class Program:
             return self.emit_repeat(node, following)
         if isinstance(node, Anchor):
             return self.add(EOL if node.at_end else BOL, 0, following)
-        assert isinstance(node, Look)
+        if isinstance(node, Boundary):
+            self.words.add(node.word)
+            return self.add(BOUNDARY, node.negative, following)
         start = self.emit(node.body, self.add(MATCH, 0, 0))
         self.looks.append(Lookaround(start, node.behind, node.negative))
         return self.add(LOOK, len(self.looks) - 1, following)
@@ -68,7 +78,7 @@ class Program:
     def emit_options(self, options: Sequence[Node], following: int) -> int:
         """Alternatives; none of them match nothing."""
         if not options:
-            return self.add(CHAR, self.sets.setdefault((), len(self.sets)), following)
+            return self.char(EMPTY, following)
         entry = self.emit(options[-1], following)
         for option in reversed(options[:-1]):
             entry = self.add(SPLIT, self.emit(option, following), entry)
@@ -95,11 +105,73 @@ def search_program(node: Node, max_states: int) -> tuple[Program, int]:
     """
     program = Program(NODES_PER_STATE * max_states)
     start = program.emit(node, program.add(MATCH, 0, 0))
-    if begins_anchored(node):
-        return program, start
-    loop = program.add(SPLIT, 0, start)
-    program.nodes[loop] = (SPLIT, program.add(CHAR, program.sets.setdefault(ANY, len(program.sets)), loop), start)
-    return program, loop
+    if len(program.words) > 1 or (program.words and program.looks):
+        return search_program(_spell_out_boundaries(node), max_states)
+    if not begins_anchored(node):
+        loop = program.add(SPLIT, 0, start)
+        program.nodes[loop] = (SPLIT, program.char(ANY, loop), start)
+        start = loop
+    return _without_boundaries(program, start) if program.words else (program, start)
+
+
+def _spell_out_boundaries(node: Node) -> Node:
+    if isinstance(node, Boundary):
+        return node.as_lookarounds()
+    if isinstance(node, Concat):
+        return Concat(tuple(map(_spell_out_boundaries, node.parts)))
+    if isinstance(node, Alternate):
+        return Alternate(tuple(map(_spell_out_boundaries, node.options)))
+    if isinstance(node, Repeat | Look):
+        return node._replace(body=_spell_out_boundaries(node.body))
+    return node
+
+
+def _without_boundaries(program: Program, start: int) -> tuple[Program, int]:
+    """An equal program without BOUNDARY nodes.
+
+    A node becomes up to six: the character before is a word character or not, and the next one must be, must not be
+    (or the text ends), or may be any.
+    """
+    (word,) = program.words
+    other = complement(word)
+    sets = list(program.sets)
+    allowed = {None: ANY, True: word, False: other}
+    result = Program(program.limit)
+    number: dict[tuple[int, bool, bool | None], int] = {}
+    todo: list[tuple[int, bool, bool | None]] = []
+
+    def reach(node: int, before: bool, after: bool | None) -> int:
+        key = (node, before, after)
+        if key not in number:
+            number[key] = result.add(MATCH, 0, 0)
+            todo.append(key)
+        return number[key]
+
+    first = reach(start, False, None)
+    while todo:
+        key = todo.pop()
+        node, before, after = key
+        op, x, y = program.nodes[node]
+        replacement = (op, x, y)
+        if op == CHAR:
+            here = intersection(sets[x], allowed[after])
+            in_word = result.char(intersection(here, word), reach(y, True, None))
+            replacement = (SPLIT, in_word, result.char(intersection(here, other), reach(y, False, None)))
+        elif op == SPLIT:
+            replacement = (SPLIT, reach(x, before, after), reach(y, before, after))
+        elif op in (BOL, EOL):
+            replacement = (op, 0, reach(y, before, after))
+        elif op == BOUNDARY:
+            needed = before is bool(x)
+            dead = after is not None and after is not needed
+            target = result.char(EMPTY, 0) if dead else reach(y, before, needed)
+            replacement = (SPLIT, target, target)
+        elif after is not None:  # MATCH while the next character is not yet seen
+            seen = result.char(allowed[after], result.add(MATCH, 0, 0))
+            ended = seen if after else result.add(EOL, 0, result.add(MATCH, 0, 0))
+            replacement = (SPLIT, seen, ended)
+        result.nodes[number[key]] = replacement
+    return result, first
 
 
 def begins_anchored(node: Node) -> bool:

@@ -15,6 +15,9 @@ from structgen.automata.ecma_parser import parse
 from structgen.automata.lookaround import determinise_lookarounds
 from structgen.automata.nfa import Program, search_program
 
+BYTE_STATES = 2
+"""``max_states`` bounds the states between characters; all together may be this many times more."""
+
 
 @lru_cache(maxsize=1024)
 def pattern_dfa(pattern: str, *, max_states: int = MAX_STATES) -> Dfa:
@@ -64,7 +67,7 @@ def _search(node: Node, max_states: int) -> Dfa:
         table, accepting = determinise_lookarounds(program, start, masks, max_states)
     else:
         table, accepting = _determinise(program, start, masks, max_states)
-    return from_class_table(table, accepting, segments, max_states)
+    return from_class_table(table, accepting, segments, BYTE_STATES * max_states)
 
 
 def _determinise(program: Program, start: int, masks: Sequence[int], max_states: int):  # type: ignore[no-untyped-def]
