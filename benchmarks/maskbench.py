@@ -40,6 +40,7 @@ TURN = 64
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print the tables; the exit code is 0 unless the input cannot be used."""
     options = _parser().parse_args(arguments)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
     paths = _choose(options.data, options.match, options.sample, options.seed, options.limit)
     if not paths:
         print(f"no schema files {options.match} in {options.data}", file=sys.stderr)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,12 +67,20 @@ def _new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
     return np.zeros((len(vocabulary.tokens) + 31) // 32, dtype=np.int32)
 
 
+def _version(package: str) -> str:
+    """The installed version; a checkout that is only on the path has none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 class Structgen:
     """structgen with ``JsonOptions.exact()``; reading the schema's text counts as compile time."""
 
     def __init__(self, vocabulary: BenchVocabulary) -> None:
         structgen: Any = importlib.import_module("structgen")
-        self.version = version("structgen")
+        self.version = _version("structgen")
         self._compile = structgen.compile_json_schema
         self._options = structgen.JsonOptions.exact()
         self._vocabulary = structgen.Vocabulary(
@@ -118,7 +126,7 @@ class LLGuidance:
     def __init__(self, vocabulary: BenchVocabulary) -> None:
         import llguidance
 
-        self.version = version("llguidance")
+        self.version = _version("llguidance")
         self._matcher: Any = llguidance.LLMatcher
         self._tokenizer = llguidance.LLTokenizer(
             llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
@@ -150,7 +158,7 @@ class XGrammar:
     def __init__(self, vocabulary: BenchVocabulary) -> None:
         import xgrammar
 
-        self.version = version("xgrammar")
+        self.version = _version("xgrammar")
         self._matcher: Any = xgrammar.GrammarMatcher
         info = xgrammar.TokenizerInfo(
             vocabulary.tokens,
