@@ -6,6 +6,7 @@ A constraint is made once and compiled for a vocabulary when it is used; the com
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 import threading
@@ -54,13 +55,15 @@ class JsonSchemaConstraint:
 
     Attributes:
         options: how the JSON may be spelled, see ``JsonOptions``.
+        type: the type that values are instances of; None: plain JSON values.
         registry: where references to other documents are looked up.
     """
 
     options: JsonOptions
     _schema: Schema = field(repr=False, compare=False)
     _key: str
-    _adapter: pydantic.TypeAdapter[Any] | None = field(default=None, repr=False)
+    type: Any = None
+    _adapter: pydantic.TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)
     registry: Registry[Any] | None = field(default=None, repr=False)
 
     @property
@@ -128,12 +131,13 @@ def json_schema(
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        adapter, schema = None, _load(source)
+        kind, adapter, schema = None, None, _load(source)
     else:
+        kind = source
         adapter, schema = _from_type(source)
     try:
         schema = copy.deepcopy(schema)  # the caller's dict may change later
-        return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), adapter, registry)
+        return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), kind, adapter, registry)
     except RecursionError:
         raise SchemaTooComplexError("The schema is nested too deeply", budget="recursion depth", limit=1000) from None
 
@@ -199,6 +203,8 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
         "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
     )
     try:
+        if inspect.isroutine(source):
+            raise TypeError("pydantic would call the function with the value")
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
         return adapter, adapter.json_schema()
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:

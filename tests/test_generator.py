@@ -1,0 +1,152 @@
+"""The generator over a tiny model: results, streams, batches, choices, prompts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen.api
+from structgen.errors import GenerationError, IncompleteOutputError, ModelError
+from structgen.generator import Generator
+from structgen.models.tiny import TinyModel
+from tests.fakes import CharTokenizer, vocabulary, words
+
+VOCABULARY = vocabulary(b'{"', b'":', eos=1)
+PEOPLE = words('{"name": "Ada", "age": 36}', '{"name": "Bob", "age": 7}', '{"name": "Al"}')
+
+
+def generator(chat_template: str | None = None, **options: Any) -> Generator:
+    model = TinyModel(VOCABULARY.size, **options)
+    return Generator(model, CharTokenizer(eos=1, chat_template=chat_template), vocabulary=VOCABULARY)
+
+
+def test_a_result_holds_value_text_and_statistics() -> None:
+    result = generator().generate("p", PEOPLE, temperature=1.0, seed=2)
+    assert result.value == json.loads(result.text)
+    assert result.finish_reason == "stop" and result.logprob <= 0
+    assert result.stats.prompt_tokens == len("p\n\nAnswer in JSON.\n\n")
+    assert result.stats.output_tokens == len(result.token_ids)
+    assert 0 < result.stats.mask_seconds <= result.stats.seconds
+
+
+def test_the_schema_in_the_prompt_can_be_switched_off() -> None:
+    result = generator().generate("four", PEOPLE, schema_in_prompt=False)
+    assert result.stats.prompt_tokens == 4
+
+
+def test_free_text_needs_no_constraint() -> None:
+    result = generator().generate("p", max_new_tokens=5, temperature=1.0, seed=0)
+    assert result.value == result.text and result.finish_reason == "length"
+
+
+def test_chat_template_and_instruction() -> None:
+    tokenizer = CharTokenizer(eos=1, chat_template="yes")
+    gen = Generator(TinyModel(VOCABULARY.size), tokenizer, vocabulary=VOCABULARY)
+    seen: list[str] = []
+    plain = tokenizer.encode
+    tokenizer.encode = lambda text, **k: seen.append(text) or plain(text)
+    gen.generate([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE)
+    gen.generate("u", PEOPLE, schema_in_prompt=False)
+    assert seen == ["<system>s\n<user>u\n\nAnswer in JSON.\n<assistant>", "<user>u\n<assistant>"]
+
+
+@pytest.mark.parametrize("prompt", [[], [{"role": "user"}]])
+def test_prompts_that_are_none_raise(prompt: Any) -> None:
+    with pytest.raises(GenerationError, match="A prompt is a string or messages"):
+        generator("yes").generate(prompt)
+
+
+def test_messages_need_a_chat_template() -> None:
+    with pytest.raises(GenerationError, match="no chat template"):
+        generator().generate([{"role": "user", "content": "u"}])
+
+
+def test_the_stream_adds_up_to_the_result() -> None:
+    gen = generator()
+    events = list(gen.stream("p", PEOPLE, temperature=1.0, seed=5))
+    result = gen.generate("p", PEOPLE, temperature=1.0, seed=5)
+    assert "".join(event.delta for event in events) == result.text == events[-1].text
+    assert [event.result is None for event in events] == [True] * (len(events) - 1) + [False]
+    last = events[-1].result
+    assert last is not None and (last.value, last.token_ids) == (result.value, result.token_ids)
+    for early, late in itertools.pairwise(event.partial or {} for event in events):
+        assert all(str(late[key]).startswith(str(value)) for key, value in early.items())
+    assert events[-1].partial == result.value
+
+
+def test_bad_arguments_of_a_stream_raise_at_the_call() -> None:
+    for bad in ({"temperature": -1.0}, {"max_new_tokens": 0}, {"top_p": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            generator().stream("p", PEOPLE, **bad)  # type: ignore[arg-type]
+
+
+def test_batch_rows_are_what_generate_gives() -> None:
+    gen = generator()
+    prompts, constraints = ["a", "bcd", "ef", "g"], [PEOPLE, None, words("1", "22", "333"), PEOPLE]
+    rows = gen.batch(prompts, constraints, temperature=1.0, seed=10, max_new_tokens=40)
+    for row, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
+        alone = gen.generate(prompt, constraint, temperature=1.0, seed=10 + row, max_new_tokens=40)
+        assert (alone.token_ids, alone.value, alone.logprob) == (
+            rows[row].token_ids,
+            rows[row].value,
+            rows[row].logprob,
+        )
+
+
+def test_batch_wants_one_constraint_or_one_a_prompt() -> None:
+    with pytest.raises(GenerationError, match="2 prompts, but 1 constraints"):
+        generator().batch(["a", "b"], [PEOPLE])
+    assert [row.value for row in generator().batch(["a", "b"], words("7"))] == [7, 7]
+    assert generator().batch([]) == []
+
+
+def test_choice_probabilities_are_exact() -> None:
+    """Against the chain rule written out over the raw softmax."""
+    gen = generator(seed=4)
+    options = ["yes", "no", "n", "maybe so"]
+    weights = []
+    for option in options:
+        ids = [ord(c) + 1 for c in "Q?"]
+        weight = 1.0
+        for token in [*(ord(c) + 1 for c in option), 0]:
+            logits = TinyModel(VOCABULARY.size, seed=4).prefill([ids])[0][0].astype(float)
+            weight *= math.exp(logits[token]) / np.exp(logits).sum()
+            ids.append(token)
+        weights.append(weight)
+    result = gen.choice("Q?", options)
+    assert np.allclose(list(result.probs.values()), np.array(weights) / sum(weights))
+    assert np.allclose(list(result.logprobs.values()), np.log(weights))
+    assert result.value == options[int(np.argmax(weights))]
+
+
+@pytest.mark.parametrize("options", [[], ["a", "a"], ["a", ""]])
+def test_choices_that_are_none_raise(options: list[str]) -> None:
+    with pytest.raises(GenerationError, match="different, non-empty options"):
+        generator().choice("Q?", options)
+
+
+def test_a_prompt_that_fills_the_context_raises() -> None:
+    with pytest.raises(GenerationError, match="The prompt has 10 tokens, the model reads 10"):
+        generator(context_length=10).generate("x" * 10)
+
+
+def test_the_context_limits_the_budget() -> None:
+    result = generator(context_length=12).generate("x" * 10, temperature=1.0, seed=0)
+    assert len(result.token_ids) <= 2
+    with pytest.raises(IncompleteOutputError):
+        generator(context_length=12).generate("x" * 10, PEOPLE, schema_in_prompt=False)
+
+
+def test_a_loaded_model_needs_its_tokenizer() -> None:
+    with pytest.raises(ModelError, match="needs its tokenizer"):
+        Generator(TinyModel(10))
+
+
+def test_generate_json_takes_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structgen.api, "json_schema", lambda schema: schema)
+    assert structgen.api.generate_json("p", words("[1]"), model=generator()) == [1]
