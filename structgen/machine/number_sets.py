@@ -95,11 +95,13 @@ class Steps:
             self._thresholds[residue] = found
         return found
 
-    def stops(self, places: Sequence[float]) -> tuple[float, float]:
-        """Least and greatest exponent allowed, given the thresholds moved to the text's own last digit."""
+    def within(self, exponents: Intervals, least: Sequence[float]) -> Intervals:
+        """The exponents allowed, given the thresholds relative to the text's own last digit."""
         if self.step is None:
-            return -math.inf, min(places) - 1
-        return places[0], min(places[1:], default=math.inf) - 1
+            return clip(exponents, -math.inf, min(least) - 1)
+        if least[0] == math.inf:
+            return ()
+        return clip(exponents, least[0], min(least[1:], default=math.inf) - 1)
 
 
 def _split(step: Fraction) -> tuple[int, int]:

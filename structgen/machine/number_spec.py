@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["NumberSpec", "decimal_multiple", "decimal_parts"]
+__all__ = ["NumberSpec", "Spelling", "decimal_multiple", "decimal_parts", "decimal_places", "is_decimal", "lcm"]
 
 Spelling = Literal["any", "plain"]
 

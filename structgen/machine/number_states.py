@@ -163,7 +163,7 @@ class NumberReader:
     def _stops(self, side: int, phase: int, place: int, point: int, least: tuple[float, ...]) -> Intervals:
         found = shift(self.sides[side].places[place].ends, -point)
         if least and found:
-            found = clip(found, *self.steps.stops(least))
+            found = self.steps.within(found, least)
         return self._limit(phase, found)
 
     def _limit(self, phase: int, exponents: Intervals) -> Intervals:

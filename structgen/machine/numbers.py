@@ -17,10 +17,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
 
-from structgen.machine.number_spec import NumberSpec
+from structgen.machine.number_spec import NumberSpec, Spelling
 from structgen.machine.number_states import NumberReader
 
-__all__ = ["NumberAutomaton", "NumberSpec", "automaton"]
+__all__ = ["NumberAutomaton", "NumberSpec", "Spelling", "automaton"]
 
 SEARCH_LIMIT = 5_000
 """States that `NumberAutomaton.shortest` looks at before it settles for a completion that may not be the shortest."""
