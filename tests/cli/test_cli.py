@@ -1,0 +1,160 @@
+"""The command line: outputs, --json, exit codes, bad input."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from structgen.cli import commands
+from structgen.cli.common import byte_vocabulary
+from structgen.cli.show_mask import byte_ranges, show_bytes
+from structgen.constraints import JsonSchemaConstraint
+from structgen.generator import Generator
+from structgen.models.tiny import TinyModel
+from tests.fakes import CharTokenizer, EnumGrammar, vocabulary
+
+ENUM = '{"enum": ["red", "green", "grey"]}'
+ENGINE = importlib.util.find_spec("structgen.compiled") is not None
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the engine is there, a stand-in that knows ``enum``; and a tiny model in place of the real one."""
+    if not ENGINE:
+
+        def compile(self: JsonSchemaConstraint, vocabulary: Any) -> EnumGrammar:
+            return EnumGrammar(self.schema, vocabulary, self.options)
+
+        monkeypatch.setattr(JsonSchemaConstraint, "compile", compile)
+    vocab = vocabulary(eos=1)
+    tiny = Generator(TinyModel(vocab.size), CharTokenizer(eos=1), vocabulary=vocab)
+    monkeypatch.setattr(commands, "load", lambda *_: tiny)
+
+
+def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(commands.app, list(arguments), input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_generate_streams_the_text() -> None:
+    code, stdout, stderr = run("generate", "a colour", "--schema", ENUM)
+    assert code == 0 and json.loads(stdout) in ("red", "green", "grey")
+    assert "model calls" in stderr
+
+
+def test_generate_json_is_one_document() -> None:
+    code, stdout, _ = run("generate", "a colour", "--schema", ENUM, "--json", "--temperature", "1", "--seed", "3")
+    result = json.loads(stdout)
+    assert code == 0 and result["value"] == json.loads(result["text"])
+    assert result["finish_reason"] == "stop" and result["stats"]["output_tokens"] > 0
+
+
+def test_generate_reads_a_prompt_file(tmp_path: Path) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_text("a colour")
+    assert run("generate", "--prompt-file", str(file), "--schema", ENUM)[0] == 0
+    assert run("generate", "--prompt-file", "-", "--schema", ENUM, stdin="a colour")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["generate"], 2, "either a prompt or --prompt-file"),
+        (["generate", "p", "--schema", "missing.json"], 2, "cannot read the schema"),
+        (["generate", "p", "--schema", "{"], 2, "not JSON"),
+        (["generate", "p", "--schema", ENUM, "--max-new-tokens", "2"], 1, "Raise max_new_tokens"),
+        (["generate", "p", "--temperature", "-1"], 2, "temperature"),
+        (["generate", "--prompt-file", "missing.txt"], 2, "Cannot read missing.txt"),
+        (["validate", ENUM, "missing.json"], 2, "Cannot read missing.json"),
+        (["check", "missing.json"], 2, "cannot read the schema"),
+        (["demo", "--only", "nothing"], 2, "No such example: nothing"),
+        (["demo", "--schemas", "/no/such"], 2, "No schemas in"),
+        (["no-such-command"], 2, "no-such-command"),
+    ],
+)
+def test_bad_input_and_failures(arguments: list[str], code: int, message: str) -> None:
+    got, _, stderr = run(*arguments)
+    assert got == code and message in " ".join(stderr.split())
+
+
+def test_errors_as_json() -> None:
+    code, stdout, _ = run("generate", "p", "--schema", ENUM, "--max-new-tokens", "2", "--json")
+    assert code == 1 and json.loads(stdout)["error"]["type"] == "IncompleteOutputError"
+
+
+def test_a_prompt_file_that_is_not_utf8(tmp_path: Path) -> None:
+    file = tmp_path / "latin1.txt"
+    file.write_bytes("café".encode("latin-1"))
+    code, _, stderr = run("generate", "--prompt-file", str(file))
+    assert code == 2 and "is not UTF-8: byte 0xe9 at offset 3" in " ".join(stderr.split())
+
+
+def test_check_covered_and_not() -> None:
+    code, stdout, _ = run("check", '{"title": "x", "enum": [1]}', "--json")
+    report = json.loads(stdout)
+    assert code == 0 and report["covered"] and report["keywords"]["/enum"]["status"] == "enforced"
+    code, stdout, _ = run("check", '{"title": "x", "enum": [1]}')
+    assert code == 0 and "1 enforced" in stdout
+
+
+@pytest.mark.skipif(ENGINE, reason="the engine decides what is covered; see its own tests")
+def test_check_of_what_is_not_covered() -> None:
+    code, stdout, _ = run("check", '{"enum": [1], "not": {}}', "--json")
+    assert code == 1 and json.loads(stdout)["error"]["pointer"] == "/not"
+    code, _, stderr = run("check", '{"enum": [1], "not": {}}')
+    assert code == 1 and "not covered" in stderr
+
+
+def test_validate(tmp_path: Path) -> None:
+    file = tmp_path / "value.json"
+    file.write_text('"red"')
+    assert run("validate", ENUM, str(file))[:2] == (0, "valid\n")
+    code, stdout, stderr = run("validate", ENUM, "-", stdin='"grex"')
+    assert (code, stdout) == (1, "invalid\n")
+    assert "is not one of" in stderr and "refused at byte 4" in stderr
+    code, stdout, _ = run("validate", ENUM, "-", "--json", stdin='"gre')
+    assert code == 1 and json.loads(stdout)["refused_at_byte"] == 4
+
+
+def test_show_mask() -> None:
+    code, stdout, _ = run("show-mask", ENUM, "--text", '"gre', "--json")
+    facts = json.loads(stdout)
+    assert code == 0 and facts["next_bytes"] == "e y" and not facts["may_stop"]
+    assert sorted(facts["tokens"]) == ["e", "y"]
+    facts = json.loads(run("show-mask", ENUM, "--text", '"re', "--json")[1])
+    assert (facts["forced"], facts["shortest_completion"]) == ('d"', 'd"')
+    code, stdout, _ = run("show-mask", ENUM, "--text", '"red"')
+    assert code == 0 and "may stop here  yes" in stdout and "stop now" in stdout
+
+
+def test_show_mask_of_a_refused_text() -> None:
+    code, _, stderr = run("show-mask", ENUM, "--text", '"rex')
+    assert code == 1 and "refused at byte 3" in stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [(b"0123456789", "0-9"), (b'" abcxyz', '␣ " a-c x-z'), (bytes(range(0x7E, 0x84)), "~-7f 80-83"), (b"", "")],
+)
+def test_byte_ranges(values: bytes, text: str) -> None:
+    assert byte_ranges(values) == text
+
+
+def test_bytes_are_shown_on_one_line() -> None:
+    assert show_bytes(b'a "\n\xff\xc3\xa9') == 'a␣"\\n\\xffé'
+    assert byte_vocabulary().size == 257
+
+
+def test_missing_packages_are_named() -> None:
+    code = "import sys; sys.modules['typer'] = None\nfrom structgen.cli.main import app\napp()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1 and "pip install 'structgen[cli]'" in result.stderr

@@ -1,0 +1,26 @@
+"""The tiny model keeps the protocol's promises: rows are independent, crop and select are exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structgen.models.tiny import TinyModel
+
+
+def test_forward_is_prefill_of_the_longer_prompt() -> None:
+    model = TinyModel(20, order=3)
+    _, cache = model.prefill([[1, 2], [3]])
+    logits = model.forward([[4, 5], [6, 7]], cache)
+    assert logits.shape == (2, 2, 20)
+    assert np.array_equal(logits[0, 1], model.prefill([[1, 2, 4, 5]])[0][0])
+    assert np.array_equal(logits[1, 0], model.prefill([[3, 6]])[0][0])
+
+
+def test_crop_and_select() -> None:
+    model = TinyModel(20, order=3)
+    _, cache = model.prefill([[1, 2], [3, 4]])
+    model.forward([[5, 6], [7, 8]], cache)
+    cache.crop(3)
+    cache.select([1])
+    assert cache.length == 3
+    assert np.array_equal(model.forward([[9]], cache)[0, 0], model.prefill([[3, 4, 7, 9]])[0][0])
