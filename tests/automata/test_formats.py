@@ -1,0 +1,112 @@
+"""Formats: a sample inline, and the official suite's optional/format where the data is there."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from structgen.automata import formats
+from structgen.automata.dfa import accepts, shortest
+
+DATA = Path(os.environ.get("STRUCTGEN_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+SUITE = DATA / "json-schema-test-suite" / "tests"
+
+SAMPLE = {
+    "date": (["2024-02-29", "2000-02-29", "1999-12-31"], ["2023-02-29", "1900-02-29", "2024-4-01", "2024-04-31"]),
+    "time": (["08:30:06Z", "23:59:60z", "01:29:60.5+01:30", "00:00:00-23:59"], ["24:00:00Z", "08:30:06", "23:58:60Z"]),
+    "date-time": (["2024-02-29t08:30:06.25+00:20"], ["2024-02-30T08:30:06Z", "2024-02-29 08:30:06Z"]),
+    "duration": (["P4DT12H30M5S", "P2W", "PT0S"], ["P", "PT", "P1YT", "P1Y2W", "PT1H2S"]),
+    "email": (["a.b+c@x-y.org", '"a b"@x', "a@[127.0.0.1]", "a@[IPv6:::1]"], ["a", ".a@b", "a@b@c", "a b@c", "a@-b"]),
+    "idn-email": (["실례@실례.테스트"], ["실례"]),
+    "hostname": (["localhost", "a--b.c1", "x" * 63], ["-a", "a-", "a_b", "a.", "", "x" * 64, "a.xn--0ca24w"]),
+    "ipv4": (["127.0.0.1", "255.255.255.255"], ["256.0.0.1", "1.2.3", "01.2.3.4"]),
+    "uri": (["http://a/b?c#d", "urn:x:y", "http://[::1]:80/"], ["/a", "a b:c", "http://a/%zz", "http://a/é"]),
+    "uri-reference": (["", "/a", "#f", "./a:b"], ["1:b", "\\a"]),
+    "iri": (["http://ƒøø.ßår/é"], ["http://a/\ue000 b"]),
+    "iri-reference": (["/é"], ["#\\"]),
+    "uri-template": (["/{a:3}/{+b*,c}", "a%41"], ["{", "{}", "{a,}", "a b"]),
+    "uuid": (["2eb8aa08-AA98-11ea-b4aa-73b441d16380"], ["2eb8aa08aa9811eab4aa73b441d16380"]),
+    "json-pointer": (["", "/a~0~1/\n"], ["a", "/~2", "/~"]),
+    "relative-json-pointer": (["0", "12/a", "0#"], ["01", "-1", "0##"]),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_sample(name):
+    dfa = formats.format_dfa(name, "draft2020-12")
+    assert dfa is not None
+    valid, invalid = SAMPLE[name]
+    assert [text for text in valid if not accepts(dfa, text)] == []
+    assert [text for text in invalid if accepts(dfa, text)] == []
+    found = shortest(dfa)
+    assert found is not None
+    assert accepts(dfa, found.decode())
+
+
+def test_names_that_are_not_enforced():
+    for name in ("regex", "phone", "int32", "", "DATE", "host-name", "time-draft3"):
+        assert formats.format_dfa(name, "draft2020-12") is None
+    assert formats.format_dfa("host-name", "draft3") is formats.format_dfa("hostname", "draft4")
+    draft3_time = formats.format_dfa("time", "draft3")
+    assert draft3_time is not None
+    assert accepts(draft3_time, "12:30:00")
+
+
+def test_every_day_of_eight_centuries():
+    dfa = formats.format_dfa("date", "draft7")
+    assert dfa is not None
+    source = random.Random(0)
+    for _ in range(20_000):
+        year, month, day = source.randint(1600, 2400), source.randint(0, 13), source.randint(0, 32)
+        try:
+            datetime.date(year, month, day)
+            valid = True
+        except ValueError:
+            valid = False
+        assert accepts(dfa, f"{year:04}-{month:02}-{day:02}") == valid
+
+
+def test_ipv6_agrees_with_ipaddress():
+    dfa = formats.format_dfa("ipv6", "draft7")
+    assert dfa is not None
+    source = random.Random(1)
+    for _ in range(10_000):
+        pieces = source.choices(["1", "ab", ":", ":", "::", "1.2.3.4", "0fff"], k=source.randint(1, 16))
+        text = "".join(pieces)
+        try:
+            ipaddress.IPv6Address(text)
+            valid = True
+        except ValueError:
+            valid = False
+        assert accepts(dfa, text) == valid, text
+
+
+# What cannot be decided by an automaton of reasonable size, as (wrong, all) tests of the suite.
+EXPECTED_WRONG = {"regex": 7, "hostname": 15, "idn-hostname": 29}
+
+
+@pytest.mark.skipif(not SUITE.is_dir(), reason="needs the official suite (STRUCTGEN_DATA)")
+@pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
+def test_official_suite(draft):
+    wrong: Counter[str] = Counter()
+    total = 0
+    for path in sorted((SUITE / draft / "optional" / "format").glob("*.json")):
+        for group in json.loads(path.read_text()):
+            name = group["schema"].get("format", "") if isinstance(group["schema"], dict) else ""
+            dfa = formats.format_dfa(name, draft)
+            for test in group["tests"]:
+                value, total = test["data"], total + 1
+                if dfa is None or not isinstance(value, str):
+                    accepted = True
+                else:
+                    accepted = accepts(dfa, value) and len(value) <= formats.MAX_LENGTH.get(name, len(value))
+                wrong[name] += accepted != test["valid"]
+    assert total > 500
+    assert {name: count for name, count in wrong.items() if count > EXPECTED_WRONG.get(name, 0)} == {}
