@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from structgen.formula.language import TRUE, UNIQ, Formula, Idx, Items, and_, not_, unordered
 from structgen.json_schema import checks
 from structgen.json_schema.keywords_scalar import Schema, guard
+from structgen.json_schema.places import Place, sibling
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
-    from structgen.json_schema.places import Place
 
 
 def prefixItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -56,8 +56,8 @@ def contains(value: Any, schema: Schema, place: Place, context: Context) -> Form
     """With ``minContains`` and ``maxContains`` beside it where the dialect has them."""
     formula = unordered(context.lower(value, place))
     least = schema.get("minContains", 1) if context.has("minContains") else 1
-    parts: list[Formula] = [Items(formula, checks.count(least, (place[0], "minContains")))]
+    parts: list[Formula] = [Items(formula, checks.count(least, sibling(place, "minContains")))]
     if "maxContains" in schema and context.has("maxContains"):
-        most = checks.count(schema["maxContains"], (place[0], "maxContains"))
+        most = checks.count(schema["maxContains"], sibling(place, "maxContains"))
         parts.append(guard("array", not_(Items(formula, most + 1)), schema))
     return and_(*parts)

@@ -10,10 +10,10 @@ from structgen.formula.values import TYPE_BITS
 from structgen.json_schema import checks
 from structgen.json_schema.keywords_scalar import Schema
 from structgen.json_schema.keywords_scalar import type as type_
+from structgen.json_schema.places import Place, sibling
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
-    from structgen.json_schema.places import Place
 
 
 def _children(value: Any, place: Place, context: Context) -> list[Formula]:
@@ -41,7 +41,7 @@ def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``then`` and ``else`` beside it."""
     condition = context.lower(value, place)
     then, otherwise = (
-        context.descend(schema[branch], place[0], branch) if branch in schema and context.has(branch) else TRUE
+        context.lower(schema[branch], sibling(place, branch)) if branch in schema and context.has(branch) else TRUE
         for branch in ("then", "else")
     )
     if then is otherwise:

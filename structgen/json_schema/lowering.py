@@ -1,7 +1,8 @@
 """From a JSON Schema to a formula: the walk, the context that keyword functions see, and the result.
 
 The walk is a table look-up per keyword; all that is rare (references to other documents, embedded resources, dynamic
-scope) is worked out on first use. `Context.lower` and `Context.descend` are the only places that extend a JSON Pointer.
+scope) is worked out on first use. The pointer of a subschema is extended by the walk and by `Context.descend`, never
+by a keyword function.
 
 A subschema that a reference leads to is lowered once for each dynamic scope, and the result shared; a reference back
 into a subschema still being lowered becomes ``Ref(key)``.
@@ -114,10 +115,10 @@ class Context:
 
     def descend(self, schema: Any, place: Place, token: str | int) -> Formula:
         """Lower the subschema at ``token`` below ``place``."""
-        return self.lower(schema, (place, token))
+        return self.lower(schema, (place, token), 1)
 
-    def lower(self, schema: Any, place: Place) -> Formula:
-        """Lower the schema at ``place``.
+    def lower(self, schema: Any, place: Place, within: int = 0) -> Formula:
+        """Lower the schema at ``place``, whose keyword is the token ``within`` levels above the end.
 
         Raises:
             SchemaError: it is malformed (or a subclass: see `lower`).
@@ -127,16 +128,17 @@ class Context:
                 return TRUE
             if schema is False:
                 return FALSE
-            within = 0 if len(place) < 2 or place[1] in self.dialect.keywords else 1
-            refuse(place, "a schema (an object, true or false)", schema, within=within if len(place) == 2 else 0)
+            refuse(place, "a schema (an object, true or false)", schema, within=within)
         dialect = self.dialect
+        trace = self._lowering.trace
         if dialect.overriding_ref and "$ref" in schema:
+            if trace is not None:
+                trace.visit(schema, place, self)
             schema = {"$ref": schema["$ref"]}
         elif dialect.identifier in schema:
             inner = self.within(schema, place)
             if inner is not self:
                 return inner.lower(schema, place)
-        trace = self._lowering.trace
         if trace is not None:
             trace.visit(schema, place, self)
         keywords = dialect.keywords

@@ -11,6 +11,11 @@ Place = tuple[Any, ...]
 ROOT: Place = ("",)
 
 
+def sibling(place: Place, keyword: str) -> Place:
+    """The place of another keyword of the same schema."""
+    return (place[0], keyword)
+
+
 def escape(token: str) -> str:
     """A reference token as RFC 6901 section 3 spells it."""
     return token.replace("~", "~0").replace("/", "~1")
