@@ -9,9 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
-__all__ = ["NumberSpec", "Spelling", "decimal_multiple", "decimal_parts", "decimal_places", "is_decimal", "lcm"]
+__all__ = [
+    "NumberSpec",
+    "Range",
+    "Spelling",
+    "decimal_multiple",
+    "decimal_parts",
+    "decimal_places",
+    "lcm",
+    "magnitudes",
+]
 
 Spelling = Literal["any", "plain"]
 
@@ -62,7 +72,7 @@ class NumberSpec:
             and (self.values is None or value in self.values)
         )
 
-    @property
+    @cached_property
     def step(self) -> Fraction | None:
         """The decimal step whose multiples are the decimals that are multiples of each of ``multiples``."""
         result: Fraction | None = None
@@ -70,7 +80,7 @@ class NumberSpec:
             result = step if result is None else lcm(result, step)
         return result
 
-    @property
+    @cached_property
     def integer_only(self) -> bool:
         """Whether the conditions allow integers only, by ``multiples`` or by ``values``."""
         step = self.step
@@ -121,3 +131,64 @@ def _factors(number: int) -> tuple[int, int, int]:
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     return twos, fives, rest
+
+
+@dataclass(frozen=True)
+class Range:
+    """Magnitudes > 0 of one sign: ``values`` alone, or an interval without ``excluded``. Bounds are exact."""
+
+    low: Fraction | None
+    low_open: bool
+    high: Fraction | None
+    high_open: bool
+    excluded: frozenset[Fraction] = frozenset()
+    values: frozenset[Fraction] | None = None
+
+
+NOTHING = Range(None, False, None, False, values=frozenset())
+
+
+def magnitudes(spec: NumberSpec, sign: int) -> Range:
+    """The magnitudes of the members of one sign (1 or -1), with bounds moved to members where there is a step."""
+    if spec.values is not None:
+        chosen = (sign * value for value in spec.values if value * sign > 0 and spec.contains(value))
+        return Range(None, False, None, False, values=frozenset(filter(is_decimal, chosen)))
+    low, low_open, high, high_open = spec.minimum, spec.exclusive_minimum, spec.maximum, spec.exclusive_maximum
+    if sign < 0:
+        low, high = (-high if high is not None else None), (-low if low is not None else None)
+        low_open, high_open = high_open, low_open
+    if high is not None and high <= 0:
+        return NOTHING
+    if low is not None and low <= 0:
+        low, low_open = None, False
+    if spec.step is not None:
+        low, high = _to_step(low, low_open, high, high_open, spec.step)
+        low_open = high_open = False
+    bottom = low or Fraction(0)
+    if high is not None and (high <= 0 or high < bottom or (high == bottom and (low_open or high_open))):
+        return NOTHING
+    if high is not None and high == bottom:
+        return Range(None, False, None, False, values=frozenset({high} if spec.contains(sign * high) else ()))
+    unlisted = _without_excluded(spec)
+    inside = (sign * x for x in spec.excluded if x * sign > 0 and is_decimal(x) and unlisted.contains(x))
+    return Range(low, low_open, high, high_open, excluded=frozenset(inside))
+
+
+def _without_excluded(spec: NumberSpec) -> NumberSpec:
+    return NumberSpec(
+        spec.minimum, spec.exclusive_minimum, spec.maximum, spec.exclusive_maximum, spec.multiples, spec.non_multiples
+    )
+
+
+def _to_step(
+    low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, step: Fraction
+) -> tuple[Fraction | None, Fraction | None]:
+    """The bounds moved inwards to multiples of ``step``; a lower bound that only says "> 0" is dropped."""
+    if high is not None:
+        count = high / step
+        high = step * (math.ceil(count) - 1 if high_open else math.floor(count))
+    if low is not None:
+        count = low / step
+        least = math.floor(count) + 1 if low_open else math.ceil(count)
+        low = step * least if least > 1 else None
+    return low, high

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from structgen.machine.number_sets import EVERY, Intervals, Magnitudes, Steps, clip, magnitudes, shift
-from structgen.machine.number_spec import NumberSpec
+from structgen.machine.number_sets import EVERY, ROOT, Intervals, Magnitudes, Steps, clip, moved
+from structgen.machine.number_spec import NOTHING, NumberSpec, magnitudes
 
 __all__ = ["NumberReader", "State"]
 
@@ -33,6 +33,7 @@ INTEGER, ZERO, POINT, FRACTION = range(4)
 
 NO_EXPONENT: Intervals = ((0, 0),)
 NATURAL: Intervals = ((0, math.inf),)
+_DIGITS = [b"%d" % digit for digit in range(10)]
 
 
 class Start(NamedTuple):
@@ -110,13 +111,12 @@ class NumberReader:
         self.plain = spec.spelling == "plain"
         self.whole = self.plain and spec.integer_only
         self.steps = Steps(spec if spec.values is None else NumberSpec())
-        members = [magnitudes(spec, sign, self.steps) for sign in (1, -1)]
+        members = [NOTHING if self.steps.never else magnitudes(spec, sign) for sign in (1, -1)]
         self.sides = [Magnitudes(one, self.steps) for one in dict.fromkeys(members)]
         self._side = {1: 0, -1: len(self.sides) - 1}
         self.has_zero = spec.contains(Fraction(0))
         self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
-        start = Start(1)
-        self.start: State | None = start if any(state is not None for _, state in self._after_start(start)) else None
+        self.start = Start(1) if self.has_zero or any(map(self._has_members, self.sides)) else None
 
     def moves(self, state: State) -> list[tuple[bytes, State]]:
         """The live successors of a state, each with the bytes that lead to it."""
@@ -161,21 +161,25 @@ class NumberReader:
         return NO_EXPONENT if self.plain else EVERY
 
     def _stops(self, side: int, phase: int, place: int, point: int, least: tuple[float, ...]) -> Intervals:
-        found = shift(self.sides[side].places[place].ends, -point)
-        if least and found:
-            found = self.steps.within(found, least)
-        return self._limit(phase, found)
+        low, high = self.steps.limits(least) if least else (-math.inf, math.inf)
+        if self.plain:
+            low, high = max(low, 0), min(high, self._most(phase))
+        return moved(self.sides[side].place(place).ends, -point, low, high)
 
-    def _limit(self, phase: int, exponents: Intervals) -> Intervals:
+    @staticmethod
+    def _most(phase: int) -> float:
         """In plain spelling only further zeros of the integer part can take the place of an exponent."""
-        if not self.plain:
-            return exponents
-        return clip(exponents, 0, math.inf if phase == INTEGER else 0)
+        return math.inf if phase == INTEGER else 0
+
+    @staticmethod
+    def _has_members(members: Magnitudes) -> bool:
+        return members.grows(ROOT, 0, 0, -math.inf, math.inf)
 
     # --- making states -----------------------------------------------------------------------------------------------
 
     def _tail(self, phase: int, exponents: Intervals) -> State | None:
-        exponents = self._limit(phase, exponents)
+        if self.plain:
+            exponents = clip(exponents, 0, self._most(phase))
         if not exponents:
             return None
         if self.whole and (phase == ZERO or exponents[-1][1] < 1):
@@ -187,7 +191,7 @@ class NumberReader:
         if not self.steps.items:
             fraction = int(min(fraction, self._zeros_that_matter(members)))
         limit = -fraction if self.plain else math.inf
-        if not self.whole and members.grows(0, 0, 0, -math.inf, limit):
+        if not self.whole and members.grows(ROOT, 0, 0, -math.inf, limit):
             return Zero(side, phase, fraction)
         return self._tail(phase, self._zero_exponents())
 
@@ -205,9 +209,9 @@ class NumberReader:
         first, last = -math.inf, math.inf
         if self.plain:
             place, point = self._settle(members, phase, place, point)
-            least = tuple(min(max(one, 0), math.inf if phase == INTEGER else 1) for one in least)
-            first, last = point, (math.inf if phase == INTEGER else point)
-        elif place < 0 and not members.bounded:
+            least = tuple([min(max(one, 0), 1 + self._most(phase)) for one in least])
+            first, last = point, point + self._most(phase)
+        elif place < ROOT and not members.bounded:
             point = 0
         if members.grows(place, residue, point + fraction, first, last):
             return Digits(side, phase, place, point, fraction, residue, least)
@@ -215,16 +219,16 @@ class NumberReader:
 
     def _settle(self, members: Magnitudes, phase: int, place: int, point: int) -> tuple[int, int]:
         """Without exponents: drop comparisons that the digits before the point have decided."""
-        if place >= 0:
-            here = members.places[place]
-            if any(mark >= point for mark in here.marks) if phase == INTEGER else point in here.marks:
+        here = members.place(place)
+        if place >= ROOT:
+            if any(mark.point >= point if phase == INTEGER else mark.point == point for mark in here.here):
                 return place, point
             place = here.off
+            here = members.place(place)
         if phase != INTEGER:
-            gap = members.places[place]
-            return (-1, int(members.free_point)) if gap.low <= point <= gap.high else (place, point)
+            return (3, int(members.free_point)) if here.low <= point <= here.high else (place, point)
         if point > members.low_point:
-            place = -4 + (place + 4 | 1)
+            place |= 1
         if members.high_point == math.inf:
             point = min(point, int(members.low_point) + 1 if members.low_point != -math.inf else 0)
         return place, point
@@ -233,12 +237,12 @@ class NumberReader:
 
     def _after_start(self, state: Start) -> Moves:
         if state.sign > 0:
-            minus = Start(-1)
-            yield b"-", minus if any(after is not None for _, after in self._after_start(minus)) else None
+            minus = self._has_members(self.sides[self._side[-1]]) or (self.has_zero and not self.whole)
+            yield b"-", Start(-1) if minus else None
         side = self._side[state.sign]
         if state.sign > 0 or not self.whole:
             yield b"0", self._zero(side, ZERO, 0)
-        yield from self._nonzero(side, INTEGER, 0, 1, 0, 0)
+        yield from self._nonzero(side, INTEGER, ROOT, 1, 0, 0)
 
     def _after_zero(self, state: Zero) -> Moves:
         side, phase, fraction, _ = state
@@ -246,15 +250,15 @@ class NumberReader:
             yield b".", self._zero(side, POINT, 0)
         else:
             yield b"0", self._zero(side, FRACTION, fraction + 1)
-            yield from self._nonzero(side, FRACTION, 0, -fraction, fraction + 1 if self.steps.items else 0, 0)
+            yield from self._nonzero(side, FRACTION, ROOT, -fraction, fraction + 1 if self.steps.items else 0, 0)
         yield self._to_exponent(phase, self._zero_exponents())
 
     def _after_digits(self, state: Digits) -> Moves:
         side, phase, place, point, fraction, residue, least, _ = state
-        after_zero = self.sides[side].places[place].moves[0]
+        after_zero = self.sides[side].after(place).moves[0]
         residue = residue * 10 % self.steps.modulus
         if phase == INTEGER:
-            yield b"0", self._digits(side, phase, after_zero, point + 1, 0, residue, tuple(x - 1 for x in least))
+            yield b"0", self._digits(side, phase, after_zero, point + 1, 0, residue, tuple([x - 1 for x in least]))
             yield from self._nonzero(side, phase, place, point + 1, 0, residue)
             if not self.whole:
                 yield b".", self._digits(side, POINT, place, point, 0, state.residue, least)
@@ -266,25 +270,21 @@ class NumberReader:
 
     def _nonzero(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> Moves:
         """The states after each digit 1 to 9; the arguments are those of the state after it, but for the digit."""
-        moves, modulus = self.sides[side].places[place].moves, self.steps.modulus
-        fresh = self._fresh
-        targets: dict[int, bytes] = {}
+        here, fresh, modulus = self.sides[side].after(place), self._fresh, self.steps.modulus
+        if fresh is not None:
+            least = tuple([one + fraction for one in fresh])
+            for digits, after in here.groups:
+                yield digits, self._digits(side, phase, after, point, fraction, 0, least)
+            return
         for digit in range(1, 10):
-            after = moves[digit]
-            key = after if fresh is not None else -10 - digit
-            targets[key] = targets.get(key, b"") + b"0123456789"[digit : digit + 1]
-        for digits in targets.values():
-            digit = digits[0] - 48
             left = (residue + digit) % modulus
-            least = self.steps.thresholds(left) if fresh is None else fresh
-            if fraction and least:
-                least = tuple(one + fraction for one in least)
-            yield digits, self._digits(side, phase, moves[digit], point, fraction, left, least)
+            least = tuple([one + fraction for one in self.steps.thresholds(left)])
+            yield _DIGITS[digit], self._digits(side, phase, here.moves[digit], point, fraction, left, least)
 
     def _after_tail(self, state: Tail) -> Moves:
         phase, exponents, _ = state
         if phase == INTEGER:
-            yield b"0", self._tail(INTEGER, shift(exponents, -1))
+            yield b"0", self._tail(INTEGER, moved(exponents, -1, -math.inf, math.inf))
         elif phase != ZERO:
             yield b"0", self._tail(FRACTION, exponents)
         if phase in (INTEGER, ZERO) and not self.whole:
@@ -312,7 +312,7 @@ class NumberReader:
             yield b"0123456789", Power(0, NATURAL)
             return
         for digit in range(10):
-            yield b"0123456789"[digit : digit + 1], _power(base + digit, exponents)
+            yield _DIGITS[digit], _power(base + digit, exponents)
 
     def _after_end(self, _: End) -> Moves:
         yield from ()
