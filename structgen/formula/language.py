@@ -229,7 +229,8 @@ class All(Formula):
     def __new__(cls, keys: Formula, value: Formula) -> All:
         if value is TRUE or keys is FALSE:
             return TRUE  # type: ignore[return-value]
-        return _intern(cls, (keys, value), value.ordered)
+        known = _table.get((cls, (keys, value)))  # as _intern does, without the call: schemas are made of these
+        return known if known is not None else _intern(cls, (keys, value), value.ordered)  # type: ignore[return-value]
 
 
 class Keys(Formula):

@@ -29,7 +29,6 @@ from structgen.options import JsonOptions
 if TYPE_CHECKING:
     from referencing import Registry
 
-_ACTIVE = object()
 _serials = itertools.count(1)
 
 
@@ -59,7 +58,8 @@ class Lowering:
         self.resources = Resources(schema, BY_NAME[options.dialect], registry)
         self.refs = Refs()
         self.places: dict[Hashable, Place] = {}
-        self.memo: dict[tuple[int, Context], Any] = {}
+        self._memo: dict[tuple[int, Context], Formula | None] = {}  # None: being lowered
+        self._names: dict[tuple[int, Context], Key] = {}
         self.trace: Trace | None = None
         self.root = Context(self, self.resources.root, None)
         self._contexts: dict[Hashable, Context] = {}
@@ -75,17 +75,17 @@ class Lowering:
     def lower_target(self, schema: Any, place: Place, context: Context) -> Formula:
         """Lower what a reference leads to, once."""
         key = (id(schema), context)
-        known = self.memo.get(key)
+        if key not in self._memo:
+            self._memo[key] = None
+            formula = self._memo[key] = context.lower(schema, place)
+            if key in self._names:
+                self.refs[self._names[key]] = formula
+            return formula
+        known = self._memo[key]
         if known is None:
-            self.memo[key] = _ACTIVE
-            known = self.memo[key] = context.lower(schema, place)
-            name = self.memo.get((*key, "name"))  # type: ignore[arg-type]
-            if name is not None:
-                self.refs[name] = known
-        elif known is _ACTIVE:
-            name = self.memo.setdefault((*key, "name"), Key(self.serial, pointer(place)))  # type: ignore[arg-type]
+            name = self._names.setdefault(key, Key(self.serial, pointer(place)))
             self.places[name] = place
-            known = ref(name)
+            return ref(name)
         return known
 
 

@@ -7,9 +7,11 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structgen.formula import language
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
@@ -32,10 +34,13 @@ from structgen.formula.language import (
     Order,
     Ref,
     Type,
+    Uniq,
     Unordered,
     and_,
+    clear,
     enum_of,
     named,
+    node_count,
     not_,
     one,
     or_,
@@ -130,6 +135,18 @@ def test_references_lose_their_order_by_key() -> None:
     assert isinstance(ref("k"), Ref)
     assert unordered(ref("k")) is ref(Unordered("k"))
     assert unordered(ref(Unordered("k"))) is ref(Unordered("k"))
+
+
+def test_clear_forgets_all_but_the_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in ("_table", "_NAMED", "_UNORDERED"):  # copies, for the sake of the other tests
+        monkeypatch.setattr(language, table, dict(getattr(language, table)))
+    before, count = Len(3), node_count()
+    clear()
+    assert node_count() < count
+    assert Len(3) is not before
+    assert Len(3) is Len(3)
+    assert (Type(ANY), Type(0), Uniq()) == (TRUE, FALSE, UNIQ)
+    assert and_(before, not_(before)) is FALSE
 
 
 def test_threads_get_the_same_nodes() -> None:
