@@ -260,7 +260,5 @@ def _path(came: dict[int, tuple[int, int]], state: int) -> bytes:
 
 def count_words(dfa: Dfa, cap: int) -> npt.NDArray[np.int64]:
     """For each state the number of accepted texts from it on, at most ``cap``."""
-    counts: npt.NDArray[np.int64] = counting_kernels.count_words(
-        dfa.transitions, dfa.accepting.view(np.uint8), cap
-    )
+    counts: npt.NDArray[np.int64] = counting_kernels.count_words(dfa.transitions, dfa.accepting.view(np.uint8), cap)
     return counts

@@ -28,7 +28,8 @@ def format_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
     """The automaton of a standard format, None for a name that is not standard or not enforced (``regex``).
 
     A name that is standard in any draft from 4 on means the same in every such ``dialect``; ``draft3`` has names of
-    its own. Built when first asked for (most in a few milliseconds), then kept.
+    its own. Built when first asked for, then kept: most take some milliseconds, ``idn-email`` and ``idn-hostname``
+    up to a second.
     """
     if dialect == "draft3":
         name = _DRAFT3_NAMES.get(name, name)
@@ -64,9 +65,7 @@ def _leap_seconds() -> str:
     return "|".join(cases)
 
 
-_TIME = (
-    rf"(?:{_HOUR}:{_MINUTE}:{_MINUTE}{_FRACTION}(?:[Zz]|[+\-]{_HOUR}:{_MINUTE})|{_leap_seconds()})"  # seconds 00–59
-)
+_TIME = rf"(?:{_HOUR}:{_MINUTE}:{_MINUTE}{_FRACTION}(?:[Zz]|[+\-]{_HOUR}:{_MINUTE})|{_leap_seconds()})"  # seconds 00–59
 _DUR_TIME = r"T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
 _DUR_DATE = r"(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)"
 _DURATION = rf"P(?:{_DUR_DATE}(?:{_DUR_TIME})?|{_DUR_TIME}|[0-9]+W)"
@@ -77,11 +76,15 @@ _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 _H16 = "[0-9A-Fa-f]{1,4}"
 _LS32 = f"(?:{_H16}:{_H16}|{_IPV4})"
-_IPV6 = "(?:" + "|".join(
-    [f"(?:{_H16}:){{6}}{_LS32}", f"::(?:{_H16}:){{5}}{_LS32}"]
-    + [f"(?:(?:{_H16}:){{0,{5 - n}}}{_H16})?::(?:{_H16}:){{{n - 1}}}{_LS32}" for n in (5, 4, 3, 2, 1)]
-    + [f"(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}", f"(?:(?:{_H16}:){{0,6}}{_H16})?::"]
-) + ")"
+_IPV6 = (
+    "(?:"
+    + "|".join(
+        [f"(?:{_H16}:){{6}}{_LS32}", f"::(?:{_H16}:){{5}}{_LS32}"]
+        + [f"(?:(?:{_H16}:){{0,{5 - n}}}{_H16})?::(?:{_H16}:){{{n - 1}}}{_LS32}" for n in (5, 4, 3, 2, 1)]
+        + [f"(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}", f"(?:(?:{_H16}:){{0,6}}{_H16})?::"]
+    )
+    + ")"
+)
 
 # RFC 1123 section 2.1, RFC 5321 section 4.1.2, RFC 6531 section 3.3
 

@@ -1,7 +1,8 @@
 """Write ``tables.npz``: the Unicode properties that ECMA-262 regular expressions can name.
 
-Run by hand when the Unicode version is to change, with the packages ``regex`` (the data) and ``fonttools`` (the
-spelling of script names): ``python structgen/automata/unicode/generate.py 17.0.0``. Nothing at run time needs either.
+Run by hand when the Unicode version is to change, with the packages ``regex`` (the data), ``fonttools`` (the spelling
+of script names) and ``idna`` (RFC 5892): ``python structgen/automata/unicode/generate.py 17.0.0``. Nothing at run time
+needs them. Besides, the table holds what the rules for internationalised host names ask for (kind ``idn``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import regex
 from fontTools.unicodedata import Scripts
+from idna import idnadata
 
 GENERAL_CATEGORIES = """
 C=Other Cc=Control,cntrl Cf=Format Cn=Unassigned Co=Private_Use Cs=Surrogate L=Letter LC=Cased_Letter
@@ -98,7 +100,18 @@ def collect() -> dict[str, list[int]]:
                 enter(kind, names, bounds(rf"\p{{{kind}={long}}}"))
             except regex.error:
                 print(f"regex does not know the {kind} {long}", file=sys.stderr)
+    enter("idn", ["PVALID"], pvalid())
+    enter("idn", ["Starter"], bounds(r"\p{ccc=0}"))
+    enter("idn", ["Virama"], bounds(r"\p{ccc=9}"))
+    enter("idn", ["NFC"], bounds(r"\p{NFC_Quick_Check=Yes}"))
+    for value in "L R AL AN EN NSM".split():
+        enter("idn", [f"Bidi_{value}"], bounds(rf"\p{{Bidi_Class={value}}}"))
     return sets
+
+
+def pvalid() -> list[int]:
+    """The characters that RFC 5892 allows without context."""
+    return [n for span in idnadata.codepoint_classes["PVALID"] for n in (span >> 32, span & 0xFFFFFFFF)]
 
 
 def orbits() -> list[int]:
