@@ -196,8 +196,8 @@ class Magnitudes:
         self.high_point: float = self._high.point if self._high else math.inf
         self.least_point: float = min((mark.point for mark in marks), default=math.inf)
         crowd = steps.factor * 2 ** len(steps.forbidden) * (len(members.excluded) + 1)
-        self._enough = len(str(crowd)) + 1
-        """This many further digits that need not be compared with a bound always lead to a member."""
+        self._enough = len(str((10 * crowd - 1) // 9))
+        """This many further digits, not compared with any bound, can always lead to a member (the first one not 0)."""
         unit = steps.unit if steps.step is not None else None
         self._unit_low = int(low / unit) if low is not None and unit else 0
         self._unit_high = int(high / unit) if high is not None and unit else 0

@@ -201,7 +201,7 @@ def specs(draw: st.DrawFn) -> NumberSpec:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]))
 def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
     """A prefix of digits is alive iff some member's digits begin with it, in some decade."""
@@ -210,7 +210,7 @@ def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
     assert (state is not None) == member_test(spec, prefix, sign)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(specs(), st.data())
 def test_spellings_of_values(spec: NumberSpec, data: st.DataObject) -> None:
     """Values at and around what the spec names, in random spellings, are accepted iff they are members."""
