@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def prefixItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas of the first items, one each."""
     children = checks.array(value, place)
     return and_(*[Idx(i, i + 1, context.descend(child, place, i)) for i, child in enumerate(children)])
 
 
 def items(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """From 2020-12 on: schema of the items after ``prefixItems``."""
     prefix = schema.get("prefixItems")
     if isinstance(value, list):
         hint = "An array of schemas is prefixItems from 2020-12 on; or declare an earlier dialect with $schema"
@@ -41,14 +43,17 @@ def additionalItems(value: Any, schema: Schema, place: Place, context: Context) 
 
 
 def minItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least so many items."""
     return Items(TRUE, checks.count(value, place))
 
 
 def maxItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most so many items."""
     return guard("array", not_(Items(TRUE, checks.count(value, place) + 1)), schema)
 
 
 def uniqueItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """If true, no two items are equal."""
     return UNIQ if checks.boolean(value, place) else TRUE
 
 

@@ -22,18 +22,22 @@ def _children(value: Any, place: Place, context: Context) -> list[Formula]:
 
 
 def allOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """All of the schemas."""
     return context.conjoin(_children(value, place, context))
 
 
 def anyOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least one of the schemas."""
     return or_(*_children(value, place, context))
 
 
 def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Exactly one of the schemas."""
     return one(*_children(value, place, context))
 
 
 def not_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Not the schema (``not``)."""
     return language.not_(unordered(context.lower(value, place)))
 
 
@@ -87,10 +91,12 @@ def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> 
 
 
 def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """None of what ``type`` of draft 3 would allow."""
     return language.not_(unordered(type_draft3(value, schema, place, context)))
 
 
 def extends(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The schema too, or all of several."""
     if isinstance(value, list):
         return context.conjoin([context.descend(child, place, index) for index, child in enumerate(value)])
     return context.lower(value, place)

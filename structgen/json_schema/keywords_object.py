@@ -40,6 +40,7 @@ def absent(name: str) -> Formula:
 
 
 def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas by key, and the order in which a writer of declared order puts them."""
     checks.mapping(value, place)
     descend = context.descend
     parts: list[Formula] = [All(named(name), descend(child, place, name)) for name, child in value.items()]
@@ -49,11 +50,13 @@ def properties(value: Any, schema: Schema, place: Place, context: Context) -> Fo
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas of all members whose key matches."""
     checks.mapping(value, place)
     return and_(*[All(Pat(regex), context.descend(child, place, regex)) for regex, child in value.items()])
 
 
 def additionalProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schema of the members that neither ``properties`` nor ``patternProperties`` of this schema names."""
     return All(not_(declared_keys(schema)), context.lower(value, place))
 
 
@@ -68,19 +71,23 @@ def declared_keys(schema: Schema) -> Formula:
 
 
 def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Keys that must be present: not absent."""
     names = checks.strings(value, place)
     return guard("object", and_(*[not_(absent(name)) for name in names]), schema)
 
 
 def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least so many members."""
     return Keys(checks.count(value, place))
 
 
 def maxProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most so many members."""
     return guard("object", not_(Keys(checks.count(value, place) + 1)), schema)
 
 
 def propertyNames(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schema of the keys: no member whose key violates it."""
     return All(not_(of_strings(unordered(context.lower(value, place)))), FALSE)
 
 
@@ -99,6 +106,7 @@ def of_strings(formula: Formula) -> Formula:
 
 
 def dependentRequired(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Keys that must be present if another is."""
     checks.mapping(value, place)
     return and_(*[_needs(name, checks.strings(names, (place, name))) for name, names in value.items()])
 
@@ -108,6 +116,7 @@ def _needs(name: str, names: list[str]) -> Formula:
 
 
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas of the whole object if a key is present."""
     checks.mapping(value, place)
     return and_(*[or_(absent(name), context.descend(child, place, name)) for name, child in value.items()])
 

@@ -54,6 +54,7 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 
 
 def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
     if isinstance(value, str):
         return _TYPES.get(value) or checks.refuse(place, _TYPE_NAMES, value)
     names = checks.strings(value, place)
@@ -70,15 +71,18 @@ def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
 
 
 def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """One of the values."""
     values = checks.array(value, place)
     return Enum([item if item.__class__ is str else checks.json_value(item, place) for item in values])
 
 
 def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The value."""
     return Enum([checks.json_value(value, place)])
 
 
 def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """An integer multiple, exactly (0.3 is one of 0.1)."""
     divisor = checks.number(value, place)
     if divisor <= 0:
         checks.refuse(place, "a number greater than 0", value)
@@ -86,18 +90,22 @@ def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Fo
 
 
 def minimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least."""
     return Ge(checks.number(value, place))
 
 
 def exclusiveMinimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """More than (a number from draft 6 on)."""
     return Gt(_bound(value, place))
 
 
 def maximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most: not more than."""
     return number_guard(not_(Gt(checks.number(value, place))), schema)
 
 
 def exclusiveMaximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Less than: not at least (a number from draft 6 on)."""
     return number_guard(not_(Ge(_bound(value, place))), schema)
 
 
@@ -127,14 +135,17 @@ def exclusive_draft4(value: Any, schema: Schema, place: Place, context: Context)
 
 
 def minLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least so many code points."""
     return Len(checks.count(value, place))
 
 
 def maxLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most so many code points."""
     return guard("string", not_(Len(checks.count(value, place) + 1)), schema)
 
 
 def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The expression matches somewhere in the string."""
     return Pat(checks.string(value, place))
 
 
