@@ -1,1 +1,62 @@
 """structgen: language models that write exactly what a constraint allows."""
+
+from structgen.api import generate_json
+from structgen.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.compiled import CompiledGrammar, compile_json_schema
+from structgen.constraints import json_schema
+from structgen.errors import (
+    BitmaskError,
+    ConstraintError,
+    GenerationError,
+    IncompleteOutputError,
+    MatcherStateError,
+    ModelError,
+    PatternError,
+    SchemaError,
+    SchemaTooComplexError,
+    StructgenError,
+    TokenError,
+    TokenizerError,
+    UnresolvableReferenceError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
+from structgen.generator import GenerationResult, Generator
+from structgen.json_schema.loading import load_schema
+from structgen.matcher import GrammarMatcher
+from structgen.options import JsonOptions
+from structgen.vocabulary.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BitmaskError",
+    "CompiledGrammar",
+    "ConstraintError",
+    "GenerationError",
+    "GenerationResult",
+    "Generator",
+    "GrammarMatcher",
+    "IncompleteOutputError",
+    "JsonOptions",
+    "MatcherStateError",
+    "ModelError",
+    "PatternError",
+    "SchemaError",
+    "SchemaTooComplexError",
+    "StructgenError",
+    "TokenError",
+    "TokenizerError",
+    "UnresolvableReferenceError",
+    "UnsatisfiableSchemaError",
+    "UnsupportedSchemaError",
+    "Vocabulary",
+    "__version__",
+    "allocate_token_bitmask",
+    "apply_token_bitmask_inplace",
+    "compile_json_schema",
+    "fill_next_token_bitmasks",
+    "generate_json",
+    "json_schema",
+    "load_schema",
+]

@@ -1,0 +1,105 @@
+"""Compiled grammars: a constraint for a vocabulary, immutable, shared by all its matchers."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from structgen.errors import SchemaTooComplexError
+from structgen.json_schema.lowering import Lowered, lower
+from structgen.json_schema.report import Report
+from structgen.machine.completion import Completions
+from structgen.machine.context import Context
+from structgen.machine.goals import GoalGraph, Node
+from structgen.machine.tables import write_tables
+from structgen.masks.lexicon import mask_rows
+from structgen.options import JsonOptions
+from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+    from structgen.matcher import GrammarMatcher
+
+
+class CompiledGrammar:
+    """A JSON Schema as token-level automaton over a vocabulary. Make one with `compile_json_schema`.
+
+    Attributes:
+        vocabulary, options: as given to the compiler.
+        tables: the grammar's arrays.
+        rows: mask rows and automata, shared with other grammars of the vocabulary.
+    """
+
+    def __init__(self, lowered: Lowered, graph: GoalGraph, root: Node, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.options = graph.options
+        self._lowered = lowered
+        self._ignored = graph.ignored
+        self._root = root
+        self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
+        self.tables = write_tables(root, self.rows.pool, self.options, self.options.max_goals)
+        self._local = threading.local()
+
+    def matcher(self) -> GrammarMatcher:
+        """A matcher at the start of the text. O(1)."""
+        from structgen.matcher import GrammarMatcher
+
+        return GrammarMatcher(self)
+
+    @property
+    def report(self) -> Report:
+        """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
+        return self._lowered.report
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
+        return self.tables.memory_bytes
+
+    @cached_property
+    def completions(self) -> Completions:
+        """Shortest values per goal, for closing an output."""
+        return Completions(self._root, self.options)
+
+    def context(self) -> Context:
+        """The calling thread's kernel memory for this grammar."""
+        try:
+            context: Context = self._local.context
+        except AttributeError:
+            context = self._local.context = Context(self.rows, self.tables, self.tables.grammar)
+        return context
+
+
+def compile_json_schema(
+    schema: Any,
+    vocabulary: Vocabulary,
+    options: JsonOptions | None = None,
+    registry: Registry[Any] | None = None,
+) -> CompiledGrammar:
+    """Compile a parsed JSON Schema (an object, true or false) for a vocabulary.
+
+    Args:
+        schema: parsed JSON; numbers may be int, float or Decimal. `structgen.load_schema` reads text and files.
+        vocabulary: the model's tokens.
+        options: how text may be spelled and what is refused; the default suits generation.
+        registry: other documents that the schema refers to (`referencing.Registry`).
+
+    Raises:
+        SchemaError: the schema is malformed (pointer and keyword are named).
+        UnresolvableReferenceError: a ``$ref`` leads nowhere.
+        UnsupportedSchemaError: a keyword is legal but not enforced yet.
+        UnsatisfiableSchemaError: no JSON value is valid.
+        SchemaTooComplexError: a budget of ``options`` is exceeded.
+    """
+    options = options or JsonOptions()
+    lowered = lower(schema, options, registry)
+    graph = GoalGraph(lowered, options)
+    try:
+        root = graph.compile(lowered.root)
+    except RecursionError:
+        raise SchemaTooComplexError(
+            "the schema is nested too deeply", budget="sys.setrecursionlimit", limit=1000
+        ) from None
+    return CompiledGrammar(lowered, graph, root, vocabulary)

@@ -1,0 +1,1978 @@
+"""The JSON machine as array code: one byte step, the advance over a token, the walk over a trie of tokens.
+
+This file is longer than its neighbours because numba's cache does not see edits to callees in other files: a kernel
+and all that it calls stand together, the layout constants included (`structgen.machine.tables` writes what is read
+here). Nothing here checks its arguments; `structgen.matcher` and `structgen.masks` do.
+
+**Configuration** ``(q, a, b, f)``, four int64: lexical state, two registers, innermost open frame (-1: none). A
+matcher holds a set of configurations ("threads"): a value with several alternatives splits at its first byte, and each
+thread is sound and live by itself, so that the set's mask is the union of its members' masks.
+
+==============  ==============================  ===========================  =====================================
+q               a                               b                            expects
+==============  ==============================  ===========================  =====================================
+VALUE           node                            whitespace run               a value
+AFTER                                           whitespace run               ``,`` or the closing bracket, or the end
+OBJECT_FIRST                                    whitespace run               a key or ``}``
+KEY_NEXT                                        whitespace run               a key
+COLON           node of the member              whitespace run               ``:``
+ARRAY_FIRST                                     whitespace run               a value or ``]``
+LITERAL         0 null, 1 true, 2 false         bytes read                   the rest of the literal
+NUMBER                                          pool state                   more of the number, or what may follow
+PAD             node | target q << 40           spaces to come               spaces (indentation)
+NEWLINE         node | target q << 40           spaces after it              a newline (indentation)
+CLOSE                                                                        the closing bracket (indentation)
+STRING + s      string record | acc << 32       pool state | length << 32    value with a DFA and length bounds
+ENUM + s        string record | acc << 32       lo | hi << 20 | depth << 40  one of the strings lo..hi of a table
+KEY + s         acc << 32                       lo | hi << 20 | depth << 40  a key, still a prefix of declared ones
+OTHER_KEY + s   pool state | acc << 32          hash of the decoded key      an undeclared key
+==============  ==============================  ===========================  =====================================
+
+s is the place inside an escape (BODY, ESCAPE, HEX, LOW_...), acc the hexadecimal digits read and, shifted by 16, the
+ten bits of a high surrogate. Keys and strings are compared decoded: as the UTF-8 of what the text stands for.
+
+**Frames** are immutable and append-only: ``[forward] record | count << 32, parent, depth, others, seen...``. Offsets
+from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` heads a list
+``[forward] previous, hash`` of the undeclared keys seen. ``forward`` serves the copy from scratch to arena.
+
+**Pool** rows are DFA states over bytes, shared by all grammars of a vocabulary: ``pool[state * 256 + byte]`` is the
+next state or -1, ``flags[state]`` says accepting, lazy (not filled yet), inside a UTF-8 sequence.
+"""
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+# --- lexical states ---------------------------------------------------------------------------------------------------
+VALUE, AFTER, OBJECT_FIRST, KEY_NEXT, COLON, ARRAY_FIRST, LITERAL, NUMBER, PAD, NEWLINE, CLOSE = range(11)
+STRING, ENUM, KEY, OTHER_KEY = 16, 32, 48, 64
+BODY, ESCAPE, HEX, LOW_BACKSLASH, LOW_U, LOW_HEX = 0, 1, 2, 6, 7, 8  # HEX and LOW_HEX take four places each
+
+# --- header of the grammar array --------------------------------------------------------------------------------------
+H_WHITESPACE, H_RUN, H_INDENT, H_ESCAPES, H_ORDER, H_SIZE = 0, 1, 2, 3, 4, 8
+COMPACT, SINGLE, ANY, INDENT = 0, 1, 2, 3
+
+# --- value node: flags, then (offset, count) of the list of alternatives per kind --------------------------------------
+NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS, NODE_SIZE = 0, 1, 3, 5, 7, 9
+NULL_FLAG, TRUE_FLAG, FALSE_FLAG = 1, 2, 4
+
+# --- string record; record 0 (the header) stands for "no bounds" --------------------------------------------------------
+S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
+S_DFA, S_ENUM = 0, 1
+# distance table: first pool state, row length, period, then rows: least accepted length >= k still to come, or -1
+D_BASE, D_ROW, D_PERIOD, D_TABLE = 0, 1, 2, 3
+
+# --- entry of a sorted table of strings: declared keys, enumerated values ----------------------------------------------
+E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
+
+# --- frame records -----------------------------------------------------------------------------------------------------
+R_KIND, R_OBJECT, R_ARRAY = 0, 0, 1
+O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX = 1, 2, 3, 4, 5, 6
+O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_OBJECT_SIZE = 7, 8, 9, 10, 11, 12, 13
+NO_OTHERS, ONE_CLASS, CLASSES = 0, 1, 2
+A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_SIZE = 1, 2, 3, 4, 5, 6
+
+# --- pool flags --------------------------------------------------------------------------------------------------------
+ACCEPTING, LAZY, PARTIAL = 1, 2, 4
+# --- memory: a context is an int64 array; entry k of it is the address of an array and entry k + 1 its length ---
+# Arrays as arguments cost 60 ns each per call and, between kernels, minutes of compile time; addresses cost neither.
+# `structgen.machine.context.Context` builds one and keeps the arrays alive. Lengths are checked at every access when
+# numba's bounds check is on (then compile into a fresh cache folder).
+(
+    C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
+    C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
+    C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE,
+) = range(0, 60, 2)  # fmt: skip
+CONTEXT_SIZE = 60
+_CHECKED = bool(config.BOUNDSCHECK)
+
+
+def _element(builder, context, table, index, bits):
+    """LLVM pointer to element ``index`` of the array in place ``table`` of the context."""
+    word = ir.IntType(64)
+    slot = builder.inttoptr(builder.add(context, ir.Constant(word, 8 * table)), word.as_pointer())
+    address = builder.add(builder.load(slot), builder.mul(index, ir.Constant(word, bits // 8)))
+    return builder.inttoptr(address, ir.IntType(bits).as_pointer())
+
+
+def _unchecked_reader(table, bits, signed):
+    @intrinsic
+    def read(typingctx, m, index):
+        def codegen(context, builder, signature, args):
+            value = builder.load(_element(builder, args[0], table, args[1], bits))
+            return value if bits == 64 else (builder.sext if signed else builder.zext)(value, ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return read
+
+
+def _unchecked_writer(table, bits):
+    @intrinsic
+    def write(typingctx, m, index, value):
+        def codegen(context, builder, signature, args):
+            value = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
+            builder.store(value, _element(builder, args[0], table, args[1], bits))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return write
+
+
+def _reader(table, bits, signed=True):
+    """A function ``(m, index)`` that reads an element of a table as int64."""
+    read = _unchecked_reader(table, bits, signed)
+    if not _CHECKED:
+        return read
+
+    @njit(nogil=True)
+    def checked(m, index):
+        if not 0 <= index < _size(m, table):
+            raise IndexError("kernel read out of bounds")
+        return read(m, index)
+
+    return checked
+
+
+def _writer(table):
+    """A function ``(m, index, value)`` that writes an int64 element of a table."""
+    write = _unchecked_writer(table, 64)
+    if not _CHECKED:
+        return write
+
+    @njit(nogil=True)
+    def checked(m, index, value):
+        if not 0 <= index < _size(m, table):
+            raise IndexError("kernel write out of bounds")
+        write(m, index, value)
+
+    return checked
+
+
+@intrinsic
+def _size(typingctx, m, table):
+    """Length of a table."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        offset = builder.mul(builder.add(args[1], ir.Constant(word, 1)), ir.Constant(word, 8))
+        return builder.load(builder.inttoptr(builder.add(args[0], offset), word.as_pointer()))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def _address(typingctx, m, table):
+    """Address of a table."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        offset = builder.mul(args[1], ir.Constant(word, 8))
+        return builder.load(builder.inttoptr(builder.add(args[0], offset), word.as_pointer()))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def _read32(typingctx, address):
+    """The uint32 at an address, as int64."""
+
+    def codegen(context, builder, signature, args):
+        half = ir.IntType(32)
+        return builder.zext(builder.load(builder.inttoptr(args[0], half.as_pointer())), ir.IntType(64))
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def _write32(typingctx, address, value):
+    def codegen(context, builder, signature, args):
+        half = ir.IntType(32)
+        builder.store(builder.trunc(args[1], half), builder.inttoptr(args[0], half.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+_grammar = _reader(C_GRAMMAR, 32)
+_word = _reader(C_WORDS, 64)
+_text = _reader(C_TEXTS, 8, signed=False)
+_pool = _reader(C_POOL, 32)
+_flags = _reader(C_FLAGS, 32)
+_payload = _reader(C_PAYLOAD, 32)
+_words_left = _reader(C_WORDS_LEFT, 32)
+_limit = _reader(C_LIMITS, 64)
+_next_same = _reader(C_NEXT_SAME, 32)
+_group = _reader(C_GROUPS, 32)
+_token_byte = _reader(C_TOKEN_BYTES, 8, signed=False)
+_class = _reader(C_CLASSES, 32)
+_loop = _reader(C_LOOPS, 32)
+_thread = _reader(C_THREADS, 64)
+_data = _reader(C_DATA, 8, signed=False)
+_slot_of = _reader(C_SLOTS, 32)
+_node_field = _reader(C_NODES, 32)
+_member_field = _reader(C_MEMBERS, 32)
+_trie_field = _reader(C_TRIES, 64)
+_arena, _set_arena = _reader(C_ARENA, 64), _writer(C_ARENA)
+_scratch, _set_scratch = _reader(C_SCRATCH, 64), _writer(C_SCRATCH)
+_stack, _set_stack = _reader(C_STACK, 64), _writer(C_STACK)
+_reg, _set_reg = _reader(C_REGS, 64), _writer(C_REGS)
+_result, _set_result = _reader(C_RESULT, 64), _writer(C_RESULT)
+_own, _set_own = _reader(C_OWN, 64), _writer(C_OWN)
+_search, _set_search = _reader(C_SEARCH, 64), _writer(C_SEARCH)
+_start, _set_start = _reader(C_START, 64), _writer(C_START)
+_cross, _set_cross = _reader(C_CROSS, 64), _writer(C_CROSS)
+
+
+@njit(nogil=True)
+def _set_bit(m, out, token):
+    address = out + 4 * (token >> 5)
+    _write32(address, _read32(address) | (1 << (token & 31)))
+
+
+@njit(nogil=True)
+def _clear_bit(m, out, token):
+    address = out + 4 * (token >> 5)
+    _write32(address, _read32(address) & ~(1 << (token & 31)))
+
+
+def _saver(write):
+    """A function that copies the configuration and the top of scratch out of the registers."""
+
+    @njit(nogil=True)
+    def save(m, index):
+        for i in range(5):
+            write(m, index + i, _reg(m, i))
+
+    return save
+
+
+def _restorer(read):
+    @njit(nogil=True)
+    def restore(m, index):
+        for i in range(5):
+            _set_reg(m, i, read(m, index + i))
+
+    return restore
+
+
+_save_stack, _restore_stack = _saver(_set_stack), _restorer(_stack)
+_save_own, _restore_own = _saver(_set_own), _restorer(_own)
+_save_start, _restore_start = _saver(_set_start), _restorer(_start)
+_save_cross, _restore_cross = _saver(_set_cross), _restorer(_cross)
+
+
+@njit(nogil=True)
+def _node(m, node, field):
+    return _node_field(m, 4 * node + field)
+
+
+@njit(nogil=True)
+def _set_string(m, q, a, b):
+    _set_reg(m, 0, q)
+    _set_reg(m, 1, a)
+    _set_reg(m, 2, b)
+
+
+@njit(nogil=True)
+def _push(m, index, q, a, b, f):
+    _set_stack(m, index, q)
+    _set_stack(m, index + 1, a)
+    _set_stack(m, index + 2, b)
+    _set_stack(m, index + 3, f)
+
+
+@njit(nogil=True)
+def _thread_to_regs(m, t):
+    for i in range(4):
+        _set_reg(m, i, _thread(m, 4 * t + i))
+
+
+# --- frames ------------------------------------------------------------------------------------------------------------
+F_HEAD, F_PARENT, F_DEPTH, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4
+SCRATCH = 1 << 40
+SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and without overflow in shifts
+
+# --- registers of a step: the configuration in and out, then: top of scratch, alternatives, pool state missing ---------
+TOP, ALTERNATIVES, MISSING, REGISTERS = 4, 5, 6, 8
+# --- results of a step -------------------------------------------------------------------------------------------------
+DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
+
+LOW32 = (1 << 32) - 1
+MASK20 = (1 << 20) - 1
+HASH_START = 1469598103934665603  # FNV-1a, 64 bit; a collision would refuse a legal key, with probability 2**-64
+HASH_PRIME = 1099511628211
+
+
+# --- frames ------------------------------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _load(m, place):
+    return _scratch(m, place - SCRATCH) if place >= SCRATCH else _arena(m, place)
+
+
+@njit(nogil=True)
+def _new_frame(m, record, count, parent, source):
+    """Append a frame to scratch: a copy of ``source``'s seen keys with a new count, or an empty one (source -1)."""
+    words = 0
+    size = 4
+    if _grammar(m, record + R_KIND) == R_OBJECT:
+        words = _grammar(m, record + O_WORDS)
+        size = 5 + words
+    top = _reg(m, TOP)
+    if top + size > _size(m, C_SCRATCH):
+        return -2
+    _set_scratch(m, top, -1)
+    place = top + 1
+    _set_scratch(m, place + F_HEAD, record | (count << 32))
+    _set_scratch(m, place + F_PARENT, parent)
+    if source >= 0:
+        _set_scratch(m, place + F_DEPTH, _load(m, source + F_DEPTH))
+    elif parent >= 0:
+        _set_scratch(m, place + F_DEPTH, _load(m, parent + F_DEPTH) + 1)
+    else:
+        _set_scratch(m, place + F_DEPTH, 1)
+    if _grammar(m, record + R_KIND) == R_OBJECT:
+        if source >= 0:
+            _set_scratch(m, place + F_OTHERS, _load(m, source + F_OTHERS))
+            for w in range(words):
+                _set_scratch(m, place + F_SEEN + w, _load(m, source + F_SEEN + w))
+        else:
+            _set_scratch(m, place + F_OTHERS, -1)
+            for w in range(words):
+                _set_scratch(m, place + F_SEEN + w, 0)
+    _set_reg(m, TOP, top + size)
+    return place + SCRATCH
+
+
+# --- objects: which keys may still come ----------------------------------------------------------------------------------
+@njit(nogil=True)
+def _seen(m, frame, bit):
+    return (_load(m, frame + F_SEEN + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
+
+
+@njit(nogil=True)
+def _missing_word(m, record, frame, extra, w):
+    """Word w of the required keys (dependents included) that are not seen, if key ``extra`` (-1: none) were added."""
+    need = _word(m, _grammar(m, record + O_REQUIRED) + w)
+    first = _grammar(m, record + O_DEPENDENT)
+    for d in range(_grammar(m, record + O_DEPENDENTS)):
+        bit = _grammar(m, first + 2 * d)
+        if bit == extra or _seen(m, frame, bit):
+            need |= _word(m, _grammar(m, first + 2 * d + 1) + w)
+    have = _load(m, frame + F_SEEN + w)
+    if extra >= 0 and extra // SEEN_BITS == w:
+        have |= 1 << (extra % SEEN_BITS)
+    return need & ~have
+
+
+@njit(nogil=True)
+def _missing(m, record, frame, extra):
+    """How many required keys are not seen, if key ``extra`` were added."""
+    count = 0
+    for w in range(_grammar(m, record + O_WORDS)):
+        left = _missing_word(m, record, frame, extra, w)
+        while left:
+            left &= left - 1
+            count += 1
+    return count
+
+
+@njit(nogil=True)
+def _has_missing_below(m, record, frame, bit):
+    """Whether a required key earlier than ``bit`` (itself counted as present) is not seen."""
+    for w in range(bit // SEEN_BITS + 1):
+        left = _missing_word(m, record, frame, bit, w)
+        if w == bit // SEEN_BITS:
+            left &= (1 << (bit % SEEN_BITS)) - 1
+        if left:
+            return True
+    return False
+
+
+@njit(nogil=True)
+def _last_seen(m, record, frame):
+    """The highest key bit seen, or -1."""
+    for back in range(_grammar(m, record + O_WORDS)):
+        w = _grammar(m, record + O_WORDS) - 1 - back
+        have = _load(m, frame + F_SEEN + w)
+        if have:
+            bit = -1
+            while have:
+                have >>= 1
+                bit += 1
+            return w * SEEN_BITS + bit
+    return -1
+
+
+@njit(nogil=True)
+def _admissible(m, record, frame, entry):
+    """Whether the declared key of ``entry`` may be added to the object now, so that it can still be completed."""
+    bit = _grammar(m, entry + E_BIT)
+    if _grammar(m, entry + E_CHILD) < 0 or _seen(m, frame, bit):
+        return False
+    count = _load(m, frame) >> 32
+    most = _grammar(m, record + O_MAX)
+    if most >= 0 and count + 1 + _missing(m, record, frame, bit) > most:
+        return False
+    if _grammar(m, H_ORDER) == 0:
+        return True
+    if _load(m, frame + F_OTHERS) >= 0 or _last_seen(m, record, frame) > bit:
+        return False
+    if _has_missing_below(m, record, frame, bit):
+        return False
+    least = _grammar(m, record + O_MIN)
+    if least > count + 1 and _grammar(m, record + O_OTHERS) == NO_OTHERS:
+        later = 0
+        for e in range(_grammar(m, record + O_COUNT)):
+            other = _grammar(m, record + O_ENTRIES) + E_SIZE * e
+            if _grammar(m, other + E_CHILD) >= 0 and _grammar(m, other + E_BIT) > bit:
+                later += 1
+        return count + 1 + later >= least
+    return True
+
+
+@njit(nogil=True)
+def _words_remain(m, record, frame):
+    """Whether the object does not yet have every undeclared key there is."""
+    left = _words_left(m, _grammar(m, record + O_START))
+    place = _load(m, frame + F_OTHERS)
+    while left > 0 and place >= 0:
+        left -= 1
+        place = _load(m, place)
+    return left != 0
+
+
+@njit(nogil=True)
+def _others_admissible(m, record, frame):
+    """Whether one more undeclared key may be added to the object now."""
+    if _grammar(m, record + O_OTHERS) == NO_OTHERS:
+        return False
+    if _grammar(m, record + O_NARROW) and not _words_remain(m, record, frame):
+        return False
+    most = _grammar(m, record + O_MAX)
+    if most < 0 and _grammar(m, H_ORDER) == 0:
+        return True
+    missing = _missing(m, record, frame, -1)
+    if _grammar(m, H_ORDER) != 0 and missing > 0:
+        return False
+    return most < 0 or (_load(m, frame) >> 32) + 1 + missing <= most
+
+
+@njit(nogil=True)
+def _any_admissible(m, record, frame, lo, hi):
+    for e in range(lo, hi):
+        if _admissible(m, record, frame, _grammar(m, record + O_ENTRIES) + E_SIZE * e):
+            return True
+    return False
+
+
+@njit(nogil=True)
+def _can_add(m, record, frame):
+    """Whether the object can take one more member."""
+    if _others_admissible(m, record, frame):
+        return True
+    return _any_admissible(m, record, frame, 0, _grammar(m, record + O_COUNT))
+
+
+@njit(nogil=True)
+def _can_close(m, frame):
+    """Whether the innermost container may be closed now."""
+    head = _load(m, frame)
+    record = head & LOW32
+    count = head >> 32
+    if _grammar(m, record + R_KIND) == R_ARRAY:
+        return count >= _grammar(m, record + A_MIN)
+    return count >= _grammar(m, record + O_MIN) and _missing(m, record, frame, -1) == 0
+
+
+@njit(nogil=True)
+def _item_node(m, record, index):
+    """The node of the array's item ``index``, or -1 if there cannot be one."""
+    most = _grammar(m, record + A_MAX)
+    if most >= 0 and index >= most:
+        return -1
+    if index < _grammar(m, record + A_PREFIXES):
+        return _grammar(m, _grammar(m, record + A_PREFIX) + index)
+    return _grammar(m, record + A_REST)
+
+
+# --- decoded bytes of strings and keys -----------------------------------------------------------------------------------
+@njit(nogil=True)
+def _string_alive(m, record, state, length):
+    """Whether a value string in pool state ``state`` with ``length`` code points can be completed."""
+    if record == 0:
+        return True
+    most = _grammar(m, record + S_MAX)
+    if most >= 0 and length > most:
+        return False
+    table = _grammar(m, record + S_DISTANCES)
+    if table == 0:
+        return True
+    row = _grammar(m, table + D_ROW)
+    period = _grammar(m, table + D_PERIOD)
+    wanted = max(_grammar(m, record + S_MIN) - length, 0)
+    shift = max(0, wanted - (row - period)) // period * period
+    least = _grammar(m, table + D_TABLE + (state - _grammar(m, table + D_BASE)) * row + wanted - shift)
+    return least >= 0 and (most < 0 or length + least + shift <= most)
+
+
+@njit(nogil=True)
+def _feed_string(m, record, value, byte):
+    """The register b after one decoded byte, or -1."""
+    state = _pool(m, (value & LOW32) * 256 + byte)
+    if state < 0:
+        return -1
+    length = value >> 32
+    if record != 0 and (byte & 0xC0) != 0x80:
+        most = _grammar(m, record + S_MAX)
+        if most >= 0 or length < _grammar(m, record + S_MIN):
+            length += 1
+    if not _string_alive(m, record, state, length):
+        return -1
+    return state | (length << 32)
+
+
+@njit(nogil=True)
+def _narrow(m, entries, value, byte):
+    """The range of table entries after one decoded byte, or -1: binary search at the current depth."""
+    lo = value & MASK20
+    hi = (value >> 20) & MASK20
+    depth = value >> 40
+    if lo < hi and _grammar(m, entries + E_SIZE * lo + E_LENGTH) == depth:
+        lo += 1
+    start, end = lo, hi
+    while start < end:
+        middle = (start + end) >> 1
+        if _text(m, _grammar(m, entries + E_SIZE * middle + E_OFFSET) + depth) < byte:
+            start = middle + 1
+        else:
+            end = middle
+    first = start
+    end = hi
+    while start < end:
+        middle = (start + end) >> 1
+        if _text(m, _grammar(m, entries + E_SIZE * middle + E_OFFSET) + depth) <= byte:
+            start = middle + 1
+        else:
+            end = middle
+    if first == start:
+        return -1
+    return first | (start << 20) | ((depth + 1) << 40)
+
+
+@njit(nogil=True)
+def _hash_byte(value, byte):
+    return (value ^ byte) * HASH_PRIME
+
+
+@njit(nogil=True)
+def _replay(m, record, value):
+    """(pool state, hash) of an undeclared key that spells what the key range has matched so far; state -1: none."""
+    entry = _grammar(m, record + O_ENTRIES) + E_SIZE * (value & MASK20)
+    offset = _grammar(m, entry + E_OFFSET)
+    state = _grammar(m, record + O_START)
+    hashed = HASH_START
+    for i in range(value >> 40):
+        byte = _text(m, offset + i)
+        state = _pool(m, state * 256 + byte)
+        if state < 0:
+            return state, hashed
+        hashed = _hash_byte(hashed, byte)
+    return state, hashed
+
+
+@njit(nogil=True)
+def _is_duplicate(m, frame, hashed):
+    """Whether the undeclared key with this hash is in the object already."""
+    place = _load(m, frame + F_OTHERS)
+    while place >= 0:
+        if _load(m, place + 1) == hashed:
+            return True
+        place = _load(m, place)
+    return False
+
+
+@njit(nogil=True)
+def _unused_word(m, record, frame, state, hashed):
+    """Whether an undeclared key not yet in the object starts with what was read.
+
+    ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that the
+    object has, the words are enumerated, depth first.
+    """
+    if _grammar(m, record + O_NARROW) == 0 or _words_left(m, state) < 0:
+        return True
+    used = 0
+    place = _load(m, frame + F_OTHERS)
+    while place >= 0:
+        used += 1
+        place = _load(m, place)
+    if _words_left(m, state) > used:
+        return True
+    _set_search(m, 0, state)
+    _set_search(m, 1, hashed)
+    depth = 2
+    while depth > 0:
+        depth -= 2
+        current = _search(m, depth)
+        value = _search(m, depth + 1)
+        if _flags(m, current) & ACCEPTING and not _is_duplicate(m, frame, value):
+            return True
+        for byte in range(256):
+            following = _pool(m, current * 256 + byte)
+            if following >= 0:
+                if depth + 2 > _size(m, C_SEARCH):
+                    return False  # narrower than need be, never wider
+                _set_search(m, depth, following)
+                _set_search(m, depth + 1, _hash_byte(value, byte))
+                depth += 2
+    return False
+
+
+@njit(nogil=True)
+def _feed_key(m, byte):
+    """One decoded byte of a key that so far is a prefix of declared ones; may turn into an undeclared key."""
+    frame = _reg(m, 3)
+    record = _load(m, frame) & LOW32
+    value = _narrow(m, _grammar(m, record + O_ENTRIES), _reg(m, 2), byte)
+    if value >= 0 and _any_admissible(m, record, frame, value & MASK20, (value >> 20) & MASK20):
+        _set_reg(m, 2, value)
+        return True
+    if not _others_admissible(m, record, frame):
+        return False
+    state, hashed = _replay(m, record, _reg(m, 2))
+    if state < 0:
+        return False
+    state = _pool(m, state * 256 + byte)
+    hashed = _hash_byte(hashed, byte)
+    if state < 0 or not _unused_word(m, record, frame, state, hashed):
+        return False
+    if value >= 0:  # still a prefix of a declared key, but only an undeclared one can come of it
+        _set_reg(m, 2, value)
+        return True
+    _set_reg(m, 0, OTHER_KEY + (_reg(m, 0) - KEY))
+    _set_reg(m, 1, state | (_reg(m, 1) >> 32 << 32))
+    _set_reg(m, 2, hashed)
+    return True
+
+
+@njit(nogil=True)
+def _feed(m, byte):
+    """Feed one decoded byte (of the UTF-8 of the string) to the string or key in ``regs``. False: dead."""
+    mode = _reg(m, 0) & ~15
+    if mode == STRING:
+        value = _feed_string(m, _reg(m, 1) & LOW32, _reg(m, 2), byte)
+        if value < 0:
+            return False
+        _set_reg(m, 2, value)
+        return True
+    if mode == ENUM:
+        value = _narrow(m, _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES), _reg(m, 2), byte)
+        if value < 0:
+            return False
+        _set_reg(m, 2, value)
+        return True
+    if mode == KEY:
+        return _feed_key(m, byte)
+    state = _pool(m, (_reg(m, 1) & LOW32) * 256 + byte)
+    if state < 0:
+        return False
+    hashed = _hash_byte(_reg(m, 2), byte)
+    record = _load(m, _reg(m, 3)) & LOW32
+    if not _unused_word(m, record, _reg(m, 3), state, hashed):
+        return False
+    _set_reg(m, 1, state | (_reg(m, 1) >> 32 << 32))
+    _set_reg(m, 2, hashed)
+    return True
+
+
+@njit(nogil=True)
+def _feed_code_point(m, point):
+    """Feed one code point as UTF-8 (RFC 3629)."""
+    if point < 0x80:
+        return _feed(m, point)
+    if point < 0x800:
+        lead, tail = 0xC0 | (point >> 6), 1
+    elif point < 0x10000:
+        lead, tail = 0xE0 | (point >> 12), 2
+    else:
+        lead, tail = 0xF0 | (point >> 18), 3
+    if not _feed(m, lead):
+        return False
+    for i in range(tail):
+        byte = 0x80 | ((point >> (6 * (tail - 1 - i))) & 0x3F)
+        if not _feed(m, byte):
+            return False
+    return True
+
+
+# --- escapes ---------------------------------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _inside_sequence(m):
+    """Whether the string is between the bytes of one UTF-8 sequence, where no escape may stand."""
+    mode = _reg(m, 0) & ~15
+    if mode == STRING:
+        return (_flags(m, _reg(m, 2) & LOW32) & PARTIAL) != 0
+    if mode == OTHER_KEY:
+        return (_flags(m, _reg(m, 1) & LOW32) & PARTIAL) != 0
+    return False  # tables: checked by the caller, who knows the entries
+
+
+@njit(nogil=True)
+def _table_inside_sequence(m, entries, value):
+    """The same for a table range: the next byte of its entries (all alike in this) is a continuation byte."""
+    hi = (value >> 20) & MASK20
+    depth = value >> 40
+    if hi == 0 or depth == 0:
+        return False
+    entry = entries + E_SIZE * (hi - 1)
+    if _grammar(m, entry + E_LENGTH) <= depth:
+        return False
+    return (_text(m, _grammar(m, entry + E_OFFSET) + depth) & 0xC0) == 0x80
+
+
+@njit(nogil=True)
+def _points_alive(m, first, last):
+    """Whether some code point in first..last may come next. Leaves ``regs`` as they were."""
+    q, a, b = _reg(m, 0), _reg(m, 1), _reg(m, 2)
+    alive = False
+    for point in range(first, last + 1):
+        if 0xD800 <= point <= 0xDFFF:
+            continue
+        alive = _feed_code_point(m, point)
+        _set_string(m, q, a, b)
+        if alive:
+            break
+    return alive
+
+
+@njit(nogil=True)
+def _decode(m, place):
+    """The code point whose UTF-8 starts at ``place``."""
+    byte = _text(m, place)
+    if byte < 0x80:
+        return byte
+    if byte < 0xE0:
+        return ((byte & 0x1F) << 6) | (_text(m, place + 1) & 0x3F)
+    if byte < 0xF0:
+        return ((byte & 0x0F) << 12) | ((_text(m, place + 1) & 0x3F) << 6) | (_text(m, place + 2) & 0x3F)
+    return (
+        ((byte & 0x07) << 18)
+        | ((_text(m, place + 1) & 0x3F) << 12)
+        | ((_text(m, place + 2) & 0x3F) << 6)
+        | (_text(m, place + 3) & 0x3F)
+    )
+
+
+@njit(nogil=True)
+def _table_points_alive(m, record, entries, first, last):
+    """Whether a live entry of the range continues with a code point in first..last."""
+    value = _reg(m, 2)
+    depth = value >> 40
+    for e in range(value & MASK20, (value >> 20) & MASK20):
+        entry = entries + E_SIZE * e
+        if _grammar(m, entry + E_LENGTH) > depth:
+            point = _decode(m, _grammar(m, entry + E_OFFSET) + depth)
+            if first <= point <= last and (record < 0 or _admissible(m, record, _reg(m, 3), entry)):
+                return True
+    return False
+
+
+@njit(nogil=True)
+def _range_alive(m, first, last):
+    """`_points_alive` by the cheapest route of each mode."""
+    mode = _reg(m, 0) & ~15
+    if mode == ENUM:
+        entries = _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES)
+        return _table_points_alive(m, -1, entries, first, last)
+    if mode == KEY:
+        record = _load(m, _reg(m, 3)) & LOW32
+        if _table_points_alive(m, record, _grammar(m, record + O_ENTRIES), first, last):
+            return True
+        if not _others_admissible(m, record, _reg(m, 3)):
+            return False
+        if _grammar(m, record + O_OTHERS) == ONE_CLASS and _grammar(m, record + O_NARROW) == 0:
+            return not (first >= 0xD800 and last <= 0xDFFF)
+    return _points_alive(m, first, last)
+
+
+@njit(nogil=True)
+def _escape_alive(m):
+    """Whether a backslash may come: outside a UTF-8 sequence, with a live character that an escape may spell."""
+    mode = _reg(m, 0) & ~15
+    if mode == STRING or mode == OTHER_KEY:
+        if _inside_sequence(m):
+            return False
+    else:
+        record = _load(m, _reg(m, 3)) & LOW32 if mode == KEY else _reg(m, 1) & LOW32
+        entries = _grammar(m, record + O_ENTRIES) if mode == KEY else _grammar(m, record + S_ENTRIES)
+        if _table_inside_sequence(m, entries, _reg(m, 2)):
+            return False
+    if _grammar(m, H_ESCAPES) == 0:
+        return _must_escape_alive(m, 0, 0x5C)
+    q, a, b = _reg(m, 0), _reg(m, 1), _reg(m, 2)
+    alive = False
+    for byte in range(0xF5):  # first bytes of UTF-8 sequences; each live one leads to a live code point
+        if byte < 0x80 or byte >= 0xC2:
+            alive = _feed(m, byte)
+            _set_string(m, q, a, b)
+            if alive:
+                break
+    return alive
+
+
+@njit(nogil=True)
+def _must_escape_alive(m, first, last):
+    """Whether a character in first..last that must be escaped (control, quote, backslash) may come next."""
+    if _range_alive(m, first, min(last, 0x1F)):
+        return True
+    for point in (0x22, 0x5C):
+        if first <= point <= last and _range_alive(m, point, point):
+            return True
+    return False
+
+
+@njit(nogil=True)
+def _hex_value(byte):
+    if 0x30 <= byte <= 0x39:
+        return byte - 0x30
+    lower = byte | 0x20
+    if 0x61 <= lower <= 0x66:
+        return lower - 0x57
+    return -1
+
+
+@njit(nogil=True)
+def _units_alive(m, first, last):
+    """Whether some UTF-16 unit in first..last (a whole character or a high surrogate) may be spelled next."""
+    if _grammar(m, H_ESCAPES) == 0:
+        return _must_escape_alive(m, first, last)
+    if _range_alive(m, first, last):
+        return True
+    high_first, high_last = max(first, 0xD800), min(last, 0xDBFF)
+    if high_first > high_last:
+        return False
+    low_point = 0x10000 + ((high_first - 0xD800) << 10)
+    high_point = 0x10000 + ((high_last - 0xD800) << 10) + 0x3FF
+    return _range_alive(m, low_point, high_point)
+
+
+@njit(nogil=True)
+def _hex_step(m, byte):
+    """A hexadecimal digit of ``\\uXXXX`` (first or only unit)."""
+    digit = _hex_value(byte)
+    if digit < 0:
+        return DEAD
+    read = (_reg(m, 0) & 15) - HEX + 1
+    unit = ((_reg(m, 1) >> 32) << 4) | digit
+    base = _reg(m, 0) & ~15
+    register = _reg(m, 1) & LOW32
+    _set_reg(m, 0, base)
+    _set_reg(m, 1, register)
+    if read < 4:
+        first = unit << (4 * (4 - read))
+        last = first + (1 << (4 * (4 - read))) - 1
+        if not _units_alive(m, first, last):
+            return DEAD
+        _set_reg(m, 0, base + HEX + read)
+        _set_reg(m, 1, register | (unit << 32))
+        return ALIVE
+    if not _units_alive(m, unit, unit):
+        return DEAD
+    if 0xD800 <= unit <= 0xDBFF:
+        _set_reg(m, 0, base + LOW_BACKSLASH)
+        _set_reg(m, 1, register | ((unit - 0xD800) << 48))
+        return ALIVE
+    _feed_code_point(m, unit)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _low_hex_step(m, byte):
+    """A hexadecimal digit of the low surrogate that must follow a high one."""
+    digit = _hex_value(byte)
+    if digit < 0:
+        return DEAD
+    read = (_reg(m, 0) & 15) - LOW_HEX + 1
+    high = _reg(m, 1) >> 48
+    unit = (((_reg(m, 1) >> 32) & 0xFFFF) << 4) | digit
+    base = _reg(m, 0) & ~15
+    register = _reg(m, 1) & LOW32
+    first = unit << (4 * (4 - read))
+    last = first + (1 << (4 * (4 - read))) - 1
+    first, last = max(first, 0xDC00), min(last, 0xDFFF)
+    if first > last:
+        return DEAD
+    _set_reg(m, 0, base)
+    _set_reg(m, 1, register)
+    plane = 0x10000 + (high << 10) - 0xDC00
+    if not _range_alive(m, plane + first, plane + last):
+        return DEAD
+    if read < 4:
+        _set_reg(m, 0, base + LOW_HEX + read)
+        _set_reg(m, 1, register | (unit << 32) | (high << 48))
+        return ALIVE
+    _feed_code_point(m, plane + unit)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _simple_escape(m, byte):
+    """The character that backslash and ``byte`` stand for, or -1 (RFC 8259, section 7)."""
+    if byte == 0x22 or byte == 0x5C:
+        return byte
+    if byte == 0x2F and _grammar(m, H_ESCAPES):
+        return byte
+    if byte == 0x6E:
+        return 0x0A
+    if byte == 0x74:
+        return 0x09
+    if byte == 0x72:
+        return 0x0D
+    if byte == 0x62:
+        return 0x08
+    if byte == 0x66:
+        return 0x0C
+    return -1
+
+
+# --- ends of strings and keys ------------------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _value_done(m):
+    _set_reg(m, 0, AFTER)
+    _set_reg(m, 1, 0)
+    _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) == ANY else 1)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _key_done(m, frame, child):
+    _set_reg(m, 0, COLON)
+    _set_reg(m, 1, child)
+    _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) == ANY else 1)
+    _set_reg(m, 3, frame)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _close_declared_key(m, record, entry):
+    frame = _reg(m, 3)
+    count = (_load(m, frame) >> 32) + 1
+    parent = _load(m, frame + F_PARENT)
+    new = _new_frame(m, record, count, parent, frame)
+    if new < 0:
+        return FULL
+    bit = _grammar(m, entry + E_BIT)
+    _set_scratch(
+        m,
+        new - SCRATCH + F_SEEN + bit // SEEN_BITS,
+        _scratch(m, new - SCRATCH + F_SEEN + bit // SEEN_BITS) | 1 << (bit % SEEN_BITS),
+    )
+    return _key_done(m, new, _grammar(m, entry + E_CHILD))
+
+
+@njit(nogil=True)
+def _close_other_key(m, record, state, hashed):
+    frame = _reg(m, 3)
+    if not _flags(m, state) & ACCEPTING or _is_duplicate(m, frame, hashed):
+        return DEAD
+    child = _grammar(m, record + O_CHILD)
+    if _grammar(m, record + O_OTHERS) == CLASSES:
+        child = _grammar(m, child + _payload(m, state))
+    if _reg(m, TOP) + 3 > _size(m, C_SCRATCH):
+        return FULL
+    count = (_load(m, frame) >> 32) + 1
+    parent = _load(m, frame + F_PARENT)
+    new = _new_frame(m, record, count, parent, frame)
+    if new < 0 or _reg(m, TOP) + 3 > _size(m, C_SCRATCH):
+        return FULL
+    place = _reg(m, TOP) + 1
+    _set_scratch(m, place - 1, -1)
+    _set_scratch(m, place, _scratch(m, new - SCRATCH + F_OTHERS))
+    _set_scratch(m, place + 1, hashed)
+    _set_scratch(m, new - SCRATCH + F_OTHERS, place + SCRATCH)
+    _set_reg(m, TOP, place + 2)
+    return _key_done(m, new, child)
+
+
+@njit(nogil=True)
+def _quote(m):
+    """The closing quote of a string or key."""
+    mode = _reg(m, 0) & ~15
+    if mode == STRING:
+        record = _reg(m, 1) & LOW32
+        if not _flags(m, _reg(m, 2) & LOW32) & ACCEPTING:
+            return DEAD
+        if record != 0 and (_reg(m, 2) >> 32) < _grammar(m, record + S_MIN):
+            return DEAD
+        return _value_done(m)
+    if mode == ENUM:
+        entry = _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES) + E_SIZE * (_reg(m, 2) & MASK20)
+        if _grammar(m, entry + E_LENGTH) != _reg(m, 2) >> 40:
+            return DEAD
+        return _value_done(m)
+    record = _load(m, _reg(m, 3)) & LOW32
+    if mode == OTHER_KEY:
+        return _close_other_key(m, record, _reg(m, 1) & LOW32, _reg(m, 2))
+    lo = _reg(m, 2) & MASK20
+    if lo < (_reg(m, 2) >> 20) & MASK20:
+        entry = _grammar(m, record + O_ENTRIES) + E_SIZE * lo
+        if _grammar(m, entry + E_LENGTH) == _reg(m, 2) >> 40:
+            if not _admissible(m, record, _reg(m, 3), entry):
+                return DEAD
+            return _close_declared_key(m, record, entry)
+    if not _others_admissible(m, record, _reg(m, 3)):
+        return DEAD
+    state, hashed = _replay(m, record, _reg(m, 2))
+    if state < 0:
+        return DEAD
+    return _close_other_key(m, record, state, hashed)
+
+
+@njit(nogil=True)
+def _string_step(m, byte):
+    """One byte inside a string or key."""
+    place = _reg(m, 0) & 15
+    if place == BODY:
+        if byte == 0x22:
+            return _quote(m)
+        if byte == 0x5C:
+            if not _escape_alive(m):
+                return DEAD
+            _set_reg(m, 0, _reg(m, 0) + ESCAPE)
+            return ALIVE
+        if byte < 0x20:
+            return DEAD
+        return ALIVE if _feed(m, byte) else DEAD
+    if place == ESCAPE:
+        if byte == 0x75:
+            _set_reg(m, 0, _reg(m, 0) + HEX - ESCAPE)
+            return ALIVE
+        point = _simple_escape(m, byte)
+        _set_reg(m, 0, _reg(m, 0) - ESCAPE)
+        if point < 0:
+            return DEAD
+        return ALIVE if _feed(m, point) else DEAD
+    if place < LOW_BACKSLASH:
+        return _hex_step(m, byte)
+    if place == LOW_BACKSLASH:
+        _set_reg(m, 0, _reg(m, 0) + 1)
+        return ALIVE if byte == 0x5C else DEAD
+    if place == LOW_U:
+        _set_reg(m, 0, _reg(m, 0) + 1)
+        return ALIVE if byte == 0x75 else DEAD
+    return _low_hex_step(m, byte)
+
+
+# --- structure -----------------------------------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _literal_byte(literal, position):
+    """Byte ``position`` of null, true, false; 0 past the end."""
+    if literal == 0:
+        return (0x6E, 0x75, 0x6C, 0x6C, 0)[position]
+    if literal == 1:
+        return (0x74, 0x72, 0x75, 0x65, 0)[position]
+    return (0x66, 0x61, 0x6C, 0x73, 0x65, 0)[position]
+
+
+@njit(nogil=True)
+def _whitespace(m, byte):
+    """Take a whitespace byte in a structural state, if the options allow it here."""
+    mode = _grammar(m, H_WHITESPACE)
+    if mode == SINGLE:
+        if byte != 0x20 or _reg(m, 2) != 0:
+            return DEAD
+        _set_reg(m, 2, 1)
+        return ALIVE
+    if mode != ANY:
+        return DEAD
+    if _grammar(m, H_RUN) >= 0:
+        if _reg(m, 2) >= _grammar(m, H_RUN):
+            return DEAD
+        _set_reg(m, 2, _reg(m, 2) + 1)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _start_value(m, node, byte, alt):
+    """The first byte of a value of ``node``; alternative ``alt`` of the kind that the byte begins."""
+    if byte == 0x22:
+        _set_reg(m, ALTERNATIVES, _grammar(m, node + NODE_STRINGS + 1))
+        if alt >= _reg(m, ALTERNATIVES):
+            return DEAD
+        record = _grammar(m, _grammar(m, node + NODE_STRINGS) + alt)
+        _set_reg(m, 1, record)
+        if _grammar(m, record + S_KIND) == S_ENUM:
+            _set_reg(m, 0, ENUM)
+            _set_reg(m, 2, _grammar(m, record + S_COUNT) << 20)
+        else:
+            _set_reg(m, 0, STRING)
+            _set_reg(m, 2, _grammar(m, record + S_START))
+        return ALIVE
+    if byte == 0x7B or byte == 0x5B:
+        kind = NODE_OBJECTS if byte == 0x7B else NODE_ARRAYS
+        _set_reg(m, ALTERNATIVES, _grammar(m, node + kind + 1))
+        if alt >= _reg(m, ALTERNATIVES):
+            return DEAD
+        record = _grammar(m, _grammar(m, node + kind) + alt)
+        frame = _new_frame(m, record, 0, _reg(m, 3), -1)
+        if frame < 0:
+            return FULL
+        _set_reg(m, 0, OBJECT_FIRST if byte == 0x7B else ARRAY_FIRST)
+        _set_reg(m, 1, 0)
+        _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) == ANY else 1)
+        _set_reg(m, 3, frame)
+        return ALIVE
+    if byte == 0x2D or 0x30 <= byte <= 0x39:
+        _set_reg(m, ALTERNATIVES, _grammar(m, node + NODE_NUMBERS + 1))
+        if alt >= _reg(m, ALTERNATIVES):
+            return DEAD
+        return _number_byte(m, _grammar(m, _grammar(m, node + NODE_NUMBERS) + alt), byte)
+    literal = 0 if byte == 0x6E else 1 if byte == 0x74 else 2 if byte == 0x66 else -1
+    if literal < 0 or not (_grammar(m, node + NODE_FLAGS) >> literal) & 1:
+        return DEAD
+    _set_reg(m, 0, LITERAL)
+    _set_reg(m, 1, literal)
+    _set_reg(m, 2, 1)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _number_byte(m, state, byte):
+    if _flags(m, state) & LAZY:
+        _set_reg(m, MISSING, state)
+        return MISS
+    following = _pool(m, state * 256 + byte)
+    if following < 0:
+        return DEAD
+    _set_reg(m, 0, NUMBER)
+    _set_reg(m, 1, 0)
+    _set_reg(m, 2, following)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _pad(m, target, node, spaces):
+    """Expect ``spaces`` spaces, then state ``target``."""
+    if spaces == 0:
+        _set_reg(m, 0, target)
+        _set_reg(m, 1, node)
+        _set_reg(m, 2, 1)
+    else:
+        _set_reg(m, 0, PAD)
+        _set_reg(m, 1, node | (target << 40))
+        _set_reg(m, 2, spaces)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _separated(m, target, node):
+    """After a comma: the whitespace that the options ask for, then ``target``."""
+    if _grammar(m, H_WHITESPACE) == INDENT:
+        _set_reg(m, 0, NEWLINE)
+        _set_reg(m, 1, node | (target << 40))
+        _set_reg(m, 2, _grammar(m, H_INDENT) * _load(m, _reg(m, 3) + F_DEPTH))
+    else:
+        _set_reg(m, 0, target)
+        _set_reg(m, 1, node)
+        _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) != COMPACT else 1)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _close_container(m):
+    _set_reg(m, 3, _load(m, _reg(m, 3) + F_PARENT))
+    return _value_done(m)
+
+
+@njit(nogil=True)
+def _start_key(m, record):
+    _set_reg(m, 0, KEY)
+    _set_reg(m, 1, 0)
+    _set_reg(m, 2, _grammar(m, record + O_COUNT) << 20)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _next_item(m, record, count):
+    """The frame of the array with one more item begun, or -2 (scratch is full)."""
+    parent = _load(m, _reg(m, 3) + F_PARENT)
+    return _new_frame(m, record, count + 1, parent, _reg(m, 3))
+
+
+@njit(nogil=True)
+def _first_step(m, byte, alt):
+    """A byte right after an opening bracket."""
+    frame = _reg(m, 3)
+    head = _load(m, frame)
+    record = head & LOW32
+    is_object = _reg(m, 0) == OBJECT_FIRST
+    if byte == (0x7D if is_object else 0x5D):
+        if not _can_close(m, frame):
+            return DEAD
+        return _close_container(m)
+    indent = _grammar(m, H_WHITESPACE) == INDENT
+    if is_object:
+        if byte != (0x0A if indent else 0x22) or not _can_add(m, record, frame):
+            return DEAD
+        if indent:
+            return _pad(m, KEY_NEXT, 0, _grammar(m, H_INDENT) * _load(m, frame + F_DEPTH))
+        return _start_key(m, record)
+    node = _item_node(m, record, 0)
+    if node < 0 or (indent and byte != 0x0A):
+        return DEAD
+    new = _next_item(m, record, 0)
+    if new < 0:
+        return FULL
+    _set_reg(m, 3, new)
+    if indent:
+        return _pad(m, VALUE, node, _grammar(m, H_INDENT) * _load(m, frame + F_DEPTH))
+    return _start_value(m, node, byte, alt)
+
+
+@njit(nogil=True)
+def _after_step(m, byte):
+    """A byte after a finished value inside a container."""
+    frame = _reg(m, 3)
+    if frame < 0:
+        return DEAD
+    head = _load(m, frame)
+    record = head & LOW32
+    count = head >> 32
+    is_object = _grammar(m, record + R_KIND) == R_OBJECT
+    indent = _grammar(m, H_WHITESPACE) == INDENT
+    if byte == 0x2C:
+        if is_object:
+            if not _can_add(m, record, frame):
+                return DEAD
+            return _separated(m, KEY_NEXT, 0)
+        node = _item_node(m, record, count)
+        if node < 0:
+            return DEAD
+        new = _next_item(m, record, count)
+        if new < 0:
+            return FULL
+        _set_reg(m, 3, new)
+        return _separated(m, VALUE, node)
+    closing = _reg(m, 0) == CLOSE or not indent
+    if closing and byte == (0x7D if is_object else 0x5D):
+        if not _can_close(m, frame):
+            return DEAD
+        return _close_container(m)
+    if indent and byte == 0x0A and _reg(m, 0) == AFTER and _can_close(m, frame):
+        return _pad(m, CLOSE, 0, _grammar(m, H_INDENT) * (_load(m, frame + F_DEPTH) - 1))
+    return DEAD
+
+
+@njit(nogil=True)
+def _structure_step(m, byte, alt):
+    """One byte outside strings and keys."""
+    q = _reg(m, 0)
+    if q == NUMBER:
+        status = _number_byte(m, _reg(m, 2), byte)
+        if status != DEAD or not _flags(m, _reg(m, 2)) & ACCEPTING:
+            return status
+        _value_done(m)
+        q = AFTER
+    elif q == LITERAL:
+        if byte != _literal_byte(_reg(m, 1), _reg(m, 2)):
+            return DEAD
+        _set_reg(m, 2, _reg(m, 2) + 1)
+        if _literal_byte(_reg(m, 1), _reg(m, 2)) == 0:
+            return _value_done(m)
+        return ALIVE
+    elif q == PAD:
+        if byte != 0x20:
+            return DEAD
+        return _pad(m, _reg(m, 1) >> 40, _reg(m, 1) & ((1 << 40) - 1), _reg(m, 2) - 1)
+    elif q == NEWLINE:
+        if byte != 0x0A:
+            return DEAD
+        return _pad(m, _reg(m, 1) >> 40, _reg(m, 1) & ((1 << 40) - 1), _reg(m, 2))
+    if (byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09) and _grammar(m, H_WHITESPACE) != INDENT:
+        return _whitespace(m, byte)
+    if q == VALUE:
+        return _start_value(m, _reg(m, 1), byte, alt)
+    if q == AFTER or q == CLOSE:
+        if q == CLOSE and byte == 0x2C:
+            return DEAD
+        return _after_step(m, byte)
+    if q == COLON:
+        if byte != 0x3A:
+            return DEAD
+        if _grammar(m, H_WHITESPACE) == INDENT:
+            return _pad(m, VALUE, _reg(m, 1), 1)
+        _set_reg(m, 0, VALUE)
+        _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) != COMPACT else 1)
+        return ALIVE
+    if q == KEY_NEXT:
+        if byte != 0x22:
+            return DEAD
+        return _start_key(m, _load(m, _reg(m, 3)) & LOW32)
+    return _first_step(m, byte, alt)
+
+
+@njit(nogil=True)
+def _step(m, byte, alt):
+    """One byte from the configuration in ``regs``, by alternative ``alt`` where it has several.
+
+    Sets ``regs[ALTERNATIVES]`` (also when this one is dead). The result is DEAD, ALIVE, MISS (the pool row named in
+    ``regs[MISSING]`` is to be filled) or FULL (scratch is too small).
+    """
+    _set_reg(m, ALTERNATIVES, 1)
+    if _reg(m, 0) >= STRING:
+        return _string_step(m, byte)
+    return _structure_step(m, byte, alt)
+
+
+# --- sets of configurations ------------------------------------------------------------------------------------------------------
+@njit(nogil=True)
+def _same_others(m, one, two):
+    while one != two:
+        if one < 0 or two < 0 or _load(m, one + 1) != _load(m, two + 1):
+            return False
+        one, two = _load(m, one), _load(m, two)
+    return True
+
+
+@njit(nogil=True)
+def _same_frames(m, one, two):
+    """Whether two stacks say the same, wherever they lie."""
+    while one != two:
+        if one < 0 or two < 0 or _load(m, one) != _load(m, two):
+            return False
+        record = _load(m, one) & LOW32
+        if _grammar(m, record + R_KIND) == R_OBJECT:
+            for w in range(_grammar(m, record + O_WORDS)):
+                if _load(m, one + F_SEEN + w) != _load(m, two + F_SEEN + w):
+                    return False
+            others = _load(m, one + F_OTHERS)
+            if not _same_others(m, others, _load(m, two + F_OTHERS)):
+                return False
+        one, two = _load(m, one + F_PARENT), _load(m, two + F_PARENT)
+    return True
+
+
+@njit(nogil=True)
+def _add_thread(m, count):
+    """Add the configuration in ``regs`` to the first ``count`` of ``result``. The new count; -1: no room."""
+    for t in range(count):
+        if (
+            _result(m, 4 * t) == _reg(m, 0)
+            and _result(m, 4 * t + 1) == _reg(m, 1)
+            and _result(m, 4 * t + 2) == _reg(m, 2)
+            and _same_frames(m, _result(m, 4 * t + 3), _reg(m, 3))
+        ):
+            return count
+    if 4 * count + 4 > _size(m, C_RESULT):
+        return -1
+    for i in range(4):
+        _set_result(m, 4 * count + i, _reg(m, i))
+    return count + 1
+
+
+@njit(nogil=True)
+def _advance(m, count, start, end):
+    """All configurations after the bytes ``data[start:end]``, into ``result``.
+
+    ``regs[ALTERNATIVES]`` becomes their number and ``regs[MISSING]`` that of the ones left out for want of room.
+    """
+    _set_reg(m, TOP, 0)
+    found, dropped = 0, 0
+    for t in range(count):
+        for i in range(4):
+            _set_stack(m, i, _thread(m, 4 * t + i))
+        _set_stack(m, 4, start)
+        _set_stack(m, 5, 0)
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            for i in range(4):
+                _set_reg(m, i, _stack(m, 6 * depth + i))
+            place, alt = _stack(m, 6 * depth + 4), _stack(m, 6 * depth + 5)
+            status = ALIVE
+            while place < end:
+                q, a, b, f = _reg(m, 0), _reg(m, 1), _reg(m, 2), _reg(m, 3)
+                status = _step(m, _data(m, place), alt)
+                if status >= MISS:
+                    return status
+                if alt + 1 < _reg(m, ALTERNATIVES):
+                    if 6 * depth + 6 > _size(m, C_STACK):
+                        return FULL
+                    _push(m, 6 * depth, q, a, b, f)
+                    _set_stack(m, 6 * depth + 4, place)
+                    _set_stack(m, 6 * depth + 5, alt + 1)
+                    depth += 1
+                if status == DEAD:
+                    break
+                alt = 0
+                place += 1
+            if status == ALIVE:
+                added = _add_thread(m, found)
+                if added < 0:
+                    dropped += 1
+                else:
+                    found = added
+    _set_reg(m, ALTERNATIVES, found)
+    _set_reg(m, MISSING, dropped)
+    return ALIVE if found else DEAD
+
+
+@njit(nogil=True)
+def _settle_others(m, top, frame):
+    """Copy the undeclared keys of a settled frame from scratch to the arena. The new top."""
+    slot = frame + F_OTHERS
+    while _arena(m, slot) >= SCRATCH:
+        place = _arena(m, slot) - SCRATCH
+        if _scratch(m, place - 1) >= 0:
+            _set_arena(m, slot, _scratch(m, place - 1))
+            break
+        _set_arena(m, top, -1)
+        _set_arena(m, top + 1, _scratch(m, place))
+        _set_arena(m, top + 2, _scratch(m, place + 1))
+        _set_scratch(m, place - 1, top + 1)
+        _set_arena(m, slot, top + 1)
+        slot = top + 1
+        top += 3
+    return top
+
+
+@njit(nogil=True)
+def _settle(m, top, count):
+    """Copy the frames that ``result`` refers to from scratch to the arena from ``top`` on. The new top."""
+    for t in range(count):
+        place = _result(m, 4 * t + 3)
+        patch = -1
+        while place >= SCRATCH:
+            source = place - SCRATCH
+            known = _scratch(m, source - 1)
+            if known >= 0:
+                new = known
+            else:
+                record = _scratch(m, source) & LOW32
+                is_object = _grammar(m, record + R_KIND) == R_OBJECT
+                size = 4 + _grammar(m, record + O_WORDS) if is_object else 3
+                new = top + 1
+                _set_arena(m, top, -1)
+                for i in range(size):
+                    _set_arena(m, new + i, _scratch(m, source + i))
+                _set_scratch(m, source - 1, new)
+                top = new + size
+                if is_object:
+                    top = _settle_others(m, top, new)
+            if patch < 0:
+                _set_result(m, 4 * t + 3, new)
+            else:
+                _set_arena(m, patch + F_PARENT, new)
+            if known >= 0:
+                break
+            patch = new
+            place = _scratch(m, source + F_PARENT)
+    return top
+
+
+# --- masks ----
+# ``nodes`` int32[N, 4] holds several tries one after the other, each in depth-first order: byte, depth, subtree end,
+# token (lowest id that ends here, or -1; `next_same` chains the others). ``tries`` int64[T, 2] says where each lies.
+NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
+TEXT, QUOTED, QUOTED_OR_ESCAPED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# Rows that every vocabulary has: whitespace tokens, plain text with at most n code points (n = 0..), escaped text.
+ROW_BLANK, ROW_ESCAPED, ROW_LENGTHS = 0, 1, 2
+# ``limits`` int64: longest token in code points, longest with an escape, pool state of the universal automaton,
+# int32 words of a mask row.
+L_TEXT, L_ESCAPED, L_UNIVERSAL, L_WIDTH = 0, 1, 2, 3
+MISS_ROW = (
+    4  # a step result: the mask row of pool state _reg(m, MISSING) at place _reg(m, ALTERNATIVES) is to be computed
+)
+
+
+@njit(nogil=True)
+def _set_tokens(m, token, out):
+    while token >= 0:
+        _set_bit(m, out, token)
+        token = _next_same(m, token)
+
+
+@njit(nogil=True)
+def _clear_tokens(m, token, out):
+    while token >= 0:
+        _clear_bit(m, out, token)
+        token = _next_same(m, token)
+
+
+@njit(nogil=True)
+def _set_group(m, group, out, length, least, most, frame, hashed):
+    """Set the tokens of a remainder group: those whose text before the quote fits the string or key they close.
+
+    ``members`` int32[M, 4]: token, code points before the quote, place and number of the bytes before it in
+    ``token_bytes`` (decoded).
+    """
+    for i in range(_group(m, group), _group(m, group + 1)):
+        points = _member_field(m, 4 * i + 1)
+        if length + points < least or (most >= 0 and length + points > most):
+            continue
+        if frame >= 0:
+            value = hashed
+            for place in range(_member_field(m, 4 * i + 2), _member_field(m, 4 * i + 2) + _member_field(m, 4 * i + 3)):
+                value = _hash_byte(value, _token_byte(m, place))
+            if _is_duplicate(m, frame, value):
+                continue
+        token = _member_field(m, 4 * i + 0)
+        _set_bit(m, out, token)
+
+
+@njit(nogil=True)
+def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
+    """Set the tokens of ``nodes[lo:hi]`` that can follow the configuration in ``regs``. Depth first, no recursion.
+
+    The nodes hold tokens, or if ``grouped`` remainder groups, see `_set_group`.
+    """
+    if lo >= hi:
+        return ALIVE
+    base = _node(m, lo, NODE_DEPTH)
+    _save_stack(m, 0)
+    half = _size(m, C_STACK) // 2
+    forks = half  # places of (node, next alternative, alternatives) of the nodes on the path that have several
+    i = lo
+    alt = 0
+    while True:
+        alt = 0
+        while forks > half and i >= _node(m, _stack(m, forks - 3), NODE_END):
+            if _stack(m, forks - 2) < _stack(m, forks - 1):
+                i = _stack(m, forks - 3)
+                alt = _stack(m, forks - 2)
+                _set_stack(m, forks - 2, _stack(m, forks - 2) + 1)
+                break
+            forks -= 3
+        if i >= hi:
+            return ALIVE
+        level = 5 * (_node(m, i, NODE_DEPTH) - base)
+        if level + 10 > half or forks + 3 > _size(m, C_STACK):
+            return FULL
+        _restore_stack(m, level)
+        byte = _node(m, i, NODE_BYTE)
+        status = _step(m, byte, alt)
+        if status >= MISS:
+            return status
+        if alt == 0 and _reg(m, ALTERNATIVES) > 1:
+            _set_stack(m, forks, i)
+            _set_stack(m, forks + 1, 1)
+            _set_stack(m, forks + 2, _reg(m, ALTERNATIVES))
+            forks += 3
+        if status == DEAD:
+            i = _node(m, i, NODE_END)
+            continue
+        _save_stack(m, level + 5)
+        token = _node(m, i, NODE_TOKEN)
+        if token >= 0:
+            if not grouped:
+                _set_tokens(m, token, out)
+            else:
+                _set_group(m, token, out, length, least, most, frame, hashed)
+        i += 1
+
+
+@njit(nogil=True)
+def _exact(m, lo, hi, out):
+    """`_walk` over a trie of tokens."""
+    none = -1
+    return _walk(m, lo, hi, out, False, 0, 0, none, none, 0)
+
+
+@njit(nogil=True)
+def _declared_keys(m, lo, hi, out):
+    """Correct the mask of an open object's key for the tokens that end it as a *declared* key.
+
+    The mask was made as if every key were undeclared. Walks the tokens with a quote as long as they are a prefix of
+    declared keys; those that close on one are cleared and done again exactly.
+    """
+    _save_own(m, 0)
+    frame = _reg(m, 3)
+    i = lo
+    while i < hi:
+        level = 5 * _node(m, i, NODE_DEPTH)
+        if level + 10 > _size(m, C_OWN):
+            return FULL
+        _restore_own(m, level)
+        byte = _node(m, i, NODE_BYTE)
+        if _reg(m, 0) == KEY and byte == 0x22:
+            at = _reg(m, 2) & MASK20
+            record = _load(m, frame) & LOW32
+            entry = _grammar(m, record + O_ENTRIES) + E_SIZE * at
+            if at < (_reg(m, 2) >> 20) & MASK20 and _grammar(m, entry + E_LENGTH) == _reg(m, 2) >> 40:
+                for j in range(i, _node(m, i, NODE_END)):
+                    _clear_tokens(m, _node(m, j, NODE_TOKEN), out)
+                status = _exact(m, i, _node(m, i, NODE_END), out)
+                if status >= MISS:
+                    return status
+            i = _node(m, i, NODE_END)
+            continue
+        status = _step(m, byte, 0)
+        if status >= MISS:
+            return status
+        if status == DEAD or _reg(m, 0) & ~15 != KEY or _reg(m, 3) != frame:
+            i = _node(m, i, NODE_END)
+            continue
+        _save_own(m, level + 5)
+        i += 1
+    return ALIVE
+
+
+@njit(nogil=True)
+def _or_words(source, out, width):
+    for w in range(width):
+        _write32(out + 4 * w, _read32(out + 4 * w) | _read32(source + 4 * w))
+
+
+@njit(nogil=True)
+def _zero_words(out, width):
+    for w in range(width):
+        _write32(out + 4 * w, 0)
+
+
+@njit(nogil=True)
+def _or_row(m, row, out):
+    width = _limit(m, L_WIDTH)
+    source = _address(m, C_ROWS) + 4 * row * width
+    _or_words(source, out, width)
+
+
+@njit(nogil=True)
+def _numbers_of(m):
+    """The node whose numbers may begin here, or -1."""
+    if _reg(m, 0) == VALUE:
+        return _reg(m, 1)
+    if _reg(m, 0) == ARRAY_FIRST and _grammar(m, H_WHITESPACE) != INDENT:
+        return _item_node(m, _load(m, _reg(m, 3)) & LOW32, 0)
+    return -1
+
+
+@njit(nogil=True)
+def _structure_rows(m, out):
+    """Or in the whitespace tokens and the tokens that are wholly digits, where rows are known for them."""
+    q = _reg(m, 0)
+    if _grammar(m, H_WHITESPACE) == ANY and _grammar(m, H_RUN) < 0 and q != LITERAL:
+        if q != NUMBER or _flags(m, _reg(m, 2)) & ACCEPTING:
+            _or_row(m, ROW_BLANK, out)
+    if q == NUMBER:
+        if _slot_of(m, 2 * _reg(m, 2) + 0) < 0:
+            _set_reg(m, MISSING, _reg(m, 2))
+            _set_reg(m, ALTERNATIVES, BODY)
+            return MISS_ROW
+        _or_row(m, _slot_of(m, 2 * _reg(m, 2) + 0), out)
+    node = _numbers_of(m)
+    if node >= 0:
+        for alt in range(_grammar(m, node + NODE_NUMBERS + 1)):
+            state = _grammar(m, _grammar(m, node + NODE_NUMBERS) + alt)
+            if _slot_of(m, 2 * state + 0) < 0:
+                _set_reg(m, MISSING, state)
+                _set_reg(m, ALTERNATIVES, BODY)
+                return MISS_ROW
+            _or_row(m, _slot_of(m, 2 * state + 0), out)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _stay_row(m, state, place, out):
+    """Or in the tokens that stay inside a string from pool state ``state``."""
+    if _slot_of(m, 2 * state + place) < 0:
+        _set_reg(m, MISSING, state)
+        _set_reg(m, ALTERNATIVES, place)
+        return MISS_ROW
+    _or_row(m, _slot_of(m, 2 * state + place), out)
+    return ALIVE
+
+
+@njit(nogil=True)
+def _string_plan(m):
+    """How to make the mask of a value string.
+
+    0: walk all text. 1: stay row, then walk what has a quote. 2: the same by remainders. 3: length rows and remainders
+    (a length limit is near). 4: length row, then walk what has a quote or a backslash (very near).
+    """
+    place = _reg(m, 0) & 15
+    record = _reg(m, 1) & LOW32
+    universal = (_reg(m, 2) & LOW32) == _limit(m, L_UNIVERSAL)
+    if place > ESCAPE:
+        return 0
+    room = 1 << 30
+    if record != 0:
+        if _grammar(m, record + S_DISTANCES) != 0:
+            return 0
+        if _grammar(m, record + S_MAX) >= 0:
+            room = _grammar(m, record + S_MAX) - (_reg(m, 2) >> 32)
+    if room >= _limit(m, L_TEXT):
+        return 2 if universal and place == BODY else 1
+    if not universal or place != BODY:
+        return 0
+    return 3 if room >= _limit(m, L_ESCAPED) else 4
+
+
+@njit(nogil=True)
+def _key_plan(m):
+    """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
+    record = _load(m, _reg(m, 3)) & LOW32
+    place = _reg(m, 0) & 15
+    if place > ESCAPE or _grammar(m, record + O_NARROW) != 0:
+        return 0
+    if _reg(m, 0) & ~15 == OTHER_KEY:
+        if (
+            _grammar(m, record + O_OTHERS) == ONE_CLASS
+            and (_reg(m, 1) & LOW32) == _limit(m, L_UNIVERSAL)
+            and place == BODY
+        ):
+            return 2
+        return 1
+    if place != BODY or not _others_admissible(m, record, _reg(m, 3)):
+        return 0
+    if _grammar(m, record + O_COUNT) > 0 and _table_inside_sequence(m, _grammar(m, record + O_ENTRIES), _reg(m, 2)):
+        return 0
+    return 2 if _grammar(m, record + O_OTHERS) == ONE_CLASS else 1
+
+
+@njit(nogil=True)
+def _fill_thread(m, out):
+    """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
+    _save_start(m, 0)
+    mode = _reg(m, 0) & ~15 if _reg(m, 0) >= STRING else 0
+    trie = TEXT
+    if mode == 0:
+        status = _structure_rows(m, out)
+        if status >= MISS:
+            return status
+        if _grammar(m, H_WHITESPACE) != ANY or _grammar(m, H_RUN) >= 0:
+            status = _exact(m, _trie_field(m, 2 * BLANK + 0), _trie_field(m, 2 * BLANK + 1), out)
+            if status >= MISS:
+                return status
+            _restore_start(m, 0)
+        trie = STRUCTURE
+    plan = 0
+    if mode == STRING:
+        plan = _string_plan(m)
+    elif mode == KEY or mode == OTHER_KEY:
+        plan = _key_plan(m)
+    if plan == 0:
+        return _exact(m, _trie_field(m, 2 * trie + 0), _trie_field(m, 2 * trie + 1), out)
+    return _fill_text(m, out, mode, plan)
+
+
+@njit(nogil=True)
+def _fill_text(m, out, mode, plan):
+    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end."""
+    state = _reg(m, 2) & LOW32
+    length, least, most = 0, 0, -1
+    frame, hashed = -1, 0
+    if mode == STRING:
+        record = _reg(m, 1) & LOW32
+        if record != 0:
+            length, least, most = (_reg(m, 2) >> 32, _grammar(m, record + S_MIN), _grammar(m, record + S_MAX))
+    else:
+        frame = _reg(m, 3)
+        record = _load(m, frame) & LOW32
+        state, hashed = _reg(m, 1) & LOW32, _reg(m, 2)
+        if mode == KEY:
+            state, hashed = _replay(m, record, _reg(m, 2))
+            _set_string(m, OTHER_KEY, state, hashed)
+    status = ALIVE
+    if plan <= 2:
+        if state >= 0:
+            status = _stay_row(m, state, _start(m, 0) & 15, out)
+    else:
+        room = most - length
+        _or_row(m, ROW_LENGTHS + room, out)
+        if plan == 3:
+            _or_row(m, ROW_ESCAPED, out)
+    if status >= MISS:
+        return status
+    if plan == 2 or plan == 3:
+        status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
+    elif state >= 0:
+        trie = QUOTED if plan == 1 else QUOTED_OR_ESCAPED
+        status = _exact(m, _trie_field(m, 2 * trie + 0), _trie_field(m, 2 * trie + 1), out)
+    if status >= MISS or mode != KEY:
+        return status
+    _restore_start(m, 0)
+    return _declared_keys(m, _trie_field(m, 2 * QUOTED + 0), _trie_field(m, 2 * QUOTED + 1), out)
+
+
+@njit(nogil=True)
+def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
+    """Tokens that close a free string (or undeclared key) here: walk what follows the quote once for all of them."""
+    _save_cross(m, 0)
+    status = _exact(m, _trie_field(m, 2 * HARD + 0), _trie_field(m, 2 * HARD + 1), out)
+    if status >= MISS:
+        return status
+    _restore_cross(m, 0)
+    if mode == STRING:
+        _value_done(m)
+    else:
+        record = _load(m, frame) & LOW32
+        parent = _load(m, frame + F_PARENT)
+        count = (_load(m, frame) >> 32) + 1
+        new = _new_frame(m, record, count, parent, frame)
+        if new < 0:
+            return FULL
+        _key_done(m, new, _grammar(m, record + O_CHILD))
+        if _load(m, frame + F_OTHERS) < 0:
+            frame = -1  # no undeclared key yet, so none can be repeated
+    # Group 0: nothing follows the quote.
+    _set_group(m, 0, out, length, least, most, frame, hashed)
+    return _walk(
+        m,
+        _trie_field(m, 2 * REMAINDERS + 0),
+        _trie_field(m, 2 * REMAINDERS + 1),
+        out,
+        True,
+        length,
+        least,
+        most,
+        frame,
+        hashed,
+    )
+
+
+# --- rows: masks of lexical states, the same for every grammar ---
+@njit(nogil=True)
+def _emit_subtree(m, lo, hi, out):
+    for j in range(lo, hi):
+        if _node(m, j, NODE_TOKEN) >= 0:
+            _set_tokens(m, _node(m, j, NODE_TOKEN), out)
+
+
+@njit(nogil=True)
+def _stay(m, state, place, out):
+    """Set the tokens that stay inside a string which stands at pool state ``state``, place BODY or ESCAPE.
+
+    ``classes`` int32[nodes of the text trie]: kinds of characters below each node. ``loops`` int32[pool]: kinds that
+    leave a state as it is; a subtree of only these is set without being walked.
+    """
+    lo, hi = _trie_field(m, 2 * TEXT + 0), _trie_field(m, 2 * TEXT + 1)
+    _set_string(m, STRING + place, 0, state)
+    _set_reg(m, 3, -1)
+    _set_reg(m, TOP, 0)
+    _save_stack(m, 0)
+    i = lo
+    while i < hi:
+        level = 5 * _node(m, i, NODE_DEPTH)
+        if level + 10 > _size(m, C_STACK):
+            return FULL
+        byte = _node(m, i, NODE_BYTE)
+        q = _stack(m, level)
+        if q == STRING and byte != 0x22 and byte != 0x5C and byte >= 0x20:
+            following = _pool(m, _stack(m, level + 2) * 256 + byte)
+            if following < 0:
+                i = _node(m, i, NODE_END)
+                continue
+            _push(m, level + 5, STRING, 0, following, -1)
+            if (_class(m, i - lo) & ~_loop(m, following)) == 0:
+                _emit_subtree(m, i, _node(m, i, NODE_END), out)
+                i = _node(m, i, NODE_END)
+                continue
+        else:
+            _restore_stack(m, level)
+            _set_reg(m, 3, -1)
+            status = _step(m, byte, 0)
+            if status >= MISS:
+                return status
+            if status == DEAD or _reg(m, 0) < STRING:
+                i = _node(m, i, NODE_END)
+                continue
+            _save_stack(m, level + 5)
+        _set_tokens(m, _node(m, i, NODE_TOKEN), out)
+        i += 1
+    return ALIVE
+
+
+@njit(nogil=True)
+def _digits(m, state, out):
+    """Set the tokens that are wholly part of a number which stands at pool state ``state``."""
+    lo, hi = _trie_field(m, 2 * DIGITS + 0), _trie_field(m, 2 * DIGITS + 1)
+    _set_stack(m, 0, state)
+    i = lo
+    while i < hi:
+        level = _node(m, i, NODE_DEPTH)
+        status = _number_byte(m, _stack(m, level), _node(m, i, NODE_BYTE))
+        if status >= MISS:
+            return status
+        if status == DEAD:
+            i = _node(m, i, NODE_END)
+            continue
+        _set_stack(m, level + 1, _reg(m, 2))
+        _set_tokens(m, _node(m, i, NODE_TOKEN), out)
+        i += 1
+    return ALIVE
+
+
+# --- entry points, compiled at import: the only functions called from outside. ``m`` is the address of a context ---
+@njit(types.int64(types.int64, types.int64, types.int64, types.int64), cache=True, nogil=True)
+def advance(m, count, start, end):
+    """`_advance`: the configurations after ``data[start:end]``."""
+    return _advance(m, count, start, end)
+
+
+@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
+def settle(m, top, count):
+    """`_settle`: move the frames of new configurations from scratch to the arena; the arena must have the room."""
+    return _settle(m, top, count)
+
+
+@njit(types.boolean(types.int64, types.int64), cache=True, nogil=True)
+def accepting(m, count):
+    """Whether the text may stop after one of the ``count`` configurations in ``threads``."""
+    for t in range(count):
+        if _thread(m, 4 * t + 3) < 0:
+            q = _thread(m, 4 * t)
+            if q == AFTER or (q == NUMBER and _flags(m, _thread(m, 4 * t + 2)) & ACCEPTING):
+                return True
+    return False
+
+
+@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
+def fill(m, count, out):
+    """The token bitmask of ``count`` configurations into the row at address ``out``."""
+    width = _limit(m, L_WIDTH)
+    _zero_words(out, width)
+    spare = _address(m, C_SPARE)
+    for t in range(count):
+        row = out if t == 0 else spare
+        if t > 0:
+            _zero_words(spare, width)
+        _thread_to_regs(m, t)
+        _set_reg(m, TOP, 0)
+        status = _fill_thread(m, row)
+        if status >= MISS:
+            return status
+        if t > 0:
+            _or_words(spare, out, width)
+    return ALIVE
+
+
+@njit(types.int64(types.int64, types.int64, types.int64, types.boolean, types.int64), cache=True, nogil=True)
+def fill_row(m, state, place, number, out):
+    """The row of a pool state: tokens inside a number, or inside a string at place BODY or ESCAPE."""
+    _zero_words(out, _limit(m, L_WIDTH))
+    if number:
+        return _digits(m, state, out)
+    return _stay(m, state, place, out)
+
+
+@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
+def next_bytes(m, count, out):
+    """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
+    _zero_words(out, 8)
+    for t in range(count):
+        for byte in range(256):
+            alt = 0
+            while True:
+                _thread_to_regs(m, t)
+                _set_reg(m, TOP, 0)
+                status = _step(m, byte, alt)
+                if status >= MISS:
+                    return status
+                if status == ALIVE:
+                    _set_bit(m, out, byte)
+                    break
+                alt += 1
+                if alt >= _reg(m, ALTERNATIVES):
+                    break
+    return ALIVE

@@ -1,0 +1,215 @@
+"""Conjunctions of literals of one type as specs: what the machine enforces without a choice."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from structgen.automata.dfa import Dfa, complement, difference, from_strings, intersect, universal
+from structgen.automata.formats import format_dfa
+from structgen.automata.lengths import distances
+from structgen.automata.pattern import pattern_dfa
+from structgen.formula.evaluate import evaluate
+from structgen.formula.language import (
+    FALSE,
+    TRUE,
+    All,
+    Enum,
+    Format,
+    Formula,
+    Ge,
+    Gt,
+    Idx,
+    Items,
+    Keys,
+    Len,
+    Mult,
+    Not,
+    Or,
+    Order,
+    Pat,
+    Uniq,
+    and_,
+)
+from structgen.machine.key_classes import ObjectBuilder
+from structgen.machine.normal_form import Conjunction
+from structgen.machine.number_spec import NumberSpec
+from structgen.machine.numbers import automaton
+from structgen.machine.specs import ArraySpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
+
+if TYPE_CHECKING:
+    from structgen.machine.goals import GoalGraph, Node
+
+# A tuple longer than this is a mistake or an attack; each position is a table entry.
+MAX_PREFIX = 100_000
+
+
+def split(literal: Formula) -> tuple[Formula, bool]:
+    """The atom of a literal, and whether it is positive."""
+    return (literal.arg, False) if isinstance(literal, Not) else (literal, True)
+
+
+class Conjunctions:
+    """Builds specs for the goals of one graph. Each method returns None where nothing satisfies the conjunction."""
+
+    def __init__(self, graph: GoalGraph) -> None:
+        self._graph = graph
+        self._options = graph.options
+
+    # --- numbers ---
+    def number(self, literals: Conjunction) -> NumberChoice | None:
+        """The automaton of the numbers that satisfy all ``literals``."""
+        least: tuple[Fraction, bool] | None = None  # bound, exclusive
+        most: tuple[Fraction, bool] | None = None
+        multiples, non_multiples, excluded = set(), set(), set()
+        values: frozenset[Fraction] | None = None
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Mult):
+                (multiples if positive else non_multiples).add(atom.q)
+            elif isinstance(atom, (Ge, Gt)) and positive:
+                bound = (atom.x, isinstance(atom, Gt))
+                least = bound if least is None else max(least, bound)
+            elif isinstance(atom, (Ge, Gt)):
+                bound = (atom.x, isinstance(atom, Ge))
+                most = bound if most is None else min(most, bound, key=lambda b: (b[0], not b[1]))
+            elif isinstance(atom, Enum):
+                numbers = frozenset(Fraction(value) for value in atom.values)
+                if not positive:
+                    excluded |= numbers
+                else:
+                    values = numbers if values is None else values & numbers
+        spec = NumberSpec(
+            minimum=least[0] if least else None,
+            exclusive_minimum=least is not None and least[1],
+            maximum=most[0] if most else None,
+            exclusive_maximum=most is not None and most[1],
+            multiples=frozenset(multiples),
+            non_multiples=frozenset(non_multiples),
+            excluded=frozenset(excluded),
+            values=values,
+            spelling=self._options.number_spellings,
+            max_length=self._options.max_number_length,
+        )
+        found = automaton(spec)
+        return None if found.is_empty else NumberChoice(found)
+
+    # --- strings ---
+    def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+        """Either the strings themselves, or an automaton with length bounds."""
+        enums = [literal for literal in literals if isinstance(literal, Enum)]
+        if enums:
+            rest = and_(*literals)
+            values = tuple(v for v in enums[0].values if evaluate(rest, v, self._graph.lowered.refs) and encodable(v))
+            return EnumSpec(values) if values else None
+        least, most = 0, self._options.max_string_length
+        dfa: Dfa | None = None
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Len):
+                if positive:
+                    least = max(least, atom.n)
+                else:
+                    most = atom.n - 1 if most is None else min(most, atom.n - 1)
+            else:
+                found = self.string_dfa(atom, positive)
+                if found is not None:
+                    dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
+        if most is not None and most < least:
+            return None
+        if dfa is None or dfa.digest == universal().digest:
+            return StringSpec(None, least, most, None)
+        if dfa.is_empty:
+            return None
+        if least == 0 and most is None:
+            return StringSpec(dfa, 0, None, None)
+        lengths = distances(dfa)
+        return StringSpec(dfa, least, most, lengths) if lengths.alive(0, least, most) else None
+
+    def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
+        """The automaton of a string atom or of its negation; None: any string."""
+        limit = self._options.max_automaton_states
+        if isinstance(atom, Pat):
+            dfa = pattern_dfa(atom.regex, max_states=limit)
+        elif isinstance(atom, Format):
+            known = format_dfa(atom.name, atom.dialect)
+            if known is None:
+                return None
+            dfa = known
+        elif isinstance(atom, Len):
+            dfa = pattern_dfa(f"^[^]{{{atom.n},}}$", max_states=limit)
+        else:
+            assert isinstance(atom, Enum)
+            words = from_strings([value for value in atom.values if isinstance(value, str)], limit)
+            return words if positive else difference(universal(), words, limit)
+        return dfa if positive else complement(dfa, limit)
+
+    # --- arrays ---
+    def array(self, literals: Conjunction) -> ArraySpec | None:
+        """Item nodes by position, and the number of items."""
+        least, most = 0, None
+        ranges: list[tuple[int, int | None, Formula]] = []
+        unique = None
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Items) and atom.value is TRUE:
+                if positive:
+                    least = max(least, atom.n)
+                else:
+                    most = atom.n - 1 if most is None else min(most, atom.n - 1)
+            elif isinstance(atom, Idx) and positive:
+                ranges.append((atom.lo, atom.hi, atom.value))
+            elif isinstance(atom, Uniq):
+                unique = literal
+            elif isinstance(atom, Items):
+                self._graph.unsupported(literal, "contains")
+            else:
+                self._graph.unsupported(literal, "a condition that some array item must meet")
+        if most is not None and most < least:
+            return None
+        if unique is not None:
+            if isinstance(unique, Not):
+                self._graph.unsupported(unique, "the negation of uniqueItems")
+            elif most is None or most > 1:
+                self._graph.unsupported(unique, "uniqueItems")
+        prefix, rest = self._items(ranges)
+        return ArraySpec(prefix, rest, least, most)
+
+    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[Node], Node]:
+        """Nodes of the items before the last boundary, one each, and of all later items."""
+        node = self._graph.node
+        if all(lo == 0 and hi is None for lo, hi, _ in ranges):
+            return [], node(and_(*[value for _, _, value in ranges]))
+        end = max(max(lo, hi or 0) for lo, hi, _ in ranges)
+        if end > MAX_PREFIX:
+            self._graph.unsupported(and_(*[value for *_, value in ranges]), f"a tuple of more than {MAX_PREFIX} items")
+        prefix = [
+            node(and_(*[value for lo, hi, value in ranges if lo <= index and (hi is None or index < hi)]))
+            for index in range(end)
+        ]
+        return prefix, node(and_(*[value for _, hi, value in ranges if hi is None]))
+
+    # --- objects ---
+    def object(self, literals: Conjunction) -> ObjectSpec | None:
+        """Nodes by key, and which keys must be there."""
+        builder = ObjectBuilder(self._graph, self)
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Keys):
+                builder.count(atom.n, positive)
+            elif isinstance(atom, Or):
+                builder.depend(atom)
+            elif isinstance(atom, Order):
+                builder.order(atom.names)
+            elif isinstance(atom, All) and positive:
+                builder.members(atom)
+            elif isinstance(atom, All) and isinstance(atom.keys, Enum) and atom.value is FALSE:
+                builder.require(str(atom.keys.values[0]))
+            else:
+                self._graph.unsupported(literal, "a condition that some undeclared member must meet")
+        return builder.build()
+
+
+def encodable(text: str) -> bool:
+    """Whether a string is Unicode text (lone surrogates are not: RFC 8259, section 8.2)."""
+    return text.isascii() or not any(0xD800 <= ord(c) <= 0xDFFF for c in text)

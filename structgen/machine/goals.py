@@ -1,0 +1,285 @@
+"""Goals: one value node per distinct formula, with its alternatives per type, and which nodes have a value at all.
+
+A formula becomes a `Node` once; equal goals are one node however often a schema repeats them. A node lists, for each
+JSON type, alternatives that are plain conjunctions (`structgen.machine.specs`). What cannot be said as one raises
+`UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so a goal
+that only leads to itself has none. Every alternative and key that has no value is taken out, which is what makes the
+machine live: it never enters what it cannot leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from structgen.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.formula.language import FALSE, TRUE, Enum, Formula
+from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from structgen.json_schema.lowering import Lowered
+from structgen.machine.normal_form import NormalForm
+from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoice, ObjectSpec, StringSpec
+from structgen.options import JsonOptions
+
+StringAlternative = EnumSpec | StringSpec
+_TRUE, _FALSE = Enum([("boolean", True)]), Enum([("boolean", False)])
+
+
+class Node:
+    """A goal for one value: flags for null, true and false, and alternatives for the other types.
+
+    ``live``: some value satisfies it (set by `GoalGraph.solve`). ``offset``: its place in the tables.
+    """
+
+    __slots__ = ("arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "offset", "strings")
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.flags = 0
+        self.strings: list[StringAlternative] = []
+        self.numbers: list[NumberChoice] = []
+        self.objects: list[ObjectSpec] = []
+        self.arrays: list[ArraySpec] = []
+        self.expanded = False
+        self.live = False
+        self.offset = -1
+
+
+class GoalGraph:
+    """The nodes of one schema."""
+
+    def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
+        self.lowered = lowered
+        self.options = options
+        self.ignored: list[tuple[str, str]] = []
+        self.nodes: dict[Formula, Node] = {}
+        self._pending: list[Node] = []
+        self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
+        self._overlaps: dict[tuple[Formula, int], bool] = {}
+        from structgen.machine.conjunctions import Conjunctions  # the two call each other
+
+        self._conjunctions = Conjunctions(self)
+
+    def compile(self, formula: Formula) -> Node:
+        """The node of a formula with all that it leads to, solved.
+
+        Raises:
+            UnsupportedSchemaError: some goal is more than plain conjunctions can say.
+            UnsatisfiableSchemaError: no value satisfies the formula.
+            SchemaTooComplexError: a budget is exceeded.
+        """
+        root = self.node(formula)
+        self._drain()
+        solve(self.nodes.values())
+        if not root.live:
+            raise UnsatisfiableSchemaError(
+                "no JSON value satisfies the schema", hint="Relax conditions that exclude each other."
+            )
+        return root
+
+    def node(self, formula: Formula) -> Node:
+        """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
+        node = self.nodes.get(formula)
+        if node is None:
+            node = self.nodes[formula] = Node(formula)
+            self._pending.append(node)
+        return node
+
+    def unsupported(self, literal: Formula, what: str) -> None:
+        """Raise, or note that ``literal`` is ignored, as the options say."""
+        pointer, keyword = self.lowered.origin(literal) or ("", None)
+        if self.options.unsupported == "ignore":
+            self.ignored.append((pointer, what))
+            return
+        raise UnsupportedSchemaError(
+            f"{what} is not supported yet",
+            pointer=pointer,
+            keyword=keyword,
+            hint='JsonOptions(unsupported="ignore") leaves it out and lists it on the report.',
+        )
+
+    def _drain(self) -> None:
+        while self._pending:
+            node = self._pending.pop()
+            if not node.expanded:
+                node.expanded = True
+                self._expand(node)
+
+    def _expand(self, node: Node) -> None:
+        formula = node.formula
+        form, build = self.normal_form, self._conjunctions
+        if form.restrict(formula, NULL) is not FALSE:
+            node.flags |= 1
+        boolean = form.restrict(formula, BOOLEAN)
+        if boolean is not FALSE:
+            node.flags |= _booleans(form.alternatives(boolean, BOOLEAN))
+        node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
+        node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
+        node.objects = _built(form.alternatives(formula, OBJECT), build.object)
+        node.arrays = _built(form.alternatives(formula, ARRAY), build.array)
+
+    def _overlap(self, formula: Formula, kind: int) -> bool:
+        """Whether some value of a type may satisfy a formula. True where a node still being expanded leaves it open."""
+        restricted = self.normal_form.restrict(formula, kind)
+        if restricted is FALSE or restricted is TRUE:
+            return restricted is TRUE
+        known = self._overlaps.get((restricted, kind))
+        if known is None:
+            known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
+        return known
+
+    def _probe(self, formula: Formula, kind: int) -> bool:
+        """Expand the goal apart from the work in progress and solve what it reaches."""
+        from structgen.formula.language import Type, and_
+
+        outer, self._pending = self._pending, []
+        active = {node for node in self.nodes.values() if not node.expanded} - set(self._pending)
+        try:
+            probe = self.node(and_(Type(kind), formula))
+            if not probe.expanded and probe not in self._pending:
+                self._pending.append(probe)
+            while self._pending:
+                node = self._pending.pop()
+                if not node.expanded:
+                    node.expanded = True
+                    self._expand(node)
+                    self._pending.extend(child for child in children(node) if child in active and not child.expanded)
+        except UnsupportedSchemaError:
+            return True
+        finally:
+            self._pending = outer
+        return possibly_live(probe)
+
+
+def _booleans(alternatives: Iterable[tuple[Formula, ...]]) -> int:
+    """Flags of true (2) and false (4) for a formula restricted to booleans."""
+    flags = 0
+    for conjunction in alternatives:
+        allowed = 6
+        for literal in conjunction:
+            bits = 0
+            enum = literal if isinstance(literal, Enum) else getattr(literal, "arg", None)
+            assert isinstance(enum, Enum)
+            for value in enum.values:
+                bits |= 2 if value[1] else 4
+            allowed &= bits if literal is enum else ~bits
+        flags |= allowed
+    return flags
+
+
+def _built(alternatives: list[tuple[Formula, ...]], build: Callable[[tuple[Formula, ...]], Any]) -> list[Any]:
+    return [spec for conjunction in alternatives if (spec := build(conjunction)) is not None]
+
+
+def _merged_enums(alternatives: list[StringAlternative]) -> list[StringAlternative]:
+    """All enumerations as one, which costs one configuration instead of several."""
+    enums = [spec for spec in alternatives if isinstance(spec, EnumSpec)]
+    if len(enums) < 2:
+        return alternatives
+    values = tuple(dict.fromkeys(value for spec in enums for value in spec.values))
+    return [EnumSpec(values), *(spec for spec in alternatives if not isinstance(spec, EnumSpec))]
+
+
+def children(node: Node) -> Iterable[Node]:
+    """The nodes that a node's objects and arrays lead to."""
+    for spec in node.objects:
+        yield from spec.keys.values()
+        if isinstance(spec.others, KeyClasses):
+            yield from spec.others.nodes
+        elif spec.others is not None:
+            yield spec.others
+    for array in node.arrays:
+        yield from array.prefix
+        yield array.rest
+
+
+def _is_scalar_live(node: Node) -> bool:
+    return bool(node.flags or node.strings or node.numbers)
+
+
+def object_live(spec: ObjectSpec, live: Callable[[Node], bool]) -> bool:
+    """Whether the object has a value, given which nodes have. Sets ``spec.forbidden``."""
+    forbidden = {name for name, node in spec.keys.items() if not live(node)}
+    while True:
+        blocked = {
+            name
+            for name, names in spec.dependents.items()
+            if name not in forbidden and (names & forbidden or _too_many(spec, names | {name}))
+        }
+        if not blocked:
+            break
+        forbidden |= blocked
+    spec.forbidden = forbidden
+    if spec.required & forbidden:
+        return False
+    if spec.most is not None and len(spec.required) > spec.most:
+        return False
+    others = spec.others
+    has_others = any(map(live, others.nodes)) if isinstance(others, KeyClasses) else others is not None and live(others)
+    return has_others or len(spec.keys) - len(forbidden) >= spec.least
+
+
+def _too_many(spec: ObjectSpec, names: set[str]) -> bool:
+    return spec.most is not None and len(spec.required | names) > spec.most
+
+
+def array_live(spec: ArraySpec, live: Callable[[Node], bool]) -> bool:
+    """Whether the array has a value, given which nodes have."""
+    return spec.least <= longest(spec, live)
+
+
+def longest(spec: ArraySpec, live: Callable[[Node], bool]) -> float:
+    """The most items that the array can have."""
+    limit = float("inf") if spec.most is None else spec.most
+    for index, node in enumerate(spec.prefix):
+        if not live(node):
+            return min(limit, index)
+    return limit if live(spec.rest) else min(limit, len(spec.prefix))
+
+
+def _alive(node: Node, live: Callable[[Node], bool]) -> bool:
+    return any(object_live(spec, live) for spec in node.objects) or any(array_live(s, live) for s in node.arrays)
+
+
+def solve(nodes: Iterable[Node]) -> None:
+    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one."""
+    open_nodes = []
+    for node in nodes:
+        node.live = _is_scalar_live(node)
+        if not node.live:
+            open_nodes.append(node)
+    open_nodes.reverse()  # children were mostly created after their parents
+    changed = True
+    while changed and open_nodes:
+        changed = False
+        waiting = []
+        for node in open_nodes:
+            if _alive(node, _live):
+                node.live = changed = True
+            else:
+                waiting.append(node)
+        open_nodes = waiting
+
+
+def _live(node: Node) -> bool:
+    return node.live
+
+
+def possibly_live(root: Node) -> bool:
+    """Whether a node may have a value, nodes not yet expanded taken to have one."""
+    reached: dict[Node, None] = {root: None}
+    stack = [root]
+    while stack:
+        for child in children(stack.pop()):
+            if child not in reached:
+                reached[child] = None
+                stack.append(child)
+    alive = {node for node in reached if not node.expanded or _is_scalar_live(node)}
+    # A node being expanded (its lists not complete) may still get alternatives.
+    changed = True
+    while changed and root not in alive:
+        changed = False
+        for node in reversed(list(reached)):
+            if node not in alive and _alive(node, alive.__contains__):
+                alive.add(node)
+                changed = True
+    return root in alive

@@ -1,0 +1,251 @@
+"""Formulas restricted to one type, as disjunctions of conjunctions of literals.
+
+Restriction to a type is the best simplification there is: of ``anyOf`` over a string and an object nothing remains but
+one branch each. What is left is expanded to disjunctive normal form within a budget; each conjunction becomes one
+alternative of the machine (`structgen.kernels.json_machine`: a thread). Literals are atoms and negated atoms, and
+clauses "key k absent, or keys d present" (``dependentRequired``), which the machine counts without a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from structgen.errors import SchemaTooComplexError
+from structgen.formula.language import (
+    FALSE,
+    TRUE,
+    All,
+    And,
+    Enum,
+    Format,
+    Formula,
+    Ge,
+    Gt,
+    Idx,
+    Items,
+    Keys,
+    Len,
+    Mult,
+    Not,
+    One,
+    Or,
+    Order,
+    Pat,
+    Ref,
+    Type,
+    Uniq,
+    and_,
+    not_,
+    one,
+    or_,
+    unordered,
+)
+from structgen.formula.values import ARRAY, NUMBER, OBJECT, STRING, canonical_type
+
+ATOM_TYPE: dict[type[Formula], int] = {
+    Mult: NUMBER,
+    Ge: NUMBER,
+    Gt: NUMBER,
+    Pat: STRING,
+    Format: STRING,
+    Len: STRING,
+    All: OBJECT,
+    Keys: OBJECT,
+    Order: OBJECT,
+    Idx: ARRAY,
+    Items: ARRAY,
+    Uniq: ARRAY,
+}
+# An existential over array positions is spelled out by position up to this many; more would be slower than useful.
+MAX_POSITIONS = 16
+
+Conjunction = tuple[Formula, ...]
+
+
+class NormalForm:
+    """Expands formulas of one schema. ``overlap(f, type)`` tells whether some value of the type may satisfy f."""
+
+    def __init__(
+        self, refs: Mapping[Hashable, Formula], max_alternatives: int, overlap: Callable[[Formula, int], bool]
+    ) -> None:
+        self._refs = refs
+        self._limit = max_alternatives
+        self._overlap = overlap
+        self._restricted: dict[tuple[Formula, int], Formula] = {}
+
+    def restrict(self, formula: Formula, kind: int) -> Formula:
+        """What ``formula`` says of values of type ``kind`` (a type bit)."""
+        kept = ATOM_TYPE.get(formula.__class__)
+        if kept is not None:
+            return formula if kept == kind else TRUE
+        if isinstance(formula, Type):
+            return TRUE if formula.mask & kind else FALSE
+        key = (formula, kind)
+        known = self._restricted.get(key)
+        if known is None:
+            known = self._restricted[key] = self._restrict(formula, kind)
+        return known
+
+    def _restrict(self, formula: Formula, kind: int) -> Formula:
+        if isinstance(formula, And):
+            return and_(*[self.restrict(part, kind) for part in formula.args])
+        if isinstance(formula, Or):
+            return or_(*[self.restrict(part, kind) for part in formula.args])
+        if isinstance(formula, One):
+            return one(*[self.restrict(part, kind) for part in formula.args])
+        if isinstance(formula, Not):
+            return not_(self.restrict(formula.arg, kind))
+        if isinstance(formula, Ref):
+            return self.restrict(self._refs[formula.key], kind)
+        assert isinstance(formula, Enum)
+        return Enum([value for value in formula.values if canonical_type(value) == kind])
+
+    def alternatives(self, formula: Formula, kind: int) -> list[Conjunction]:
+        """Conjunctions of literals whose disjunction is what ``formula`` says of values of type ``kind``."""
+        return self._expand(self.restrict(formula, kind), kind)
+
+    def _expand(self, formula: Formula, kind: int) -> list[Conjunction]:
+        if formula is FALSE:
+            return []
+        if formula is TRUE:
+            return [()]
+        if isinstance(formula, And):
+            return self._conjunction(formula.args, kind)
+        if isinstance(formula, Or):
+            if dependency(formula) is not None:
+                return [(formula,)]
+            return self._bounded(
+                alternative for part in formula.args for alternative in self._expand(part, kind)
+            )
+        if isinstance(formula, One):
+            return self._exactly_one(formula.args, kind)
+        if isinstance(formula, Not):
+            return self._negation(formula, kind)
+        if isinstance(formula, Enum) and kind in (OBJECT, ARRAY):
+            return self._bounded(compound(value) for value in formula.values)
+        return [(formula,)]
+
+    def _conjunction(self, parts: Iterable[Formula], kind: int) -> list[Conjunction]:
+        literals: list[Formula] = []
+        choices: list[list[Conjunction]] = []
+        for part in parts:
+            expanded = self._expand(part, kind)
+            if len(expanded) == 1:
+                literals.extend(expanded[0])
+            elif expanded:
+                choices.append(expanded)
+            else:
+                return []
+        found = [tuple(dict.fromkeys(literals))]
+        for choice in sorted(choices, key=len):
+            found = self._bounded(
+                merged for one_side in found for other in choice if (merged := merge(one_side, other)) is not None
+            )
+        return found
+
+    def _bounded(self, alternatives: Iterable[Conjunction]) -> list[Conjunction]:
+        found: dict[Conjunction, None] = {}
+        for alternative in alternatives:
+            found[alternative] = None
+            if len(found) > self._limit:
+                raise SchemaTooComplexError(
+                    f"a value has more than {self._limit} alternatives once its conditions are combined",
+                    budget="max_alternatives",
+                    limit=self._limit,
+                )
+        return list(found)
+
+    def _exactly_one(self, parts: tuple[Formula, ...], kind: int) -> list[Conjunction]:
+        """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
+        overlapping: list[list[Formula]] = [[] for _ in parts]
+        for i, part in enumerate(parts):
+            for j in range(i):
+                if self._overlap(and_(part, parts[j]), kind):
+                    overlapping[i].append(parts[j])
+                    overlapping[j].append(part)
+        return self._bounded(
+            alternative
+            for part, others in zip(parts, overlapping, strict=True)
+            for alternative in self._expand(
+                and_(part, *[self.restrict(not_(unordered(other)), kind) for other in others]), kind
+            )
+        )
+
+    def _negation(self, formula: Not, kind: int) -> list[Conjunction]:
+        """Negated atoms that say "there is": by key or position where these are few."""
+        atom = formula.arg
+        if isinstance(atom, One):
+            none = and_(*map(not_, atom.args))
+            pairs = [
+                and_(first, second) for i, first in enumerate(atom.args) for second in atom.args[:i]
+            ]
+            return self._expand(or_(none, *pairs), kind)
+        if isinstance(atom, All) and isinstance(atom.keys, Enum):
+            names = [name for name in atom.keys.values if isinstance(name, str)]
+            if len(names) == 1 and atom.value is FALSE:
+                return [(formula,)]
+            return self._bounded(
+                (not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names
+            )
+        if isinstance(atom, Idx) and atom.hi is not None and atom.hi - atom.lo <= MAX_POSITIONS:
+            return self._bounded(
+                (Items(TRUE, i + 1), Idx(i, i + 1, not_(atom.value))) for i in range(atom.lo, atom.hi)
+            )
+        if isinstance(atom, Enum) and kind in (OBJECT, ARRAY):
+            parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
+            return self._conjunction(parts, kind)
+        return [(formula,)]
+
+
+def merge(left: Conjunction, right: Conjunction) -> Conjunction | None:
+    """The union of two conjunctions, or None if they contradict each other on their face."""
+    union = dict.fromkeys(left)
+    for literal in right:
+        if literal.negation in union:
+            return None
+        union[literal] = None
+    return tuple(union)
+
+
+def compound(value: object) -> Conjunction:
+    """The literals that only the array or object ``value`` (canonical form) satisfies."""
+    assert isinstance(value, tuple)
+    tag, content = value
+    if tag == "array":
+        items = [Idx(i, i + 1, Enum([item])) for i, item in enumerate(content)]
+        return tuple(part for part in (*items, Items(TRUE, len(content)), not_(Items(TRUE, len(content) + 1))) if part is not TRUE)
+    members = sorted(content, key=lambda member: str(member[0]))
+    names = [name for name, _ in members]
+    literals: list[Formula] = []
+    for name, item in members:
+        literals += [not_(All(Enum([name]), FALSE)), All(Enum([name]), Enum([item]))]
+    return (*literals, All(not_(Enum(names)), FALSE))
+
+
+def absent_key(formula: Formula) -> str | None:
+    """k, if the formula says that the key k is absent."""
+    if isinstance(formula, All) and formula.value is FALSE and isinstance(formula.keys, Enum):
+        values = formula.keys.values
+        if len(values) == 1 and isinstance(values[0], str):
+            return values[0]
+    return None
+
+
+def required_key(formula: Formula) -> str | None:
+    """k, if the formula says that the key k is present."""
+    return absent_key(formula.arg) if isinstance(formula, Not) else None
+
+
+def dependency(formula: Formula) -> tuple[str, list[str]] | None:
+    """(k, names), if the formula says "k is absent, or all of these are present"."""
+    if not isinstance(formula, Or) or len(formula.args) != 2:
+        return None
+    first, second = formula.args
+    for condition, consequence in ((first, second), (second, first)):
+        key = absent_key(condition)
+        if key is not None:
+            parts = consequence.args if isinstance(consequence, And) else (consequence,)
+            names = [required_key(part) for part in parts]
+            if all(name is not None for name in names):
+                return key, [name for name in names if name is not None]
+    return None

@@ -1,0 +1,165 @@
+"""The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
+
+A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
+rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `structgen.masks.lexicon` starts a new
+one for later grammars.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.kernels.json_machine import ACCEPTING, LAZY
+from structgen.kernels.pool import add_rows
+from structgen.machine.numbers import NumberAutomaton
+from structgen.machine.specs import KeyClasses
+
+MANY_WORDS = 1 << 30
+FIRST_STATES = 256
+# Number states are filled this many levels ahead of a miss: a token has up to three digits.
+FILL_AHEAD = 3
+
+
+class AutomatonPool:
+    """Growing arrays, one entry a state (see `structgen.kernels.json_machine`). Thread-safe.
+
+    Attributes:
+        transitions: int32[256 * n], next state or -1.
+        flags, payload, words_left, loops: int32[n].
+        slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
+        version: changes when an array was replaced by a larger one.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.version = 0
+        self.count = 0
+        self._known: dict[Any, int] = {}
+        self._numbers: list[tuple[int, NumberAutomaton, dict[int, int]]] = []
+        self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
+        self._allocate(FIRST_STATES)
+        self.universal = self.add_dfa(universal())
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in use by the arrays."""
+        return self.transitions.nbytes + 6 * 4 * len(self.flags)
+
+    def add_dfa(self, dfa: Dfa) -> int:
+        """The start state of a string automaton in the pool."""
+        key = dfa.digest
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        with self.lock:
+            if key in self._known:
+                return self._known[key]
+            base = self._room(len(dfa))
+            flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
+            self._write(base, dfa.transitions, flags)
+            self._known[key] = base
+            return base
+
+    def add_key_classes(self, classes: KeyClasses) -> int:
+        """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
+        key = (classes.transitions.tobytes(), classes.labels.tobytes())
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        with self.lock:
+            base = self._room(len(classes.labels))
+            flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
+            self._write(base, classes.transitions, flags)
+            end = base + len(classes.labels)
+            self.payload[base:end] = classes.labels
+            words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
+            self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
+            self._known[key] = base
+            return base
+
+    def add_number(self, automaton: NumberAutomaton) -> int:
+        """The start state of a number automaton; its rows are filled when a kernel asks (`fill_number`)."""
+        known = self._known.get(automaton)
+        if known is not None:
+            return known
+        with self.lock:
+            if automaton not in self._known:
+                self._known[automaton] = self._number_state(automaton, automaton.start, {})
+            return self._known[automaton]
+
+    def is_number(self, state: int) -> bool:
+        """Whether a state belongs to a number automaton."""
+        return state in self._number_of
+
+    def fill_number(self, state: int) -> None:
+        """Fill the row of a lazy number state, and those a few bytes further."""
+        with self.lock:
+            layer = [state]
+            for _ in range(FILL_AHEAD):
+                layer = [after for place in layer for after in self._fill_row(place)]
+
+    def _fill_row(self, place: int) -> list[int]:
+        if not self.flags[place] & LAZY:
+            return []
+        automaton, local, places = self._number_of[place]
+        following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
+        row = self.transitions[place * 256 : place * 256 + 256]
+        row[:] = -1
+        for byte, after in following.items():
+            row[byte] = after
+        self.flags[place] &= ~LAZY
+        return sorted(set(following.values()))
+
+    def _number_state(self, automaton: NumberAutomaton, local: int, places: dict[int, int]) -> int:
+        place = places.get(local)
+        if place is None:
+            place = places[local] = self._room(1)
+            self.flags[place] = LAZY | (ACCEPTING if automaton.accepting(local) else 0)
+            self._number_of[place] = (automaton, local, places)
+        return place
+
+    def _write(self, base: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.int32]) -> None:
+        end = base + len(flags)
+        self.flags[base:end] = flags
+        table = transitions
+        if not (table.flags.c_contiguous and table.flags.writeable):
+            table = np.array(table, np.int32, order="C")
+        add_rows(table, base, self.transitions, self.flags, self.loops)
+
+    def _room(self, states: int) -> int:
+        """Make room for ``states`` more states; the first of them."""
+        base = self.count
+        if base + states > len(self.flags):
+            self._allocate(max(2 * len(self.flags), base + states))
+        self.count = base + states
+        return base
+
+    def _allocate(self, states: int) -> None:
+        """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
+        count = self.count
+        new = {
+            "transitions": np.empty(256 * states, np.int32),
+            "flags": np.zeros(states, np.int32),
+            "payload": np.zeros(states, np.int32),
+            "words_left": np.full(states, -1, np.int32),
+            "loops": np.zeros(states, np.int32),
+            "slots": np.full(2 * states, -1, np.int32),
+        }
+        for name, array in new.items():
+            width = len(array) // states
+            if count:
+                array[: width * count] = getattr(self, name)[: width * count]
+            setattr(self, name, array)
+        self.version += 1
+
+    transitions: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.int32]
+    words_left: npt.NDArray[np.int32]
+    loops: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]

@@ -1,0 +1,84 @@
+"""What a value of one type must satisfy, as plain conjunctions: the normal form between formulas and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.dfa import Dfa
+from structgen.automata.lengths import Distances
+from structgen.machine.numbers import NumberAutomaton
+
+if TYPE_CHECKING:
+    from structgen.machine.goals import Node
+
+
+@dataclass(slots=True)
+class EnumSpec:
+    """A string that is one of ``values``."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class StringSpec:
+    """A string in the language of ``dfa`` (None: any) with ``least`` to ``most`` code points (None: no limit).
+
+    ``distances`` is there when both the automaton and a length limit matter.
+    """
+
+    dfa: Dfa | None
+    least: int
+    most: int | None
+    distances: Distances | None
+
+
+@dataclass(slots=True)
+class NumberChoice:
+    """A number that the automaton accepts."""
+
+    automaton: NumberAutomaton
+
+
+@dataclass(slots=True)
+class KeyClasses:
+    """Classes of undeclared keys: ``labels[state]`` is the class of a key that ends in a state of ``transitions``.
+
+    Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]``.
+    """
+
+    transitions: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32]
+    nodes: list[Node]
+
+
+@dataclass(slots=True)
+class ObjectSpec:
+    """An object. ``keys`` maps each key that the schema names to its value's node, in declared order.
+
+    ``required`` names must be present; ``dependents[k]`` are required if k is present (closed under itself). Other
+    keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``narrow``: there are prefixes
+    that only finitely many undeclared keys have.
+    """
+
+    keys: dict[str, Node]
+    required: set[str]
+    dependents: dict[str, set[str]]
+    least: int
+    most: int | None
+    others: Node | KeyClasses | None
+    narrow: bool = False
+    forbidden: set[str] = field(default_factory=set)  # keys whose values no JSON satisfies; set when solved
+
+
+@dataclass(slots=True)
+class ArraySpec:
+    """An array: nodes of the first items, of all later ones, and how many items there may be."""
+
+    prefix: list[Node]
+    rest: Node
+    least: int
+    most: int | None

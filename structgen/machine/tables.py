@@ -1,0 +1,222 @@
+"""Goals as integer tables: the arrays that `structgen.kernels.json_machine` reads.
+
+Two passes: every live node that the root reaches gets its place, then the records are written behind them. Linear in
+the goals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.errors import SchemaTooComplexError
+from structgen.kernels import json_machine as k
+from structgen.machine.goals import Node, array_live, children, longest, object_live
+from structgen.machine.pool import AutomatonPool
+from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.options import JsonOptions
+
+MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Arrays of one grammar: int32 records, int64 words (key sets), uint8 texts (keys and enumerated strings)."""
+
+    grammar: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int64]
+    texts: npt.NDArray[np.uint8]
+    root: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.grammar.nbytes + self.words.nbytes + self.texts.nbytes
+
+
+def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions, max_goals: int) -> Tables:
+    """The tables of a solved goal.
+
+    Raises:
+        SchemaTooComplexError: more goals than ``max_goals``, or an enumeration of over a million strings.
+    """
+    return _Writer(pool, options).write(root, max_goals)
+
+
+def _is_live(node: Node) -> bool:
+    return node.live
+
+
+class _Writer:
+    def __init__(self, pool: AutomatonPool, options: JsonOptions) -> None:
+        self.pool = pool
+        self.options = options
+        self.grammar: list[int] = header(options)
+        self.words: list[int] = []
+        self.texts = bytearray()
+        self._entries: dict[tuple[tuple[bytes, int, int], ...], int] = {}
+
+    def write(self, root: Node, max_goals: int) -> Tables:
+        nodes = self._place(root, max_goals)
+        self.grammar.extend([0] * (k.NODE_SIZE * len(nodes)))
+        for node in nodes:
+            self._node(node)
+        return Tables(
+            np.array(self.grammar, np.int32),
+            np.array(self.words or [0], np.int64),
+            np.frombuffer(bytes(self.texts) or b"\0", np.uint8).copy(),
+            root.offset,
+        )
+
+    def _place(self, root: Node, max_goals: int) -> list[Node]:
+        nodes = [root]
+        placed = {root}
+        for node in nodes:
+            node.offset = len(self.grammar) + k.NODE_SIZE * (len(placed) - 1) if node is root else node.offset
+            for child in children(node):
+                if child.live and child not in placed:
+                    child.offset = len(self.grammar) + k.NODE_SIZE * len(placed)
+                    placed.add(child)
+                    nodes.append(child)
+            if len(nodes) > max_goals:
+                raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
+        return nodes
+
+    def _node(self, node: Node) -> None:
+        place = node.offset
+        self.grammar[place] = node.flags
+        strings = [self._string(spec) for spec in node.strings]
+        numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
+        objects = [self._object(spec) for spec in node.objects if object_live(spec, _is_live)]
+        arrays = [self._array(spec) for spec in node.arrays if array_live(spec, _is_live)]
+        for field, records in (
+            (k.NODE_STRINGS, strings),
+            (k.NODE_NUMBERS, numbers),
+            (k.NODE_OBJECTS, objects),
+            (k.NODE_ARRAYS, arrays),
+        ):
+            self.grammar[place + field] = len(self.grammar)
+            self.grammar[place + field + 1] = len(records)
+            self.grammar.extend(records)
+
+    def _record(self, *fields: int) -> int:
+        place = len(self.grammar)
+        self.grammar.extend(fields)
+        return place
+
+    def _string(self, spec: EnumSpec | StringSpec) -> int:
+        if isinstance(spec, EnumSpec):
+            entries = self._table([(value.encode(), 0, 0) for value in spec.values])
+            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
+        if spec.dfa is None:
+            start, distances = self.pool.universal, 0
+        else:
+            start, distances = self.pool.add_dfa(spec.dfa), 0
+            if spec.distances is not None:
+                table = spec.distances
+                distances = self._record(start, table.nxt.shape[1], table.period)
+                self.grammar.extend(table.nxt.ravel().tolist())
+        return self._record(k.S_DFA, start, spec.least, -1 if spec.most is None else spec.most, distances, 0, 0)
+
+    def _table(self, rows: list[tuple[bytes, int, int]]) -> int:
+        """Write a sorted table of (text, child, bit) rows; equal tables are shared."""
+        rows.sort()
+        key = tuple(rows)
+        known = self._entries.get(key)
+        if known is not None:
+            return known
+        if len(rows) >= MAX_ENTRIES:
+            raise SchemaTooComplexError("too many strings in one enumeration", budget="strings", limit=MAX_ENTRIES)
+        place = self._entries[key] = len(self.grammar)
+        for text, child, bit in rows:
+            self.grammar += (len(self.texts), len(text), child, bit)
+            self.texts += text
+        return place
+
+    def _object(self, spec: ObjectSpec) -> int:
+        bits = {name: bit for bit, name in enumerate(spec.keys)}
+        words = max(1, -(-len(bits) // k.SEEN_BITS))
+        rows = []
+        for name, node in spec.keys.items():
+            text = utf8(name)
+            if text is not None:
+                rows.append((text, node.offset if name not in spec.forbidden else -1, bits[name]))
+        entries = self._table(rows)
+        required = self._mask([bits[name] for name in spec.required], words)
+        dependent: list[int] = []
+        for name, names in spec.dependents.items():
+            dependent += (bits[name], self._mask([bits[other] for other in names], words))
+        kind, start, child = self._others(spec)
+        dependents = len(self.grammar)
+        self.grammar.extend(dependent)
+        most = -1 if spec.most is None else spec.most
+        return self._record(
+            k.R_OBJECT, entries, len(rows), words, required, spec.least, most,
+            kind, start, child, dependents, len(dependent) // 2, int(spec.narrow),
+        )  # fmt: skip
+
+    def _others(self, spec: ObjectSpec) -> tuple[int, int, int]:
+        others = spec.others
+        if isinstance(others, KeyClasses):
+            live = [node.live for node in others.nodes]
+            if not any(live):
+                return k.NO_OTHERS, 0, 0
+            if not all(live):
+                others = without_dead(others, live)
+            start = self.pool.add_key_classes(others)
+            return k.CLASSES, start, self._record(0, *[node.offset for node in others.nodes])
+        if others is None or not others.live:
+            return k.NO_OTHERS, 0, 0
+        return k.ONE_CLASS, self.pool.universal, others.offset
+
+    def _mask(self, bits: list[int], words: int) -> int:
+        place = len(self.words)
+        self.words.extend([0] * words)
+        for bit in bits:
+            self.words[place + bit // k.SEEN_BITS] |= 1 << (bit % k.SEEN_BITS)
+        return place
+
+    def _array(self, spec: ArraySpec) -> int:
+        most = longest(spec, _is_live)
+        prefix = self._record(*[node.offset for node in spec.prefix])
+        rest = spec.rest.offset if spec.rest.live else -1
+        limit = -1 if most == float("inf") else int(most)
+        return self._record(k.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+
+
+def header(options: JsonOptions) -> list[int]:
+    """The head of a grammar array: how text may be spelled."""
+    fields = [0] * k.H_SIZE
+    run = options.max_whitespace_run
+    if isinstance(options.whitespace, int):
+        fields[k.H_WHITESPACE], fields[k.H_INDENT] = k.INDENT, options.whitespace
+    else:
+        fields[k.H_WHITESPACE] = {"compact": k.COMPACT, "single": k.SINGLE, "any": k.ANY}[options.whitespace]
+    fields[k.H_RUN] = -1 if run is None else run
+    fields[k.H_ESCAPES] = int(options.string_escapes == "any")
+    fields[k.H_ORDER] = int(options.key_order == "declared")
+    return fields
+
+
+def utf8(text: str) -> bytes | None:
+    """The UTF-8 of a string; None if it holds a lone surrogate, which no JSON text can spell in UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:
+    """The classes whose nodes have values."""
+    from structgen.machine.key_classes import trim
+
+    number = {0: 0}
+    nodes = []
+    for index, node in enumerate(classes.nodes):
+        if live[index]:
+            nodes.append(node)
+        number[index + 1] = len(nodes) if live[index] else 0
+    labels = np.array([number[label] for label in classes.labels.tolist()], np.int32)
+    return KeyClasses(*trim(classes.transitions, labels), nodes)
