@@ -17,13 +17,11 @@ from structgen.generator import GenerationResult, Generator
 from structgen.options import JsonOptions
 
 EXAMPLES = {
-    "person": "Describe a person: Ada Lovelace, 36 years old, a mathematician who lives in London.",
-    "sentiment": "Review: 'The soup was cold and the waiter was rude, but the dessert was lovely.' Classify it.",
-    "invoice": "Invoice INV-0042 of 3 May 2024 for Acme Corp., in euros: two desks at 249.99 and five chairs at 89.50. "
-    "It has been paid.",
+    "person": "Ada Lovelace is 36 years old. She is a mathematician and lives in London.",
+    "sentiment": "Classify this review: 'The soup was cold and the waiter was rude. I will not come back.'",
     "tool_call": "What is the weather in Paris right now, in celsius? Call the right tool.",
-    "recipe": "A simple recipe for tomato soup.",
-    "tree": "A small tree of animals: mammals (dog, cat) and birds (eagle).",
+    "invoice": "Invoice INV-0042 of 3 May 2024 for Acme Corp., in euros: 2 desks at 249.99 and 5 chairs at 89.50. Paid.",
+    "recipe": "Write a recipe for tomato soup.",
 }
 MAX_NEW_TOKENS = 320
 
