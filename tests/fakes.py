@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.errors import UnsupportedSchemaError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -69,15 +68,6 @@ class FakeMatcher:
 
     def reset(self) -> None:
         self.history, self.terminated = [b""], False
-
-    def forced_bytes(self) -> bytes:
-        forced = self.text
-        while self.completion(forced) != b"":
-            following = [bytes([byte]) for byte in range(128) if self.alive(forced + bytes([byte]))]
-            if len(following) != 1:
-                break
-            forced += following[0]
-        return forced[len(self.text) :]
 
     def is_accepting(self) -> bool:
         return self.completion(self.text) == b""
@@ -170,29 +160,3 @@ class CharTokenizer:
 
     def apply_chat_template(self, messages: list[dict[str, str]], **_: Any) -> str:
         return "".join(f"<{message['role']}>{message['content']}\n" for message in messages) + "<assistant>"
-
-
-class FakeReport:
-    """A report of one keyword."""
-
-    def to_dict(self) -> dict[str, dict[str, str]]:
-        return {
-            "/enum": {"keyword": "enum", "status": "enforced"},
-            "/title": {"keyword": "title", "status": "annotation"},
-        }
-
-
-class EnumGrammar:
-    """What the engine makes of ``{"enum": [...]}``, until the engine is there."""
-
-    report = FakeReport()
-    memory_bytes = 1000
-
-    def __init__(self, schema: Any, vocabulary: Vocabulary, options: Any) -> None:
-        if "not" in schema and options.unsupported == "error":
-            raise UnsupportedSchemaError("not covered", pointer="/not", keyword="not")
-        self.vocabulary, self.options = vocabulary, options
-        self.words = [json.dumps(value).encode() for value in schema["enum"]]
-
-    def matcher(self) -> WordsMatcher:
-        return WordsMatcher(self.vocabulary, self.words)

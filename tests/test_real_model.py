@@ -25,9 +25,6 @@ for package in ("torch", "transformers", "gguf", "accelerate", DEFAULT_MODEL_PAC
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed", allow_module_level=True)
 
-engine = pytest.mark.skipif(
-    importlib.util.find_spec("structgen.compiled") is None, reason="structgen.compiled is not there yet"
-)
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
@@ -69,7 +66,6 @@ def test_choice_knows_the_capital_of_france(generator: Generator) -> None:
     assert result.value == "Paris" and sum(result.probs.values()) == pytest.approx(1)
 
 
-@engine
 @pytest.mark.parametrize(
     ("name", "prompt", "temperature"),
     [
@@ -90,7 +86,6 @@ def test_outputs_validate(generator: Generator, name: str, prompt: str, temperat
     assert text == result.text
 
 
-@engine
 @pytest.mark.parametrize("budget", [30, 45])
 def test_a_small_budget_still_gives_a_whole_document(generator: Generator, budget: int) -> None:
     schema = json.loads((SCHEMAS / "recipe.json").read_text())
@@ -101,7 +96,6 @@ def test_a_small_budget_still_gives_a_whole_document(generator: Generator, budge
     assert result.finish_reason == "length"
 
 
-@engine
 def test_a_batch_of_schemas(generator: Generator) -> None:
     names = ["person", "sentiment"]
     schemas = [json.loads((SCHEMAS / f"{name}.json").read_text()) for name in names]
@@ -111,7 +105,6 @@ def test_a_batch_of_schemas(generator: Generator) -> None:
         jsonschema.validate(row.value, schema)
 
 
-@engine
 def test_a_stream_has_partial_values(generator: Generator) -> None:
     class City(pydantic.BaseModel):
         name: str = pydantic.Field(max_length=20)
@@ -124,7 +117,6 @@ def test_a_stream_has_partial_values(generator: Generator) -> None:
     assert "".join(event.delta for event in events) == last.text
 
 
-@engine
 def test_generate_json_returns_an_instance(generator: Generator) -> None:
     class Animal(pydantic.BaseModel):
         species: str = pydantic.Field(max_length=20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -16,23 +15,18 @@ from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
 from structgen.constraints import JsonSchemaConstraint
+from structgen.errors import UnsupportedSchemaError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
-from tests.fakes import CharTokenizer, EnumGrammar, vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary
+from tests.fakes import CharTokenizer, vocabulary
 
 ENUM = '{"enum": ["red", "green", "grey"]}'
-ENGINE = importlib.util.find_spec("structgen.compiled") is not None
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the engine is there, a stand-in that knows ``enum``; and a tiny model in place of the real one."""
-    if not ENGINE:
-
-        def compile(self: JsonSchemaConstraint, vocabulary: Any) -> EnumGrammar:
-            return EnumGrammar(self.schema, vocabulary, self.options)
-
-        monkeypatch.setattr(JsonSchemaConstraint, "compile", compile)
+def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny model in place of the real one."""
     vocab = vocabulary(eos=1)
     tiny = Generator(TinyModel(vocab.size), CharTokenizer(eos=1), vocabulary=vocab)
     monkeypatch.setattr(commands, "load", lambda *_: tiny)
@@ -106,12 +100,25 @@ def test_check_covered_and_not() -> None:
     assert code == 0 and "1 enforced" in stdout
 
 
-@pytest.mark.skipif(ENGINE, reason="the engine decides what is covered; see its own tests")
-def test_check_of_what_is_not_covered() -> None:
-    code, stdout, _ = run("check", '{"enum": [1], "not": {}}', "--json")
-    assert code == 1 and json.loads(stdout)["error"]["pointer"] == "/not"
-    code, _, stderr = run("check", '{"enum": [1], "not": {}}')
+def test_check_of_what_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = JsonSchemaConstraint.compile
+
+    def compile(self: JsonSchemaConstraint, vocabulary: Vocabulary) -> Any:
+        if self.options.unsupported == "error":
+            raise UnsupportedSchemaError("not covered", pointer="/enum", keyword="enum")
+        return compiled(self, vocabulary)
+
+    monkeypatch.setattr(JsonSchemaConstraint, "compile", compile)
+    code, stdout, _ = run("check", '{"enum": [1]}', "--json")
+    assert code == 1 and json.loads(stdout)["error"]["pointer"] == "/enum"
+    code, _, stderr = run("check", '{"enum": [1]}')
     assert code == 1 and "not covered" in stderr
+
+
+def test_check_of_bad_schemas() -> None:
+    assert run("check", '{"enum": []}')[0] == 1
+    assert run("check", '{"type": "integer", "minimum": 2, "maximum": 1}')[0] == 1
+    assert run("check", '{"type": "strin"}')[0] == 2
 
 
 def test_validate(tmp_path: Path) -> None:
