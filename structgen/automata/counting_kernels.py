@@ -44,9 +44,9 @@ def count_words(table, accepting, cap):  # type: ignore[no-untyped-def]
     return counts
 
 
-@njit("Tuple((i4[::1], i4[::1], i4[::1], i4[::1]))(i4[:,::1])", cache=True, nogil=True)
+@njit("Tuple((i4[:,::1], i4[:,::1]))(i4[:,::1])", cache=True, nogil=True)
 def _edges(table):  # type: ignore[no-untyped-def]
-    """Distinct successors of each state, by lead bytes and by continuation bytes: two CSR pairs (first, target)."""
+    """Distinct successors of each state, by lead (row 0) and continuation bytes (row 1): CSR (first, target)."""
     n = table.shape[0]
     first = np.zeros((2, n + 1), np.int32)
     total = 0
@@ -65,7 +65,28 @@ def _edges(table):  # type: ignore[no-untyped-def]
                 targets[kind, used[kind]] = t
                 used[kind] += 1
         first[0, s + 1], first[1, s + 1] = used[0], used[1]
-    return first[0].copy(), targets[0, : used[0]].copy(), first[1].copy(), targets[1, : used[1]].copy()
+    return first, targets
+
+
+@njit("b1(u1[::1], u1[::1])", cache=True, nogil=True)
+def _equal(a, b):  # type: ignore[no-untyped-def]
+    for i in range(a.shape[0]):  # noqa: SIM110 (numba has no generators here)
+        if a[i] != b[i]:
+            return False
+    return True
+
+
+@njit("Tuple((u1[:,::1], u8[::1]))(u1[:,::1], u8[::1])", cache=True, nogil=True)
+def _doubled(rows, hashes):  # type: ignore[no-untyped-def]
+    larger_rows, larger_hashes = (
+        np.zeros((2 * rows.shape[0], rows.shape[1]), np.uint8),
+        np.zeros(2 * rows.shape[0], np.uint64),
+    )
+    for k in range(rows.shape[0]):
+        larger_hashes[k] = hashes[k]
+        for s in range(rows.shape[1]):
+            larger_rows[k, s] = rows[k, s]
+    return larger_rows, larger_hashes
 
 
 @njit("Tuple((i4[:,::1], i8, i8))(i4[:,::1], u1[::1], i8)", cache=True, nogil=True)
@@ -77,7 +98,7 @@ def distances(table, accepting, cap):  # type: ignore[no-untyped-def]
     than ``cap`` entries.
     """
     n = table.shape[0]
-    lead_first, lead_target, next_first, next_target = _edges(table)
+    first, targets = _edges(table)
     capacity = 16
     rows = np.zeros((capacity, n), np.uint8)
     hashes = np.zeros(capacity, np.uint64)
@@ -87,25 +108,24 @@ def distances(table, accepting, cap):  # type: ignore[no-untyped-def]
             return np.zeros((0, 0), np.int32), np.int64(-1), np.int64(0)
         if length + 1 >= capacity:
             capacity *= 2
-            rows = np.concatenate((rows, np.zeros_like(rows)))
-            hashes = np.concatenate((hashes, np.zeros_like(hashes)))
+            rows, hashes = _doubled(rows, hashes)
         row = rows[length]
         for s in range(n):
             row[s] = accepting[s] if length == 0 else 0
             if length > 0:
-                for j in range(lead_first[s], lead_first[s + 1]):
-                    row[s] |= rows[length - 1, lead_target[j]]
+                for j in range(first[0, s], first[0, s + 1]):
+                    row[s] |= rows[length - 1, targets[0, j]]
         for _ in range(3):  # a mid-character state has at most three continuation bytes before it
             for s in range(n):
-                for j in range(next_first[s], next_first[s + 1]):
-                    row[s] |= row[next_target[j]]
+                for j in range(first[1, s], first[1, s + 1]):
+                    row[s] |= row[targets[1, j]]
         h = np.uint64(14695981039346656037)
         for s in range(n):
             h = (h ^ np.uint64(row[s])) * np.uint64(1099511628211)
             h ^= h >> np.uint64(29)
         hashes[length] = h
         for k in range(length):
-            if hashes[k] == h and np.array_equal(rows[k], row):
+            if hashes[k] == h and _equal(rows[k], row):
                 repeat = k
                 break
         length += repeat < 0

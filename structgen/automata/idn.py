@@ -36,14 +36,14 @@ class _State(NamedTuple):
     """The rules that the text so far leaves to be kept.
 
     ``domain`` is "" while no label is right-to-left and all keep the Bidi rule, "broken" once one does not, "rtl" once
-    one is. ``count`` is the number of characters of an all-ASCII label, −1 in others. ``previous`` is the role of
-    the character before, or what must follow. ``direction`` is "" before the first character, "L", "R", or "broken"
+    one is. ``ascii_length`` is the length of an all-ASCII label, −1 in others. ``previous`` is the role of the
+    character before, or what must follow. ``direction`` is "" before the first character, "L", "R", or "broken"
     for a label that breaks the Bidi rule; ``number`` the kind of digits in a right-to-left label; ``ends_well``
     whether the Bidi rule lets the label end here.
     """
 
     domain: str = ""
-    count: int = 0
+    ascii_length: int = 0
     upper: bool = False
     previous: str = "start"
     direction: str = ""
@@ -128,15 +128,19 @@ def _step(state: _State, char: _Char) -> _State | None:
     if char.role == "dot":
         domain = _end_label(state)
         return None if domain is None else _State(domain)
-    state = state._replace(count=_count(state, char), upper=state.upper or char.role == "upper")
-    if state.count > MAX_LABEL or (state.upper and state.count < 0):
+    state = state._replace(ascii_length=_count(state, char), upper=state.upper or char.role == "upper")
+    if state.ascii_length > MAX_LABEL or (state.upper and state.ascii_length < 0):
         return None
     previous = _context(state, char)
     return None if previous is None else _bidi(state._replace(previous=previous), char)
 
 
 def _count(state: _State, char: _Char) -> int:
-    return state.count + 1 if state.count >= 0 and char.role in ("lower", "l", "upper", "digit", "hyphen") else -1
+    return (
+        state.ascii_length + 1
+        if state.ascii_length >= 0 and char.role in ("lower", "l", "upper", "digit", "hyphen")
+        else -1
+    )
 
 
 def _context(state: _State, char: _Char) -> str | None:
@@ -148,7 +152,9 @@ def _context(state: _State, char: _Char) -> str | None:
         return None
     if role == "hyphen":
         # "--" as the third and fourth character is reserved; beyond ASCII it is left out everywhere.
-        return None if first or (before == "hyphen" and (state.count < 0 or state.count == 4)) else "hyphen"
+        return (
+            None if first or (before == "hyphen" and (state.ascii_length < 0 or state.ascii_length == 4)) else "hyphen"
+        )
     if role in ("mark", "virama"):
         return None if first or before in ("mark", "virama") else role
     if role == "starter mark":

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import too_complex
-from structgen.automata.kernels import BOL, CHAR, EOL, MATCH, SPLIT
 from structgen.automata.nfa import Program
+from structgen.automata.subset_kernels import BOL, CHAR, EOL, MATCH, SPLIT
 
 Goal: TypeAlias = frozenset["Branch"]
 Obligation: TypeAlias = tuple[bool, Goal]

@@ -7,13 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from structgen.automata import kernels
 from structgen.automata.charset import partition
 from structgen.automata.dfa import MAX_STATES, Dfa, combine, from_class_table, too_complex
 from structgen.automata.ecma_ast import START, Anchor, Concat, Look, Node
 from structgen.automata.ecma_parser import parse
 from structgen.automata.lookaround import determinise_lookarounds
 from structgen.automata.nfa import Program, search_program
+from structgen.automata.subset_kernels import determinise
 
 BYTE_STATES = 2
 """``max_states`` bounds the states between characters; all together may be this many times more."""
@@ -72,7 +72,7 @@ def _search(node: Node, max_states: int) -> Dfa:
 
 def _determinise(program: Program, start: int, masks: Sequence[int], max_states: int):  # type: ignore[no-untyped-def]
     member = np.array([[mask >> i & 1 for mask in masks] for i in range(max(1, len(program.sets)))], np.uint8)
-    table, accepting, count = kernels.determinise(program.array(), start, member, max_states)
+    table, accepting, count = determinise(program.array(), start, member, max_states)
     if count < 0:
         raise too_complex(max_states, "the expression")
     return table, accepting

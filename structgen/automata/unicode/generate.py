@@ -104,7 +104,7 @@ def collect() -> dict[str, list[int]]:
     enter("idn", ["Starter"], bounds(r"\p{ccc=0}"))
     enter("idn", ["Virama"], bounds(r"\p{ccc=9}"))
     enter("idn", ["NFC"], bounds(r"\p{NFC_Quick_Check=Yes}"))
-    for value in "L R AL AN EN NSM".split():
+    for value in ["L", "R", "AL", "AN", "EN", "NSM"]:
         enter("idn", [f"Bidi_{value}"], bounds(rf"\p{{Bidi_Class={value}}}"))
     return sets
 
