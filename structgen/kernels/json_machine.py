@@ -85,6 +85,8 @@ ACCEPTING, LAZY, PARTIAL = 1, 2, 4
 ) = range(0, 60, 2)  # fmt: skip
 CONTEXT_SIZE = 60
 _CHECKED = bool(config.BOUNDSCHECK)
+# Internal functions are never called from Python; without wrappers they compile in two thirds of the time.
+_internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
 def _element(builder, context, table, index, bits):
@@ -126,7 +128,7 @@ def _reader(table, bits, signed=True):
     if not _CHECKED:
         return read
 
-    @njit(nogil=True)
+    @_internal
     def checked(m, index):
         if not 0 <= index < _size(m, table):
             raise IndexError("kernel read out of bounds")
@@ -141,7 +143,7 @@ def _writer(table):
     if not _CHECKED:
         return write
 
-    @njit(nogil=True)
+    @_internal
     def checked(m, index, value):
         if not 0 <= index < _size(m, table):
             raise IndexError("kernel write out of bounds")
@@ -225,13 +227,13 @@ _start, _set_start = _reader(C_START, 64), _writer(C_START)
 _cross, _set_cross = _reader(C_CROSS, 64), _writer(C_CROSS)
 
 
-@njit(nogil=True)
+@_internal
 def _set_bit(m, out, token):
     address = out + 4 * (token >> 5)
     _write32(address, _read32(address) | (1 << (token & 31)))
 
 
-@njit(nogil=True)
+@_internal
 def _clear_bit(m, out, token):
     address = out + 4 * (token >> 5)
     _write32(address, _read32(address) & ~(1 << (token & 31)))
@@ -240,7 +242,7 @@ def _clear_bit(m, out, token):
 def _saver(write):
     """A function that copies the configuration and the top of scratch out of the registers."""
 
-    @njit(nogil=True)
+    @_internal
     def save(m, index):
         for i in range(5):
             write(m, index + i, _reg(m, i))
@@ -249,7 +251,7 @@ def _saver(write):
 
 
 def _restorer(read):
-    @njit(nogil=True)
+    @_internal
     def restore(m, index):
         for i in range(5):
             _set_reg(m, i, read(m, index + i))
@@ -263,19 +265,19 @@ _save_start, _restore_start = _saver(_set_start), _restorer(_start)
 _save_cross, _restore_cross = _saver(_set_cross), _restorer(_cross)
 
 
-@njit(nogil=True)
+@_internal
 def _node(m, node, field):
     return _node_field(m, 4 * node + field)
 
 
-@njit(nogil=True)
+@_internal
 def _set_string(m, q, a, b):
     _set_reg(m, 0, q)
     _set_reg(m, 1, a)
     _set_reg(m, 2, b)
 
 
-@njit(nogil=True)
+@_internal
 def _push(m, index, q, a, b, f):
     _set_stack(m, index, q)
     _set_stack(m, index + 1, a)
@@ -283,7 +285,7 @@ def _push(m, index, q, a, b, f):
     _set_stack(m, index + 3, f)
 
 
-@njit(nogil=True)
+@_internal
 def _thread_to_regs(m, t):
     for i in range(4):
         _set_reg(m, i, _thread(m, 4 * t + i))
@@ -306,12 +308,12 @@ HASH_PRIME = 1099511628211
 
 
 # --- frames ------------------------------------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _load(m, place):
     return _scratch(m, place - SCRATCH) if place >= SCRATCH else _arena(m, place)
 
 
-@njit(nogil=True)
+@_internal
 def _new_frame(m, record, count, parent, source):
     """Append a frame to scratch: a copy of ``source``'s seen keys with a new count, or an empty one (source -1)."""
     words = 0
@@ -346,12 +348,12 @@ def _new_frame(m, record, count, parent, source):
 
 
 # --- objects: which keys may still come ----------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _seen(m, frame, bit):
     return (_load(m, frame + F_SEEN + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
 
 
-@njit(nogil=True)
+@_internal
 def _missing_word(m, record, frame, extra, w):
     """Word w of the required keys (dependents included) that are not seen, if key ``extra`` (-1: none) were added."""
     need = _word(m, _grammar(m, record + O_REQUIRED) + w)
@@ -366,7 +368,7 @@ def _missing_word(m, record, frame, extra, w):
     return need & ~have
 
 
-@njit(nogil=True)
+@_internal
 def _missing(m, record, frame, extra):
     """How many required keys are not seen, if key ``extra`` were added."""
     count = 0
@@ -378,7 +380,7 @@ def _missing(m, record, frame, extra):
     return count
 
 
-@njit(nogil=True)
+@_internal
 def _has_missing_below(m, record, frame, bit):
     """Whether a required key earlier than ``bit`` (itself counted as present) is not seen."""
     for w in range(bit // SEEN_BITS + 1):
@@ -390,7 +392,7 @@ def _has_missing_below(m, record, frame, bit):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _last_seen(m, record, frame):
     """The highest key bit seen, or -1."""
     for back in range(_grammar(m, record + O_WORDS)):
@@ -405,7 +407,7 @@ def _last_seen(m, record, frame):
     return -1
 
 
-@njit(nogil=True)
+@_internal
 def _admissible(m, record, frame, entry):
     """Whether the declared key of ``entry`` may be added to the object now, so that it can still be completed."""
     bit = _grammar(m, entry + E_BIT)
@@ -432,7 +434,7 @@ def _admissible(m, record, frame, entry):
     return True
 
 
-@njit(nogil=True)
+@_internal
 def _words_remain(m, record, frame):
     """Whether the object does not yet have every undeclared key there is."""
     left = _words_left(m, _grammar(m, record + O_START))
@@ -443,7 +445,7 @@ def _words_remain(m, record, frame):
     return left != 0
 
 
-@njit(nogil=True)
+@_internal
 def _others_admissible(m, record, frame):
     """Whether one more undeclared key may be added to the object now."""
     if _grammar(m, record + O_OTHERS) == NO_OTHERS:
@@ -459,7 +461,7 @@ def _others_admissible(m, record, frame):
     return most < 0 or (_load(m, frame) >> 32) + 1 + missing <= most
 
 
-@njit(nogil=True)
+@_internal
 def _any_admissible(m, record, frame, lo, hi):
     for e in range(lo, hi):
         if _admissible(m, record, frame, _grammar(m, record + O_ENTRIES) + E_SIZE * e):
@@ -467,7 +469,7 @@ def _any_admissible(m, record, frame, lo, hi):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _can_add(m, record, frame):
     """Whether the object can take one more member."""
     if _others_admissible(m, record, frame):
@@ -475,7 +477,7 @@ def _can_add(m, record, frame):
     return _any_admissible(m, record, frame, 0, _grammar(m, record + O_COUNT))
 
 
-@njit(nogil=True)
+@_internal
 def _can_close(m, frame):
     """Whether the innermost container may be closed now."""
     head = _load(m, frame)
@@ -486,7 +488,7 @@ def _can_close(m, frame):
     return count >= _grammar(m, record + O_MIN) and _missing(m, record, frame, -1) == 0
 
 
-@njit(nogil=True)
+@_internal
 def _item_node(m, record, index):
     """The node of the array's item ``index``, or -1 if there cannot be one."""
     most = _grammar(m, record + A_MAX)
@@ -498,7 +500,7 @@ def _item_node(m, record, index):
 
 
 # --- decoded bytes of strings and keys -----------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _string_alive(m, record, state, length):
     """Whether a value string in pool state ``state`` with ``length`` code points can be completed."""
     if record == 0:
@@ -517,7 +519,7 @@ def _string_alive(m, record, state, length):
     return least >= 0 and (most < 0 or length + least + shift <= most)
 
 
-@njit(nogil=True)
+@_internal
 def _feed_string(m, record, value, byte):
     """The register b after one decoded byte, or -1."""
     state = _pool(m, (value & LOW32) * 256 + byte)
@@ -533,7 +535,7 @@ def _feed_string(m, record, value, byte):
     return state | (length << 32)
 
 
-@njit(nogil=True)
+@_internal
 def _narrow(m, entries, value, byte):
     """The range of table entries after one decoded byte, or -1: binary search at the current depth."""
     lo = value & MASK20
@@ -561,12 +563,12 @@ def _narrow(m, entries, value, byte):
     return first | (start << 20) | ((depth + 1) << 40)
 
 
-@njit(nogil=True)
+@_internal
 def _hash_byte(value, byte):
     return (value ^ byte) * HASH_PRIME
 
 
-@njit(nogil=True)
+@_internal
 def _replay(m, record, value):
     """(pool state, hash) of an undeclared key that spells what the key range has matched so far; state -1: none."""
     entry = _grammar(m, record + O_ENTRIES) + E_SIZE * (value & MASK20)
@@ -582,7 +584,7 @@ def _replay(m, record, value):
     return state, hashed
 
 
-@njit(nogil=True)
+@_internal
 def _is_duplicate(m, frame, hashed):
     """Whether the undeclared key with this hash is in the object already."""
     place = _load(m, frame + F_OTHERS)
@@ -593,7 +595,7 @@ def _is_duplicate(m, frame, hashed):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _unused_word(m, record, frame, state, hashed):
     """Whether an undeclared key not yet in the object starts with what was read.
 
@@ -629,7 +631,7 @@ def _unused_word(m, record, frame, state, hashed):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _feed_key(m, byte):
     """One decoded byte of a key that so far is a prefix of declared ones; may turn into an undeclared key."""
     frame = _reg(m, 3)
@@ -656,7 +658,7 @@ def _feed_key(m, byte):
     return True
 
 
-@njit(nogil=True)
+@_internal
 def _feed(m, byte):
     """Feed one decoded byte (of the UTF-8 of the string) to the string or key in ``regs``. False: dead."""
     mode = _reg(m, 0) & ~15
@@ -686,7 +688,7 @@ def _feed(m, byte):
     return True
 
 
-@njit(nogil=True)
+@_internal
 def _feed_code_point(m, point):
     """Feed one code point as UTF-8 (RFC 3629)."""
     if point < 0x80:
@@ -707,7 +709,7 @@ def _feed_code_point(m, point):
 
 
 # --- escapes ---------------------------------------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _inside_sequence(m):
     """Whether the string is between the bytes of one UTF-8 sequence, where no escape may stand."""
     mode = _reg(m, 0) & ~15
@@ -718,7 +720,7 @@ def _inside_sequence(m):
     return False  # tables: checked by the caller, who knows the entries
 
 
-@njit(nogil=True)
+@_internal
 def _table_inside_sequence(m, entries, value):
     """The same for a table range: the next byte of its entries (all alike in this) is a continuation byte."""
     hi = (value >> 20) & MASK20
@@ -731,7 +733,7 @@ def _table_inside_sequence(m, entries, value):
     return (_text(m, _grammar(m, entry + E_OFFSET) + depth) & 0xC0) == 0x80
 
 
-@njit(nogil=True)
+@_internal
 def _points_alive(m, first, last):
     """Whether some code point in first..last may come next. Leaves ``regs`` as they were."""
     q, a, b = _reg(m, 0), _reg(m, 1), _reg(m, 2)
@@ -746,7 +748,7 @@ def _points_alive(m, first, last):
     return alive
 
 
-@njit(nogil=True)
+@_internal
 def _decode(m, place):
     """The code point whose UTF-8 starts at ``place``."""
     byte = _text(m, place)
@@ -764,7 +766,7 @@ def _decode(m, place):
     )
 
 
-@njit(nogil=True)
+@_internal
 def _table_points_alive(m, record, entries, first, last):
     """Whether a live entry of the range continues with a code point in first..last."""
     value = _reg(m, 2)
@@ -778,7 +780,7 @@ def _table_points_alive(m, record, entries, first, last):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _range_alive(m, first, last):
     """`_points_alive` by the cheapest route of each mode."""
     mode = _reg(m, 0) & ~15
@@ -796,7 +798,7 @@ def _range_alive(m, first, last):
     return _points_alive(m, first, last)
 
 
-@njit(nogil=True)
+@_internal
 def _escape_alive(m):
     """Whether a backslash may come: outside a UTF-8 sequence, with a live character that an escape may spell."""
     mode = _reg(m, 0) & ~15
@@ -821,7 +823,7 @@ def _escape_alive(m):
     return alive
 
 
-@njit(nogil=True)
+@_internal
 def _must_escape_alive(m, first, last):
     """Whether a character in first..last that must be escaped (control, quote, backslash) may come next."""
     if _range_alive(m, first, min(last, 0x1F)):
@@ -832,7 +834,7 @@ def _must_escape_alive(m, first, last):
     return False
 
 
-@njit(nogil=True)
+@_internal
 def _hex_value(byte):
     if 0x30 <= byte <= 0x39:
         return byte - 0x30
@@ -842,7 +844,7 @@ def _hex_value(byte):
     return -1
 
 
-@njit(nogil=True)
+@_internal
 def _units_alive(m, first, last):
     """Whether some UTF-16 unit in first..last (a whole character or a high surrogate) may be spelled next."""
     if _grammar(m, H_ESCAPES) == 0:
@@ -857,7 +859,7 @@ def _units_alive(m, first, last):
     return _range_alive(m, low_point, high_point)
 
 
-@njit(nogil=True)
+@_internal
 def _hex_step(m, byte):
     """A hexadecimal digit of ``\\uXXXX`` (first or only unit)."""
     digit = _hex_value(byte)
@@ -887,7 +889,7 @@ def _hex_step(m, byte):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _low_hex_step(m, byte):
     """A hexadecimal digit of the low surrogate that must follow a high one."""
     digit = _hex_value(byte)
@@ -916,7 +918,7 @@ def _low_hex_step(m, byte):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _simple_escape(m, byte):
     """The character that backslash and ``byte`` stand for, or -1 (RFC 8259, section 7)."""
     if byte == 0x22 or byte == 0x5C:
@@ -937,7 +939,7 @@ def _simple_escape(m, byte):
 
 
 # --- ends of strings and keys ------------------------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _value_done(m):
     _set_reg(m, 0, AFTER)
     _set_reg(m, 1, 0)
@@ -945,7 +947,7 @@ def _value_done(m):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _key_done(m, frame, child):
     _set_reg(m, 0, COLON)
     _set_reg(m, 1, child)
@@ -954,7 +956,7 @@ def _key_done(m, frame, child):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _close_declared_key(m, record, entry):
     frame = _reg(m, 3)
     count = (_load(m, frame) >> 32) + 1
@@ -971,7 +973,7 @@ def _close_declared_key(m, record, entry):
     return _key_done(m, new, _grammar(m, entry + E_CHILD))
 
 
-@njit(nogil=True)
+@_internal
 def _close_other_key(m, record, state, hashed):
     frame = _reg(m, 3)
     if not _flags(m, state) & ACCEPTING or _is_duplicate(m, frame, hashed):
@@ -995,7 +997,7 @@ def _close_other_key(m, record, state, hashed):
     return _key_done(m, new, child)
 
 
-@njit(nogil=True)
+@_internal
 def _quote(m):
     """The closing quote of a string or key."""
     mode = _reg(m, 0) & ~15
@@ -1029,7 +1031,7 @@ def _quote(m):
     return _close_other_key(m, record, state, hashed)
 
 
-@njit(nogil=True)
+@_internal
 def _string_step(m, byte):
     """One byte inside a string or key."""
     place = _reg(m, 0) & 15
@@ -1065,7 +1067,7 @@ def _string_step(m, byte):
 
 
 # --- structure -----------------------------------------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _literal_byte(literal, position):
     """Byte ``position`` of null, true, false; 0 past the end."""
     if literal == 0:
@@ -1075,7 +1077,7 @@ def _literal_byte(literal, position):
     return (0x66, 0x61, 0x6C, 0x73, 0x65, 0)[position]
 
 
-@njit(nogil=True)
+@_internal
 def _whitespace(m, byte):
     """Take a whitespace byte in a structural state, if the options allow it here."""
     mode = _grammar(m, H_WHITESPACE)
@@ -1093,7 +1095,7 @@ def _whitespace(m, byte):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _start_value(m, node, byte, alt):
     """The first byte of a value of ``node``; alternative ``alt`` of the kind that the byte begins."""
     if byte == 0x22:
@@ -1137,7 +1139,7 @@ def _start_value(m, node, byte, alt):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _number_byte(m, state, byte):
     if _flags(m, state) & LAZY:
         _set_reg(m, MISSING, state)
@@ -1151,7 +1153,7 @@ def _number_byte(m, state, byte):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _pad(m, target, node, spaces):
     """Expect ``spaces`` spaces, then state ``target``."""
     if spaces == 0:
@@ -1165,7 +1167,7 @@ def _pad(m, target, node, spaces):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _separated(m, target, node):
     """After a comma: the whitespace that the options ask for, then ``target``."""
     if _grammar(m, H_WHITESPACE) == INDENT:
@@ -1179,13 +1181,13 @@ def _separated(m, target, node):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _close_container(m):
     _set_reg(m, 3, _load(m, _reg(m, 3) + F_PARENT))
     return _value_done(m)
 
 
-@njit(nogil=True)
+@_internal
 def _start_key(m, record):
     _set_reg(m, 0, KEY)
     _set_reg(m, 1, 0)
@@ -1193,14 +1195,14 @@ def _start_key(m, record):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _next_item(m, record, count):
     """The frame of the array with one more item begun, or -2 (scratch is full)."""
     parent = _load(m, _reg(m, 3) + F_PARENT)
     return _new_frame(m, record, count + 1, parent, _reg(m, 3))
 
 
-@njit(nogil=True)
+@_internal
 def _first_step(m, byte, alt):
     """A byte right after an opening bracket."""
     frame = _reg(m, 3)
@@ -1230,7 +1232,7 @@ def _first_step(m, byte, alt):
     return _start_value(m, node, byte, alt)
 
 
-@njit(nogil=True)
+@_internal
 def _after_step(m, byte):
     """A byte after a finished value inside a container."""
     frame = _reg(m, 3)
@@ -1264,7 +1266,7 @@ def _after_step(m, byte):
     return DEAD
 
 
-@njit(nogil=True)
+@_internal
 def _structure_step(m, byte, alt):
     """One byte outside strings and keys."""
     q = _reg(m, 0)
@@ -1312,7 +1314,7 @@ def _structure_step(m, byte, alt):
     return _first_step(m, byte, alt)
 
 
-@njit(nogil=True)
+@_internal
 def _step(m, byte, alt):
     """One byte from the configuration in ``regs``, by alternative ``alt`` where it has several.
 
@@ -1326,7 +1328,7 @@ def _step(m, byte, alt):
 
 
 # --- sets of configurations ------------------------------------------------------------------------------------------------------
-@njit(nogil=True)
+@_internal
 def _same_others(m, one, two):
     while one != two:
         if one < 0 or two < 0 or _load(m, one + 1) != _load(m, two + 1):
@@ -1335,7 +1337,7 @@ def _same_others(m, one, two):
     return True
 
 
-@njit(nogil=True)
+@_internal
 def _same_frames(m, one, two):
     """Whether two stacks say the same, wherever they lie."""
     while one != two:
@@ -1353,7 +1355,7 @@ def _same_frames(m, one, two):
     return True
 
 
-@njit(nogil=True)
+@_internal
 def _add_thread(m, count):
     """Add the configuration in ``regs`` to the first ``count`` of ``result``. The new count; -1: no room."""
     for t in range(count):
@@ -1371,7 +1373,7 @@ def _add_thread(m, count):
     return count + 1
 
 
-@njit(nogil=True)
+@_internal
 def _advance(m, count, start, end):
     """All configurations after the bytes ``data[start:end]``, into ``result``.
 
@@ -1418,7 +1420,7 @@ def _advance(m, count, start, end):
     return ALIVE if found else DEAD
 
 
-@njit(nogil=True)
+@_internal
 def _settle_others(m, top, frame):
     """Copy the undeclared keys of a settled frame from scratch to the arena. The new top."""
     slot = frame + F_OTHERS
@@ -1437,7 +1439,7 @@ def _settle_others(m, top, frame):
     return top
 
 
-@njit(nogil=True)
+@_internal
 def _settle(m, top, count):
     """Copy the frames that ``result`` refers to from scratch to the arena from ``top`` on. The new top."""
     for t in range(count):
@@ -1486,21 +1488,21 @@ MISS_ROW = (
 )
 
 
-@njit(nogil=True)
+@_internal
 def _set_tokens(m, token, out):
     while token >= 0:
         _set_bit(m, out, token)
         token = _next_same(m, token)
 
 
-@njit(nogil=True)
+@_internal
 def _clear_tokens(m, token, out):
     while token >= 0:
         _clear_bit(m, out, token)
         token = _next_same(m, token)
 
 
-@njit(nogil=True)
+@_internal
 def _set_group(m, group, out, length, least, most, frame, hashed):
     """Set the tokens of a remainder group: those whose text before the quote fits the string or key they close.
 
@@ -1521,7 +1523,7 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
         _set_bit(m, out, token)
 
 
-@njit(nogil=True)
+@_internal
 def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
     """Set the tokens of ``nodes[lo:hi]`` that can follow the configuration in ``regs``. Depth first, no recursion.
 
@@ -1572,14 +1574,14 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
         i += 1
 
 
-@njit(nogil=True)
+@_internal
 def _exact(m, lo, hi, out):
     """`_walk` over a trie of tokens."""
     none = -1
     return _walk(m, lo, hi, out, False, 0, 0, none, none, 0)
 
 
-@njit(nogil=True)
+@_internal
 def _declared_keys(m, lo, hi, out):
     """Correct the mask of an open object's key for the tokens that end it as a *declared* key.
 
@@ -1618,26 +1620,26 @@ def _declared_keys(m, lo, hi, out):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _or_words(source, out, width):
     for w in range(width):
         _write32(out + 4 * w, _read32(out + 4 * w) | _read32(source + 4 * w))
 
 
-@njit(nogil=True)
+@_internal
 def _zero_words(out, width):
     for w in range(width):
         _write32(out + 4 * w, 0)
 
 
-@njit(nogil=True)
+@_internal
 def _or_row(m, row, out):
     width = _limit(m, L_WIDTH)
     source = _address(m, C_ROWS) + 4 * row * width
     _or_words(source, out, width)
 
 
-@njit(nogil=True)
+@_internal
 def _numbers_of(m):
     """The node whose numbers may begin here, or -1."""
     if _reg(m, 0) == VALUE:
@@ -1647,7 +1649,7 @@ def _numbers_of(m):
     return -1
 
 
-@njit(nogil=True)
+@_internal
 def _structure_rows(m, out):
     """Or in the whitespace tokens and the tokens that are wholly digits, where rows are known for them."""
     q = _reg(m, 0)
@@ -1672,7 +1674,7 @@ def _structure_rows(m, out):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _stay_row(m, state, place, out):
     """Or in the tokens that stay inside a string from pool state ``state``."""
     if _slot_of(m, 2 * state + place) < 0:
@@ -1683,7 +1685,7 @@ def _stay_row(m, state, place, out):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _string_plan(m):
     """How to make the mask of a value string.
 
@@ -1708,7 +1710,7 @@ def _string_plan(m):
     return 3 if room >= _limit(m, L_ESCAPED) else 4
 
 
-@njit(nogil=True)
+@_internal
 def _key_plan(m):
     """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
     record = _load(m, _reg(m, 3)) & LOW32
@@ -1730,7 +1732,7 @@ def _key_plan(m):
     return 2 if _grammar(m, record + O_OTHERS) == ONE_CLASS else 1
 
 
-@njit(nogil=True)
+@_internal
 def _fill_thread(m, out):
     """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
     _save_start(m, 0)
@@ -1756,7 +1758,7 @@ def _fill_thread(m, out):
     return _fill_text(m, out, mode, plan)
 
 
-@njit(nogil=True)
+@_internal
 def _fill_text(m, out, mode, plan):
     """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end."""
     state = _reg(m, 2) & LOW32
@@ -1795,7 +1797,7 @@ def _fill_text(m, out, mode, plan):
     return _declared_keys(m, _trie_field(m, 2 * QUOTED + 0), _trie_field(m, 2 * QUOTED + 1), out)
 
 
-@njit(nogil=True)
+@_internal
 def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
     """Tokens that close a free string (or undeclared key) here: walk what follows the quote once for all of them."""
     _save_cross(m, 0)
@@ -1832,14 +1834,14 @@ def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
 
 
 # --- rows: masks of lexical states, the same for every grammar ---
-@njit(nogil=True)
+@_internal
 def _emit_subtree(m, lo, hi, out):
     for j in range(lo, hi):
         if _node(m, j, NODE_TOKEN) >= 0:
             _set_tokens(m, _node(m, j, NODE_TOKEN), out)
 
 
-@njit(nogil=True)
+@_internal
 def _stay(m, state, place, out):
     """Set the tokens that stay inside a string which stands at pool state ``state``, place BODY or ESCAPE.
 
@@ -1883,7 +1885,7 @@ def _stay(m, state, place, out):
     return ALIVE
 
 
-@njit(nogil=True)
+@_internal
 def _digits(m, state, out):
     """Set the tokens that are wholly part of a number which stands at pool state ``state``."""
     lo, hi = _trie_field(m, 2 * DIGITS + 0), _trie_field(m, 2 * DIGITS + 1)
@@ -1903,21 +1905,8 @@ def _digits(m, state, out):
     return ALIVE
 
 
-# --- entry points, compiled at import: the only functions called from outside. ``m`` is the address of a context ---
-@njit(types.int64(types.int64, types.int64, types.int64, types.int64), cache=True, nogil=True)
-def advance(m, count, start, end):
-    """`_advance`: the configurations after ``data[start:end]``."""
-    return _advance(m, count, start, end)
-
-
-@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
-def settle(m, top, count):
-    """`_settle`: move the frames of new configurations from scratch to the arena; the arena must have the room."""
-    return _settle(m, top, count)
-
-
-@njit(types.boolean(types.int64, types.int64), cache=True, nogil=True)
-def accepting(m, count):
+@_internal
+def _accepting(m, count):
     """Whether the text may stop after one of the ``count`` configurations in ``threads``."""
     for t in range(count):
         if _thread(m, 4 * t + 3) < 0:
@@ -1927,8 +1916,8 @@ def accepting(m, count):
     return False
 
 
-@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
-def fill(m, count, out):
+@_internal
+def _fill(m, count, out):
     """The token bitmask of ``count`` configurations into the row at address ``out``."""
     width = _limit(m, L_WIDTH)
     _zero_words(out, width)
@@ -1947,8 +1936,8 @@ def fill(m, count, out):
     return ALIVE
 
 
-@njit(types.int64(types.int64, types.int64, types.int64, types.boolean, types.int64), cache=True, nogil=True)
-def fill_row(m, state, place, number, out):
+@_internal
+def _fill_row(m, state, place, number, out):
     """The row of a pool state: tokens inside a number, or inside a string at place BODY or ESCAPE."""
     _zero_words(out, _limit(m, L_WIDTH))
     if number:
@@ -1956,8 +1945,8 @@ def fill_row(m, state, place, number, out):
     return _stay(m, state, place, out)
 
 
-@njit(types.int64(types.int64, types.int64, types.int64), cache=True, nogil=True)
-def next_bytes(m, count, out):
+@_internal
+def _next_bytes(m, count, out):
     """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
     _zero_words(out, 8)
     for t in range(count):
@@ -1976,3 +1965,53 @@ def next_bytes(m, count, out):
                 if alt >= _reg(m, ALTERNATIVES):
                     break
     return ALIVE
+
+
+# --- the entry point: one, because every entry point is linked and optimised with all that it calls ---
+ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES = range(7)
+
+
+@njit(types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), cache=True, nogil=True)
+def run(m, operation, x, y, z):
+    """Run an operation on the context at address ``m``; the functions below say which and how."""
+    if operation == FILL:
+        return _fill(m, x, y)
+    if operation == ADVANCE:
+        return _advance(m, x, y, z)
+    if operation == ACCEPTING_NOW:
+        return 1 if _accepting(m, x) else 0
+    if operation == SETTLE:
+        return _settle(m, x, y)
+    if operation == NEXT_BYTES:
+        return _next_bytes(m, x, y)
+    return _fill_row(m, x, y, operation == FILL_DIGITS, z)
+
+
+def advance(m, count, start, end):
+    """The configurations after ``data[start:end]``, see `_advance`."""
+    return run(m, ADVANCE, count, start, end)
+
+
+def settle(m, top, count):
+    """Move the frames of new configurations from scratch to the arena, see `_settle`; it must have the room."""
+    return run(m, SETTLE, top, count, 0)
+
+
+def accepting(m, count):
+    """Whether the text may stop after one of the ``count`` configurations in ``threads``: 0 or 1."""
+    return run(m, ACCEPTING_NOW, count, 0, 0)
+
+
+def fill(m, count, out):
+    """The token bitmask of ``count`` configurations into the row at address ``out``, see `_fill`."""
+    return run(m, FILL, count, out, 0)
+
+
+def fill_row(m, state, place, number, out):
+    """The row of a pool state, see `_fill_row`."""
+    return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)
+
+
+def next_bytes(m, count, out):
+    """The 256 bits of the bytes that may come next, see `_next_bytes`."""
+    return run(m, NEXT_BYTES, count, out, 0)
