@@ -56,27 +56,46 @@ def _split(sets, blocks, count, touched):  # type: ignore[no-untyped-def]
     return count
 
 
+@njit("Tuple((i4[::1], i4[::1], i4[::1]))(i4[:,::1], i4[::1])", cache=True, nogil=True)
+def _transitions(table, live):  # type: ignore[no-untyped-def]
+    """The transitions between live states, column by column: tails, heads, and where each column begins."""
+    n, k = table.shape
+    tails, heads = np.zeros(n * k, np.int32), np.zeros(n * k, np.int32)
+    begin = np.zeros(k + 1, np.int32)
+    m = 0
+    for c in range(k):
+        for s in range(n):
+            t = table[s, c]
+            if t >= 0 and live[s] and live[t]:
+                tails[m], heads[m] = s, t
+                m += 1
+        begin[c + 1] = m
+    return tails[:m], heads[:m], begin
+
+
+@njit("Tuple((i4[::1], i4[::1]))(i4[::1], i8)", cache=True, nogil=True)
+def _incoming(heads, n):  # type: ignore[no-untyped-def]
+    """The transitions into each of ``n`` states, as CSR (first, transition)."""
+    first, fill = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    for head in heads:
+        first[head + 1] += 1
+    for s in range(n):
+        first[s + 1] += first[s]
+        fill[s] = first[s]
+    order = np.zeros(heads.shape[0], np.int32)
+    for t in range(heads.shape[0]):
+        order[fill[heads[t]]] = t
+        fill[heads[t]] += 1
+    return first, order
+
+
 @njit("i4[::1](i4[:,::1], u1[::1])", cache=True, nogil=True)
 def _live(table, accepting):  # type: ignore[no-untyped-def]
     """1 for each state from which an accepting state can be reached."""
-    n, k = table.shape
-    first = np.zeros(n + 1, np.int32)
-    for s in range(n):
-        for c in range(k):
-            if table[s, c] >= 0:
-                first[table[s, c] + 1] += 1
-    for s in range(n):
-        first[s + 1] += first[s]
-    sources = np.zeros(first[n], np.int32)
-    fill = first.copy()
-    for s in range(n):
-        for c in range(k):
-            t = table[s, c]
-            if t >= 0:
-                sources[fill[t]] = s
-                fill[t] += 1
-    live = np.zeros(n, np.int32)
-    stack = np.zeros(n, np.int32)
+    n = table.shape[0]
+    tails, heads, _ = _transitions(table, np.full(n, 1, np.int32))
+    first, incoming = _incoming(heads, n)
+    live, stack = np.zeros(n, np.int32), np.zeros(n, np.int32)
     top = 0
     for s in range(n):
         if accepting[s]:
@@ -87,7 +106,7 @@ def _live(table, accepting):  # type: ignore[no-untyped-def]
         top -= 1
         t = stack[top]
         for j in range(first[t], first[t + 1]):
-            s = sources[j]
+            s = tails[incoming[j]]
             if live[s] == 0:
                 live[s] = 1
                 stack[top] = s
@@ -100,54 +119,30 @@ def _blocks(table, accepting, live):  # type: ignore[no-untyped-def]
     """The coarsest partition of the live states: block of each state (dead states: unspecified).
 
     A. Valmari, Fast brief practical DFA minimization, Information Processing Letters 112 (2012): O(m log m) for m
-    transitions. Blocks of states and blocks of transitions ("cords") split each other.
+    transitions. Blocks of states and blocks of transitions ("cords", at first one for each column) split each other.
     """
-    n, k = table.shape
-    m = 0
-    for s in range(n):
-        for c in range(k):
-            if live[s] and table[s, c] >= 0 and live[table[s, c]]:
-                m += 1
-    tails, heads = np.zeros(m, np.int32), np.zeros(m, np.int32)
-    cords = np.zeros(3 * m, np.int32)  # transitions by label: blocks are contiguous from the start
-    cord_blocks = np.zeros((m + 1, 3), np.int32)
-    cord_count = 0
-    t = 0
-    for c in range(k):
-        begin = t
-        for s in range(n):
-            if live[s] and table[s, c] >= 0 and live[table[s, c]]:
-                tails[t], heads[t] = s, table[s, c]
-                cords[t] = cords[m + t] = t
-                cords[2 * m + t] = cord_count
-                t += 1
-        if t > begin:
-            cord_blocks[cord_count, 0], cord_blocks[cord_count, 1] = begin, t
+    n = table.shape[0]
+    tails, heads, begin = _transitions(table, live)
+    first, incoming = _incoming(heads, n)
+    m = heads.shape[0]
+    cords, cord_blocks, cord_count = np.zeros(3 * m, np.int32), np.zeros((m + 1, 3), np.int32), np.int64(0)
+    for c in range(begin.shape[0] - 1):
+        for t in range(begin[c], begin[c + 1]):
+            cords[t] = cords[m + t] = t
+            cords[2 * m + t] = cord_count
+        if begin[c + 1] > begin[c]:
+            cord_blocks[cord_count, 0], cord_blocks[cord_count, 1] = begin[c], begin[c + 1]
             cord_count += 1
-    first = np.zeros(n + 1, np.int32)
-    for t in range(m):
-        first[heads[t] + 1] += 1
-    for s in range(n):
-        first[s + 1] += first[s]
-    incoming, fill = np.zeros(m, np.int32), first.copy()
-    for t in range(m):
-        incoming[fill[heads[t]]] = t
-        fill[heads[t]] += 1
-    states = np.zeros(3 * n, np.int32)
-    state_blocks = np.zeros((n + 1, 3), np.int32)
+    states, state_blocks, state_count = np.zeros(3 * n, np.int32), np.zeros((n + 1, 3), np.int32), np.int64(1)
     touched = np.zeros(max(n, m) + 2, np.int32)
+    state_blocks[0, 1] = n
     for s in range(n):
         states[s] = states[n + s] = s
-    state_blocks[0, 1] = n
-    state_count = np.int64(1)
-    for s in range(n):
-        if live[s] == 0:
-            _mark(states, state_blocks, s, touched)
-    state_count = _split(states, state_blocks, state_count, touched)
-    for s in range(n):
-        if accepting[s]:
-            _mark(states, state_blocks, s, touched)
-    state_count = _split(states, state_blocks, state_count, touched)
+    for value in range(2):  # split off the dead states, then the accepting ones
+        for s in range(n):
+            if (value == 0 and live[s] == 0) or (value == 1 and accepting[s]):
+                _mark(states, state_blocks, s, touched)
+        state_count = _split(states, state_blocks, state_count, touched)
     cord, block = 0, 0
     while cord < cord_count or block < state_count:
         while block < state_count:
