@@ -1,23 +1,365 @@
-"""Short completions of an output from any state of its matcher."""
+"""Short completions of an output from any state of its matcher.
+
+A configuration of the machine (`structgen.kernels.json_machine`) is read as what is still to be written: the rest of a
+string, number or key, then what each open container lacks, innermost first. Each piece is a shortest one
+(`structgen.machine.cheapest_values`); of several configurations the one with the shortest text decides. What comes out
+is fed to the matcher before it is returned.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
 
-from structgen.machine.goals import Node
+import numpy as np
+import numpy.typing as npt
+
+from structgen.kernels import json_machine as k
+from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, item, key_hash
+from structgen.machine.cheapest_words import spelled
+from structgen.machine.goals import Node, array_live, children, object_live
+from structgen.machine.pool import AutomatonPool
+from structgen.machine.specs import ArraySpec, EnumSpec, StringSpec
+from structgen.machine.tables import Tables
 from structgen.options import JsonOptions
 
-if TYPE_CHECKING:
-    from structgen.matcher import GrammarMatcher
+Arena = npt.NDArray[np.int64]
+# Rests of containers that are kept: of those whose text does not depend on which undeclared keys they have.
+MAX_KEPT = 20_000
+_LITERALS = (b"null", b"true", b"false")
+# Bytes to try inside an escape, in this order: any live one can be completed; "d" may begin a surrogate pair.
+_ESCAPE_BYTES = [bytes([byte]) for byte in b'"\\/nrt0123456789abcefud']
+_LONGEST_ESCAPE = 12
+
+
+class _Rows(Protocol):
+    @property
+    def pool(self) -> AutomatonPool: ...
+
+
+class _Grammar(Protocol):
+    @property
+    def tables(self) -> Tables: ...
+    @property
+    def rows(self) -> _Rows: ...
+
+
+class Matcher(Protocol):
+    """What is needed of a `structgen.matcher.GrammarMatcher`."""
+
+    dropped: int
+
+    @property
+    def grammar(self) -> _Grammar: ...
+    def configurations(self) -> tuple[npt.NDArray[np.int64], Arena]: ...
+    def accept_bytes(self, data: bytes) -> bool: ...
+    def is_accepting(self) -> bool: ...
+    def rollback(self, steps: int = 1) -> None: ...
 
 
 class Completions:
-    """Shortest values per goal."""
+    """Completions of the outputs of one grammar. Threads may share it."""
 
     def __init__(self, root: Node, options: JsonOptions) -> None:
         self._root = root
-        self._options = options
+        self._values = Values(options)
+        self._index: _Index | None = None
 
-    def complete(self, matcher: GrammarMatcher) -> bytes:
-        """A text that completes the output."""
-        raise NotImplementedError
+    def complete(self, matcher: Matcher) -> bytes:
+        """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.
+
+        Close to the shortest: see `structgen.machine.cheapest_values` for what is approximate, and of an escape that
+        was begun any character may come that does. The matcher is left as it was. O(depth) for values whose goals
+        were completed before.
+        """
+        if self._index is None:
+            self._index = _Index(self._root, matcher.grammar, self._values)
+        text, steps, dropped = b"", 0, matcher.dropped
+        try:
+            while not matcher.is_accepting():
+                threads, arena = matcher.configurations()
+                if threads[0, 0] > k.STRING and threads[0, 0] & 15:
+                    pieces: Iterator[bytes] = self._escape_rests(threads, arena)
+                else:
+                    pieces = iter(self._texts(threads, arena))
+                piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
+                if piece is None:
+                    raise AssertionError(f"no completion of configurations {threads.tolist()}")
+                text, steps = text + piece, steps + 1
+            return text
+        finally:
+            matcher.rollback(steps)
+            matcher.dropped = dropped
+
+    def _texts(self, threads: npt.NDArray[np.int64], arena: Arena) -> list[bytes]:
+        """A completion for each configuration, shortest first."""
+        assert self._index is not None
+        reader = _Reader(self._index, self._values, arena)
+        texts = (reader.completion(*thread) for thread in threads.tolist())
+        return sorted((text for text in texts if text is not None), key=len)
+
+    def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
+        """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
+        bodies = threads.copy()
+        bodies[:, 0] &= ~15
+        bodies[:, 1] &= k.LOW32
+        place, read = int(threads[0, 0]) & 15, int(threads[0, 1]) >> 32
+        for text in self._texts(bodies, arena):
+            for escape in _escapes_of(text):
+                begun = _begun(place, read)
+                if begun is not None and escape.startswith(begun):
+                    yield escape[len(begun) :]
+        yield from _ESCAPE_BYTES
+
+
+def _escapes_of(text: bytes) -> Iterator[bytes]:
+    """Escapes of the first character of a string's rest (none if it ends there)."""
+    if text[:1] == b'"':
+        return
+    if text[:1] == b"\\":
+        first = text[: 6 if text[1:2] == b"u" else 2]
+        yield first
+        character = json.loads(b'"' + first + b'"')
+    else:
+        character = text[:4].decode(errors="ignore")[:1]
+    units = character.encode("utf-16-be").hex()
+    if units:
+        yield "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4)).encode()
+
+
+def _begun(place: int, read: int) -> bytes | None:
+    """The text of an escape so far, from its place and the digits read; None past a high surrogate."""
+    if place == k.ESCAPE:
+        return b"\\"
+    if place < k.LOW_BACKSLASH:
+        digits = place - k.HEX
+        return b"\\u" + (b"%04x" % read)[4 - digits :]
+    return None
+
+
+class _Index:
+    """What the places in a grammar's tables stand for."""
+
+    def __init__(self, root: Node, grammar: _Grammar, values: Values) -> None:
+        self.table = grammar.tables.grammar
+        self.pool = grammar.rows.pool
+        self.nodes: dict[int, Node] = {}
+        self.strings: dict[int, StringSpec | EnumForm] = {}
+        self.frames: dict[int, ObjectForm | ArraySpec] = {}
+        self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
+        self.nodes[root.offset] = root
+        found = [root]
+        for node in found:
+            for place, string in zip(self._records(node, k.NODE_STRINGS), node.strings, strict=True):
+                self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
+            objects = [spec for spec in node.objects if object_live(spec, _is_live)]
+            for place, spec in zip(self._records(node, k.NODE_OBJECTS), objects, strict=True):
+                self.frames[place] = values.object_form(spec)
+            arrays = [spec for spec in node.arrays if array_live(spec, _is_live)]
+            self.frames.update(zip(self._records(node, k.NODE_ARRAYS), arrays, strict=True))
+            for child in children(node):
+                if child.live and child.offset not in self.nodes:
+                    self.nodes[child.offset] = child
+                    found.append(child)
+
+    def _records(self, node: Node, field: int) -> list[int]:
+        first, count = self.table[node.offset + field : node.offset + field + 2].tolist()
+        records: list[int] = self.table[first : first + count].tolist()
+        return records
+
+    def keep(self, key: tuple[int | bytes | bool, ...], text: bytes | None) -> None:
+        if len(self.kept) >= MAX_KEPT:
+            self.kept = {}
+        self.kept[key] = text
+
+
+def _is_live(node: Node) -> bool:
+    return node.live
+
+
+class _Reader:
+    """Texts for the configurations of one matcher, at one moment."""
+
+    def __init__(self, index: _Index, values: Values, arena: Arena) -> None:
+        self._index = index
+        self._values = values
+        self._arena = arena
+        self._outer: dict[int, bytes | None] = {-1: b""}
+
+    def completion(self, q: int, a: int, b: int, frame: int) -> bytes | None:
+        """What completes the output after a configuration; None if nothing does."""
+        if q >= k.KEY:
+            return self._key(q, a, b, frame)
+        if q in (k.OBJECT_FIRST, k.ARRAY_FIRST, k.KEY_NEXT):
+            piece, outer = self._inner(q, frame), self._after(self._parent(frame))
+        elif q in (k.PAD, k.NEWLINE):
+            spaces, target, node = b" " * b, a >> 40, a & ((1 << 40) - 1)
+            piece, outer = b"\n" * (q == k.NEWLINE) + spaces, self.completion(target, node, 1, frame)
+        elif q == k.CLOSE:
+            closing = b"}" if isinstance(self._form(frame), ObjectForm) else b"]"
+            piece, outer = closing, self._after(self._parent(frame))
+        else:
+            piece, outer = self._value(q, a, b, frame), self._after(frame)
+        return None if piece is None or outer is None else piece + outer
+
+    def _value(self, q: int, a: int, b: int, frame: int) -> bytes:
+        """The rest of a value."""
+        index, values = self._index, self._values
+        if q >= k.STRING:
+            string = index.strings[a & k.LOW32]
+            if isinstance(string, EnumForm):
+                return string.rest(b & k.MASK20, b >> 20 & k.MASK20, b >> 40) + b'"'
+            start = int(index.table[(a & k.LOW32) + k.S_START])
+            return values.string_rest(string, (b & k.LOW32) - start, b >> 32) + b'"'
+        if q == k.NUMBER:
+            automaton, state = index.pool.number_at(b)
+            return automaton.shortest(state)
+        if q == k.LITERAL:
+            return _LITERALS[a][b:]
+        if q == k.AFTER:
+            return b""
+        text = values.text(index.nodes[a], self._depth(frame))
+        return text if q == k.VALUE else values.colon + text
+
+    # --- containers ---
+    def _after(self, frame: int) -> bytes | None:
+        """What follows a finished value in ``frame``, to the end of the output."""
+        chain = []
+        while frame not in self._outer:
+            chain.append(frame)
+            frame = self._parent(frame)
+        for inner in reversed(chain):
+            rest, outer = self._inner(k.AFTER, inner), self._outer[self._parent(inner)]
+            self._outer[inner] = None if rest is None or outer is None else rest + outer
+        return self._outer[chain[0] if chain else frame]
+
+    def _inner(self, q: int, frame: int) -> bytes | None:
+        """What completes the innermost container, closing bracket included."""
+        form, depth = self._form(frame), self._depth(frame)
+        lead = self._values.line(depth) if q != k.KEY_NEXT else b""
+        if q == k.AFTER:
+            lead = b"," + lead
+        if isinstance(form, ArraySpec):
+            return self._array(form, int(self._arena[frame]) >> 32, depth, lead)
+        return self._object(self._open(form, frame), depth, lead, q == k.KEY_NEXT)
+
+    def _array(self, spec: ArraySpec, count: int, depth: int, lead: bytes) -> bytes:
+        values = self._values
+        items = [values.text(item(spec, index), depth) for index in range(count, spec.least)]
+        text = lead + (b"," + values.line(depth)).join(items) if items else b""
+        return text + (values.line(depth - 1) if count or items else b"") + b"]"
+
+    def _object(self, state: Open, depth: int, lead: bytes, forced: bool) -> bytes | None:
+        values = self._values
+        key = (id(state.form), state.size, state.seen, state.others, lead, forced, values.line(depth))
+        try:
+            return self._index.kept[key]
+        except KeyError:
+            plan = values.plan(state, forced)
+        text = None
+        if plan is not None:
+            members = [values.member(member, depth) for member in plan.members]
+            text = lead + (b"," + values.line(depth)).join(members) if members else b""
+            text += (values.line(depth - 1) if state.size or members else b"") + b"}"
+        if plan is not None and (plan.declared or not state.others):
+            self._index.keep(key, text)
+        return text
+
+    # --- keys ---
+    def _key(self, q: int, a: int, b: int, frame: int) -> bytes | None:
+        """The rest of a key, its value, and all that follows."""
+        form = self._form(frame)
+        assert isinstance(form, ObjectForm)
+        state = self._open(form, frame)
+        outer = self._after(self._parent(frame))
+        if outer is None:
+            return None
+        if q >= k.OTHER_KEY:
+            at = self._others_start(frame)
+            found = [self._undeclared(state, (a & k.LOW32) - at, b, frozenset(), frame)]
+        else:
+            lo, hi, at = b & k.MASK20, b >> 20 & k.MASK20, b >> 40
+            found = [self._declared(state, lo, hi, at, frame), self._begun_undeclared(state, lo, hi, at, frame)]
+        best = min((text for text in found if text is not None), key=len, default=None)
+        return None if best is None else best + outer
+
+    def _declared(self, state: Open, lo: int, hi: int, at: int, frame: int) -> bytes | None:
+        """Complete one of the declared keys ``lo`` to ``hi`` - 1, of which ``at`` bytes are read."""
+        form, values = state.form, self._values
+        choices = []
+        for bit in form.entries[lo:hi]:
+            if form.allowed >> bit & 1 and not state.seen >> bit & 1:
+                choices.append((len(form.keys[bit]) + values.cost(form.nodes[bit]), bit))
+        best: tuple[int, bytes | None] = (1 << 62, None)
+        for price, bit in sorted(choices):
+            if price >= best[0]:
+                break
+            if values.ordered and (state.others or state.seen >> bit):
+                continue
+            after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
+            key = spelled(form.texts[bit][at:]) + b'":'
+            text = self._member(Member(key, form.nodes[bit]), after, frame)
+            if text is not None and len(text) - len(key) + len(form.keys[bit]) < best[0]:
+                best = (len(text) - len(key) + len(form.keys[bit]), text)
+        return best[1]
+
+    def _begun_undeclared(self, state: Open, lo: int, hi: int, at: int, frame: int) -> bytes | None:
+        """Complete an undeclared key that so far spells the beginning of declared ones."""
+        form = state.form
+        if form.others is None:
+            return None
+        begun = form.texts[form.entries[lo]][:at] if at else b""
+        place = 0
+        for byte in begun:
+            place = int(form.others.transitions[place, byte])
+            if place < 0:
+                return None
+        taken = frozenset(form.texts[bit][at:] for bit in form.entries[lo:hi])
+        return self._undeclared(state, place, key_hash(begun), taken, frame)
+
+    def _undeclared(self, state: Open, place: int, hashed: int, taken: frozenset[bytes], frame: int) -> bytes | None:
+        """Complete an undeclared key in state ``place`` of its automaton; ``taken`` rests would make a declared one."""
+        used = state.used()
+        for _, text, node in self._values.other_keys(state.form, place):
+            whole = key_hash(text, hashed)
+            if text in taken or whole in used:
+                continue
+            after = state._replace(size=state.size + 1, others=True, used=partial(frozenset, {*used, whole}))
+            return self._member(Member(spelled(text) + b'":', node), after, frame)
+        return None
+
+    def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
+        """A member and what completes the object ``after`` it."""
+        depth = self._depth(frame)
+        rest = self._object(after, depth, b"," + self._values.line(depth), False)
+        return None if rest is None else self._values.member(member, depth) + rest
+
+    # --- frames ---
+    def _form(self, frame: int) -> ObjectForm | ArraySpec:
+        return self._index.frames[int(self._arena[frame]) & k.LOW32]
+
+    def _parent(self, frame: int) -> int:
+        return int(self._arena[frame + k.F_PARENT])
+
+    def _depth(self, frame: int) -> int:
+        return int(self._arena[frame + k.F_DEPTH]) if frame >= 0 else 0
+
+    def _others_start(self, frame: int) -> int:
+        """The pool state where undeclared keys begin."""
+        return int(self._index.table[(int(self._arena[frame]) & k.LOW32) + k.O_START])
+
+    def _open(self, form: ObjectForm, frame: int) -> Open:
+        words = max(1, -(-len(form.keys) // k.SEEN_BITS))
+        head, _, _, others, *seen = self._arena[frame : frame + k.F_SEEN + words].tolist()
+        mask = sum(word << k.SEEN_BITS * place for place, word in enumerate(seen))
+        return Open(form, head >> 32, mask, others >= 0, partial(self._hashes, others))
+
+    def _hashes(self, place: int) -> set[int]:
+        """The undeclared keys of an object."""
+        found = set()
+        while place >= 0:
+            place, hashed = self._arena[place : place + 2].tolist()
+            found.add(hashed)
+        return found

@@ -96,6 +96,11 @@ class AutomatonPool:
         """Whether a state belongs to a number automaton."""
         return state in self._number_of
 
+    def number_at(self, state: int) -> tuple[NumberAutomaton, int]:
+        """The number automaton that a pool state belongs to, and its own number of the state."""
+        automaton, local, _ = self._number_of[state]
+        return automaton, local
+
     def fill_number(self, state: int) -> None:
         """Fill the row of a lazy number state, and those a few bytes further."""
         with self.lock:

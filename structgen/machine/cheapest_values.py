@@ -1,0 +1,392 @@
+"""Shortest JSON texts of goals: what each value costs at least in bytes, and which choices that takes.
+
+Costs are the least solution of a system of equations over the nodes (Knuth's generalisation of Dijkstra's algorithm:
+the cost of an object or array is more than that of any of its members), solved for the nodes that a question leads to
+and kept. They are exact but for three things: of optional members that only fill an object up to ``minProperties``
+the cheapest each are taken; where both a pattern and a length bind, characters are counted instead of bytes; and an
+indented line counts as if it were ``USUAL_DEPTH`` deep.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.dfa import Dfa, universal
+from structgen.kernels.json_machine import HASH_PRIME, HASH_START
+from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
+from structgen.machine.goals import Node, array_live, object_live
+from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.machine.tables import utf8, without_dead
+from structgen.options import JsonOptions
+
+USUAL_DEPTH = 2
+_WORD = 1 << 64
+
+Costs = Callable[[Node], int]
+
+
+def key_hash(text: bytes, start: int = HASH_START) -> int:
+    """The hash by which the machine remembers undeclared keys: FNV-1a as int64, continued from ``start``."""
+    value = start % _WORD
+    for byte in text:
+        value = (value ^ byte) * HASH_PRIME % _WORD
+    return value - _WORD if value >= _WORD >> 1 else value
+
+
+class EnumForm:
+    """An enumeration as its table has it: UTF-8 in byte order, and how long each is when spelled."""
+
+    def __init__(self, spec: EnumSpec) -> None:
+        self.texts = sorted(value.encode() for value in spec.values)
+        self.lengths = np.array([len(spelled(text)) for text in self.texts], np.int64)
+
+    def rest(self, lo: int, hi: int, at: int) -> bytes:
+        """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 behind byte ``at``."""
+        return spelled(self.texts[lo + int(self.lengths[lo:hi].argmin())][at:])
+
+
+class ObjectForm:
+    """An object spec with its keys as bits: bit i is the i-th key in declared order.
+
+    Attributes:
+        keys: ``"name":`` as JSON spells it; ``texts`` the names in UTF-8; ``nodes`` their values' nodes.
+        entries: bits by name in byte order, as in the machine's table.
+        allowed, required: sets of bits; ``dependents[bit]`` is the set that the key asks for.
+    """
+
+    def __init__(self, spec: ObjectSpec) -> None:
+        self.spec = spec
+        self.texts = [utf8(name) or b"" for name in spec.keys]
+        self.nodes = list(spec.keys.values())
+        self.keys = [b'"' + spelled(text) + b'":' for text in self.texts]
+        bits = {name: bit for bit, name in enumerate(spec.keys)}
+        spellable = [bits[name] for name in spec.keys if utf8(name) is not None]
+        self.entries = sorted(spellable, key=self.texts.__getitem__)
+        self.allowed = sum(1 << bit for name, bit in bits.items() if name not in spec.forbidden and bit in spellable)
+        self.required = sum(1 << bits[name] for name in spec.required)
+        self.dependents = {bits[k]: sum(1 << bits[name] for name in names) for k, names in spec.dependents.items()}
+        self.words: tuple[tuple[int, ...], Words] | None = None
+
+    @cached_property
+    def others(self) -> KeyClasses | None:
+        """Undeclared keys, one class or several."""
+        others = self.spec.others
+        if isinstance(others, KeyClasses):
+            live = [node.live for node in others.nodes]
+            return (others if all(live) else without_dead(others, live)) if any(live) else None
+        if others is None or not others.live:
+            return None
+        dfa = universal()
+        return KeyClasses(dfa.transitions, dfa.accepting.astype(np.int32), [others])
+
+    @cached_property
+    def names(self) -> frozenset[bytes]:
+        """The declared names."""
+        return frozenset(self.texts)
+
+    def missing(self, seen: int) -> int:
+        """Required keys that are not ``seen``, by the schema or by a key that is."""
+        need = self.required
+        for bit, names in self.dependents.items():
+            if seen >> bit & 1:
+                need |= names
+        return need & ~seen
+
+
+class Open(NamedTuple):
+    """An object under way: members so far, declared keys seen, whether there are undeclared ones, their hashes."""
+
+    form: ObjectForm
+    size: int = 0
+    seen: int = 0
+    others: bool = False
+    used: Callable[[], Collection[int]] = frozenset
+
+
+class Member(NamedTuple):
+    """A member to write: ``"key":`` and the node of its value."""
+
+    key: bytes
+    node: Node
+
+
+class Plan(NamedTuple):
+    """Members that complete an object, what they cost with their separators, and whether all are declared ones."""
+
+    cost: int
+    members: tuple[Member, ...]
+    declared: bool
+
+
+class Values:
+    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice."""
+
+    def __init__(self, options: JsonOptions) -> None:
+        self._indent = options.whitespace if isinstance(options.whitespace, int) else None
+        self.ordered = options.key_order == "declared"
+        self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
+        self.colon = b":" if self._indent is None else b": "
+        self._found: dict[Node, tuple[int, bytes | ArraySpec | Plan]] = {}
+        self._texts: dict[tuple[Node, int], bytes] = {}
+        self._words: dict[bytes, Words] = {}
+        self._forms: dict[int, ObjectForm] = {}
+        self._enums: dict[int, EnumForm] = {}
+
+    # --- layout ---
+    def line(self, depth: int) -> bytes:
+        """What stands before a member, item or closing bracket at a depth: nothing, or a newline and its indent."""
+        return b"" if self._indent is None else b"\n" + b" " * (self._indent * depth)
+
+    def object_form(self, spec: ObjectSpec) -> ObjectForm:
+        """The form of a spec (by identity)."""
+        form = self._forms.get(id(spec))
+        if form is None:
+            form = self._forms[id(spec)] = ObjectForm(spec)
+        return form
+
+    def enum_form(self, spec: EnumSpec) -> EnumForm:
+        """The form of a spec (by identity)."""
+        form = self._enums.get(id(spec))
+        if form is None:
+            form = self._enums[id(spec)] = EnumForm(spec)
+        return form
+
+    # --- values ---
+    def cost(self, node: Node) -> int:
+        """Bytes of the shortest text of a live node."""
+        found = self._found.get(node)
+        if found is None:
+            self._solve(node)
+            found = self._found[node]
+        return found[0]
+
+    def text(self, node: Node, depth: int = 0) -> bytes:
+        """The shortest text of a live node whose container is at ``depth`` (0: none)."""
+        key = (node, 0 if self._indent is None else depth)
+        text = self._texts.get(key)
+        if text is None:
+            self.cost(node)
+            text = self._texts[key] = self._write(self._found[node][1], depth)
+        return text
+
+    def _write(self, choice: bytes | ArraySpec | Plan, depth: int) -> bytes:
+        if isinstance(choice, bytes):
+            return choice
+        line = self.line(depth + 1)
+        if isinstance(choice, Plan):
+            parts = [self.member(member, depth + 1) for member in choice.members]
+        else:
+            parts = [self.text(item(choice, index), depth + 1) for index in range(choice.least)]
+        opening, closing = (b"{", b"}") if isinstance(choice, Plan) else (b"[", b"]")
+        if not parts:
+            return opening + closing
+        return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
+
+    def member(self, member: Member, depth: int) -> bytes:
+        """A member of an object at ``depth``."""
+        return member.key + self.colon[1:] + self.text(member.node, depth)
+
+    def _solve(self, root: Node) -> None:
+        """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
+        nodes = [root]
+        parents: dict[Node, list[Node]] = {root: []}
+        for node in nodes:
+            for child in set(_needed(node)):
+                if child not in self._found and child.live:
+                    if child not in parents:
+                        parents[child] = []
+                        nodes.append(child)
+                    parents[child].append(node)
+        trial: dict[Node, tuple[int, bytes | ArraySpec | Plan]] = {}
+        for node in nodes:
+            scalar = self._scalar(node)
+            if scalar is not None:
+                trial[node] = (len(scalar), scalar)
+
+        def cost(node: Node) -> int:
+            found = self._found.get(node) or trial.get(node)
+            return found[0] if found else NEVER
+
+        work = deque(reversed(nodes))
+        while work:
+            node = work.popleft()
+            choice = self._compound(node, cost)
+            if choice is not None and choice[0] < cost(node):
+                trial[node] = choice
+                work.extend(parents[node])
+        self._found.update(trial)
+
+    def _scalar(self, node: Node) -> bytes | None:
+        """The shortest text that is no object and no array."""
+        texts = [word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1]
+        texts += [choice.automaton.shortest(choice.automaton.start) for choice in node.numbers]
+        for spec in node.strings:
+            if isinstance(spec, EnumSpec):
+                form = self.enum_form(spec)
+                texts.append(b'"' + form.rest(0, len(form.texts), 0) + b'"')
+            else:
+                texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
+        return min(texts, key=len, default=None)
+
+    def _compound(self, node: Node, cost: Costs) -> tuple[int, ArraySpec | Plan] | None:
+        """The cheapest object or array, as far as ``cost`` knows its parts."""
+        best: tuple[int, ArraySpec | Plan] | None = None
+        for array in node.arrays:
+            if array_live(array, _is_live):
+                total = 2 + self._items_cost(array, cost)
+                if total < (best[0] if best else NEVER):
+                    best = (total, array)
+        for spec in node.objects:
+            if object_live(spec, _is_live):
+                plan = self.plan(Open(self.object_form(spec)), False, cost)
+                if plan is not None:
+                    total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
+                    if total < (best[0] if best else NEVER):
+                        best = (total, plan)
+        return best
+
+    def _items_cost(self, spec: ArraySpec, cost: Costs) -> int:
+        if not spec.least:
+            return 0
+        total = sum(cost(node) for node in spec.prefix[: spec.least])
+        repeated = spec.least - len(spec.prefix)
+        if repeated > 0:
+            total += repeated * cost(spec.rest)
+        return total + (1 + self._line) * spec.least - 1 + self._line
+
+    # --- strings ---
+    def words(self, dfa: Dfa | None) -> Words:
+        """The texts of an automaton (None: any text)."""
+        dfa = dfa or universal()
+        words = self._words.get(dfa.digest)
+        if words is None:
+            words = self._words[dfa.digest] = Words(dfa.transitions, np.where(dfa.accepting, 0, NEVER))
+        return words
+
+    def string_rest(self, spec: StringSpec, state: int, length: int) -> bytes:
+        """What completes a string (spelled, without the quote) from a state of its automaton, ``length`` read."""
+        text = self.words(spec.dfa).suffix(state)
+        total = length + code_points(text)
+        if total < spec.least and spec.distances is None:
+            text += b"a" * (spec.least - total)
+        elif spec.distances is not None and not spec.least <= total <= (total if spec.most is None else spec.most):
+            assert spec.dfa is not None
+            text = shortest_of_length(spec.dfa, spec.distances, state, max(spec.least - length, 0))
+        return spelled(text)
+
+    # --- objects ---
+    def plan(self, state: Open, forced: bool, cost: Costs | None = None) -> Plan | None:
+        """The cheapest members that complete an object; at least one if ``forced``. None if it cannot be done."""
+        cost = cost or self.cost
+        form, spec = state.form, state.form.spec
+        early = (1 << state.seen.bit_length()) - 1 if self.ordered else 0
+        free = 0 if self.ordered and state.others else form.allowed & ~state.seen & ~early
+        add = form.missing(state.seen)
+        if add & ~free:
+            return None
+        count = state.size + add.bit_count()
+        if spec.most is not None and count > spec.most:
+            return None
+        least = max(spec.least, state.size + 1 if forced else 0)
+        members: list[tuple[int, Member]] = []
+        fresh = self._undeclared(state, cost)
+        following = next(fresh, None) if count < least else None
+        while count < least:
+            limit = NEVER if spec.most is None else spec.most - count
+            price, more = self._filler(form, free & ~add, state.seen | add, limit, least - count, cost)
+            if following is not None and following[0] <= price:
+                members.append(following)
+                count += 1
+                following = next(fresh, None)
+            elif more:
+                add |= more
+                count += more.bit_count()
+            else:
+                return None
+        declared = [Member(form.keys[bit], form.nodes[bit]) for bit in bits_of(add)]
+        total = sum(price for price, _ in members) + sum(len(m.key) + cost(m.node) for m in declared)
+        total += (count - state.size) * (len(self.colon) + self._line)
+        if total >= NEVER:
+            return None
+        return Plan(total, (*declared, *[member for _, member in members]), not members)
+
+    @staticmethod
+    def _filler(form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
+        """The cheapest further declared key (for each that counts) with the keys it asks for; (price, set of bits)."""
+        best: tuple[float, int] = (NEVER, 0)
+        for bit in bits_of(free):
+            more = (1 << bit | form.dependents.get(bit, 0)) & ~have
+            size = more.bit_count()
+            if more & ~free or size > room:
+                continue
+            price = sum(len(form.keys[other]) + cost(form.nodes[other]) for other in bits_of(more))
+            if price / min(size, need) < best[0]:
+                best = (price / min(size, need), more)
+        return best
+
+    def _undeclared(self, state: Open, cost: Costs) -> Iterator[tuple[int, Member]]:
+        """Undeclared members that may be added, with their price, cheapest first."""
+        form = state.form
+        if form.others is None:
+            return
+        used = state.used()
+        for price, text, node in self.other_keys(form, 0, cost):
+            if text not in form.names and key_hash(text) not in used:
+                yield price + 3, Member(b'"' + spelled(text) + b'":', node)
+
+    def other_keys(self, form: ObjectForm, state: int, cost: Costs | None = None) -> Iterator[tuple[int, bytes, Node]]:
+        """Rests of undeclared keys from a state of their automaton, cheapest first: (cost with the value, rest, node).
+
+        Declared names and keys that the object has already are among them.
+        """
+        classes = form.others
+        assert classes is not None
+        prices = (NEVER, *map(cost or self.cost, classes.nodes))
+        if form.words is None or form.words[0] != prices:
+            final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
+            form.words = (prices, Words(classes.transitions, final))
+        for price, text, end in form.words[1].by_cost(state):
+            yield price, text, classes.nodes[int(classes.labels[end]) - 1]
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The places of the set bits, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def item(spec: ArraySpec, index: int) -> Node:
+    """The node of an array's item."""
+    return spec.prefix[index] if index < len(spec.prefix) else spec.rest
+
+
+def _is_live(node: Node) -> bool:
+    return node.live
+
+
+def _needed(node: Node) -> Iterator[Node]:
+    """The nodes that the cost of a node may depend on."""
+    for array in node.arrays:
+        yield from array.prefix[: array.least]
+        if array.least > len(array.prefix):
+            yield array.rest
+    for spec in node.objects:
+        if spec.least > len(spec.required):
+            yield from spec.keys.values()
+            if isinstance(spec.others, KeyClasses):
+                yield from spec.others.nodes
+            elif spec.others is not None:
+                yield spec.others
+        else:
+            yield from (spec.keys[name] for name in spec.required)
+
+
+__all__ = ["EnumForm", "Member", "ObjectForm", "Open", "Plan", "Values", "bits_of", "item", "key_hash"]
