@@ -1583,10 +1583,10 @@ def _exact(m, lo, hi, out):
 
 @_internal
 def _declared_keys(m, lo, hi, out):
-    """Correct the mask of an open object's key for the tokens that end it as a *declared* key.
+    """Correct the mask of an open object's key for the tokens that keep to *declared* keys.
 
-    The mask was made as if every key were undeclared. Walks the tokens with a quote as long as they are a prefix of
-    declared keys; those that close on one are cleared and done again exactly.
+    The mask was made as if every key were undeclared. Walks the tokens as long as they are a prefix of declared keys;
+    those that close on one are cleared and done again exactly.
     """
     _save_own(m, 0)
     frame = _reg(m, 3)
@@ -1615,6 +1615,7 @@ def _declared_keys(m, lo, hi, out):
         if status == DEAD or _reg(m, 0) & ~15 != KEY or _reg(m, 3) != frame:
             i = _node(m, i, NODE_END)
             continue
+        _set_tokens(m, _node(m, i, NODE_TOKEN), out)
         _save_own(m, level + 5)
         i += 1
     return ALIVE
@@ -1794,7 +1795,9 @@ def _fill_text(m, out, mode, plan):
     if status >= MISS or mode != KEY:
         return status
     _restore_start(m, 0)
-    return _declared_keys(m, _trie_field(m, 2 * QUOTED + 0), _trie_field(m, 2 * QUOTED + 1), out)
+    # Any text may begin an undeclared key unless these have classes, so only tokens that end the key can differ.
+    trie = TEXT if _grammar(m, record + O_OTHERS) == CLASSES else QUOTED
+    return _declared_keys(m, _trie_field(m, 2 * trie), _trie_field(m, 2 * trie + 1), out)
 
 
 @_internal
