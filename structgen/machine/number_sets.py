@@ -22,6 +22,7 @@ from structgen.machine.number_spec import (
     decimal_parts,
     decimal_places,
     lcm,
+    prime_to_ten,
 )
 
 __all__ = ["EVERY", "ROOT", "Intervals", "Magnitudes", "Place", "Steps", "clip", "moved"]
@@ -81,6 +82,7 @@ class Steps:
             avoided.append((self.factor * times, self.scale))
         required = [(self.factor, self.scale)] if self.step is not None else []
         self.unit = Fraction(10) ** -self.scale
+        self.odd = prime_to_ten(self.factor)
         self.items = required + avoided
         self.modulus = math.lcm(*(modulus for modulus, _ in self.items))
         self._thresholds: dict[int, tuple[float, ...]] = {}

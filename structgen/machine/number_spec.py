@@ -57,7 +57,7 @@ class NumberSpec:
             if step <= 0:
                 raise ValueError(f"a multiple of {step} was asked for; steps must be greater than 0")
         for bound in (self.minimum, self.maximum):
-            if bound is not None and _other_factor(bound.denominator) != 1:
+            if bound is not None and prime_to_ten(bound.denominator) != 1:
                 raise ValueError(f"the bound {bound} has no finite decimal expansion; give a decimal fraction")
 
     def contains(self, value: Fraction) -> bool:
@@ -96,12 +96,12 @@ def lcm(left: Fraction, right: Fraction) -> Fraction:
 
 def decimal_multiple(step: Fraction) -> Fraction:
     """The step whose multiples are exactly the *decimal* multiples of ``step`` (1/3 gives 1, 0.5 itself)."""
-    return step * _other_factor(step.denominator)
+    return step * prime_to_ten(step.denominator)
 
 
 def is_decimal(value: Fraction) -> bool:
     """Whether ``value`` has a finite decimal expansion, so that a JSON number can spell it."""
-    return _other_factor(value.denominator) == 1
+    return prime_to_ten(value.denominator) == 1
 
 
 def decimal_places(value: Fraction) -> int:
@@ -120,8 +120,9 @@ def decimal_parts(value: Fraction) -> tuple[str, int]:
     return text.rstrip("0"), len(text) - places
 
 
-def _other_factor(denominator: int) -> int:
-    return _factors(denominator)[2]
+def prime_to_ten(number: int) -> int:
+    """The greatest divisor of a positive integer that has no factor 2 or 5."""
+    return _factors(number)[2]
 
 
 def _factors(number: int) -> tuple[int, int, int]:

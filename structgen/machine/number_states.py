@@ -115,6 +115,7 @@ class NumberReader:
         self.sides = [Magnitudes(one, self.steps) for one in dict.fromkeys(members)]
         self._side = {1: 0, -1: len(self.sides) - 1}
         self.has_zero = spec.contains(Fraction(0))
+        self.crowded = self.steps.step is not None
         self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
         self.start = Start(1) if self.has_zero or any(map(self._has_members, self.sides)) else None
 
@@ -144,8 +145,22 @@ class NumberReader:
             return None
         if not self.plain or state.phase != INTEGER:
             return found[1].encode()
-        whole, rest = found[1][: found[0] - point], found[1][found[0] - point :].rstrip("0")
+        count = found[0] - point
+        whole, rest = found[1][:count].ljust(count, "0"), found[1][count:].rstrip("0")
         return (whole + (f".{rest}" if rest else "")).encode()
+
+    def known(self, _: State) -> bytes | None:
+        """A completion that needs no search: none here."""
+        return None
+
+    def missing(self, state: State) -> int:
+        """A lower bound of the bytes still needed, by the residue: digits until a multiple can be reached."""
+        if not isinstance(state, Digits) or not self.crowded or self._exponents(state):
+            return 0
+        count, power, divisor = 1, 10, self.steps.odd
+        while (-state.residue * power - 1) % divisor + 1 >= power:
+            count, power = count + 1, power * 10
+        return count
 
     def _exponents(self, state: Zero | Tail | Digits) -> Intervals:
         """The exponents with which the digits written so far are a member."""

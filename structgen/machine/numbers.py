@@ -22,8 +22,9 @@ from structgen.machine.number_states import NumberReader
 
 __all__ = ["NumberAutomaton", "NumberSpec", "Spelling", "automaton"]
 
-SEARCH_LIMIT = 5_000
-"""States that `NumberAutomaton.shortest` looks at before it settles for a completion that may not be the shortest."""
+SEARCH_LIMIT = 500
+"""With steps, and so with residues: states that `NumberAutomaton.shortest` looks at before it settles for a completion
+that may not be the shortest."""
 
 CACHE_SIZE = 1_024
 """Automata kept for the process."""
@@ -34,9 +35,13 @@ class _Reader(Protocol):
 
     @property
     def start(self) -> Any: ...
+    @property
+    def crowded(self) -> bool: ...
     def moves(self, state: Any, /) -> list[tuple[bytes, Any]]: ...
     def accepts(self, state: Any, /) -> bool: ...
     def suffix(self, state: Any, /) -> bytes | None: ...
+    def known(self, state: Any, /) -> bytes | None: ...
+    def missing(self, state: Any, /) -> int: ...
 
 
 class NumberAutomaton:
@@ -86,27 +91,28 @@ class NumberAutomaton:
     def shortest(self, state: int) -> bytes:
         """A shortest completion from a state (b"" if it accepts).
 
-        Where more than ``SEARCH_LIMIT`` states are nearer, a completion that may be longer. Raises ``ValueError`` if
-        the automaton is empty.
+        Where there are steps and more than ``SEARCH_LIMIT`` states are nearer, one that may be longer. Raises
+        ``ValueError`` if the automaton is empty.
         """
         if self.is_empty:
             raise ValueError("no number satisfies the spec, so nothing completes it; check is_empty first")
         found = self._completions.get(state)
         if found is None:
-            found = self._search(state, SEARCH_LIMIT)
+            found = self._reader.known(self._states[state])
+            if found is None:
+                found = self._search(state, SEARCH_LIMIT if self._reader.crowded else None)
             if found is None:
                 found = self._descend(state)
             self._completions[state] = found
         return found
 
     def reaches(self, state: int, length: int) -> bool:
-        """Whether some completion from a state has at most ``length`` bytes.
-
-        Exact. Searches only where `shortest` is longer than that, and then all states that near.
-        """
+        """Whether some completion from a state has at most ``length`` bytes. Exact."""
+        if self._reader.suffix(self._states[state]) is not None and len(self._descend(state)) <= length:
+            return True
         if len(self.shortest(state)) <= length:
             return True
-        return self._search(state, None, length) is not None
+        return self._reader.crowded and self._search(state, None, length) is not None
 
     def _number(self, state: Hashable) -> int:
         number = self._numbers.get(state)
@@ -129,11 +135,14 @@ class NumberAutomaton:
                 if states is not None and len(came) > states:
                     return None
                 for byte, after in self.row(state):
-                    if after not in came:
+                    if after not in came and (length is None or self._missing(after) < length - depth):
                         came[after] = (state, byte)
                         following.append(after)
             layer, depth = following, depth + 1
         return None
+
+    def _missing(self, state: int) -> int:
+        return self._reader.missing(self._states[state])
 
     @staticmethod
     def _spell(came: dict[int, tuple[int, int]], state: int) -> bytes:
@@ -158,6 +167,8 @@ class NumberAutomaton:
 class _LimitedReader:
     """A reader whose states are those of the unlimited automaton with the bytes that are left."""
 
+    crowded = True
+
     def __init__(self, spec: NumberSpec) -> None:
         self._inner = automaton(replace(spec, max_length=None))
         limit = spec.max_length or 0
@@ -173,8 +184,15 @@ class _LimitedReader:
     def accepts(self, state: tuple[int, int]) -> bool:
         return self._inner.accepting(state[0])
 
+    def known(self, state: tuple[int, int]) -> bytes | None:
+        text = self._inner.shortest(state[0])
+        return text if len(text) <= state[1] else None
+
     def suffix(self, state: tuple[int, int]) -> bytes | None:
         return None
+
+    def missing(self, state: tuple[int, int]) -> int:
+        return 0
 
 
 @lru_cache(CACHE_SIZE)

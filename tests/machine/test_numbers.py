@@ -283,13 +283,29 @@ def test_long_numbers() -> None:
 def test_large_steps() -> None:
     """Steps whose residues are too many to search: completions come from arithmetic."""
     for spelling in SPELLINGS:
-        for step, low in (("1234567", "0"), ("1000003", "5"), ("0.1000003", "-3"), ("9876543210.123", "1")):
+        for step, low in (
+            ("1234567", "0"),
+            ("1234500", "5"),
+            ("86400", "7"),
+            ("0.1000003", "-3"),
+            ("9876543210.123", "1"),
+        ):
             spec = NumberSpec(F(low), True, multiples=steps(step), spelling=spelling)
             machine = NumberAutomaton(spec)
             for text in (b"", b"9", b"12", b"775"):
                 state = walk(machine, text)
                 assert state is not None
                 assert allowed(spec, text + machine.shortest(state))
+                assert walk(NumberAutomaton(replace(spec, max_length=20)), text) is not None
+
+
+def test_length_limit_with_a_large_step() -> None:
+    """Close to the limit only few digits still lead to a multiple."""
+    spec = NumberSpec(F(1), multiples=steps("1234567"), spelling="plain", max_length=8)
+    machine = NumberAutomaton(spec)
+    alive = {prefix for prefix in range(10_000, 100_000, 7) if walk(machine, str(prefix).encode()) is not None}
+    starts = {str(1234567 * k)[:5] for k in range(1, 81)}
+    assert alive == {prefix for prefix in range(10_000, 100_000, 7) if str(prefix) in starts}
 
 
 def test_common_specs_have_few_states() -> None:
