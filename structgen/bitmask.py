@@ -35,8 +35,8 @@ def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.i
     return np.full((batch_size, -(-vocab_size // 32)), -1, np.int32)
 
 
-def row_address(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> int:
-    """Address of row ``index``, after checking dtype, shape and layout.
+def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tuple[int, int]:
+    """Address of the first row and number of rows, after checking dtype, shape, layout and that row ``index`` exists.
 
     Raises:
         BitmaskError: what is wrong, and what is wanted.
@@ -52,7 +52,7 @@ def row_address(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> 
     rows = len(bitmask) if bitmask.ndim == 2 else 1
     if not 0 <= index < rows:
         raise BitmaskError(f"row {index} is out of range; the bitmask has {rows} rows")
-    return int(bitmask.__array_interface__["data"][0]) + 4 * width * index
+    return bitmask.ctypes.data, rows
 
 
 @lru_cache(1)

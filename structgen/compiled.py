@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ from structgen.errors import SchemaTooComplexError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
-from structgen.machine.context import Context
 from structgen.machine.goals import GoalGraph, Node
 from structgen.machine.tables import write_tables
 from structgen.masks.lexicon import mask_rows
@@ -40,7 +38,6 @@ class CompiledGrammar:
         self._root = root
         self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
         self.tables = write_tables(root, self.rows.pool, self.options, self.options.max_goals)
-        self._local = threading.local()
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the start of the text. O(1)."""
@@ -62,14 +59,6 @@ class CompiledGrammar:
     def completions(self) -> Completions:
         """Shortest values per goal, for closing an output."""
         return Completions(self._root, self.options)
-
-    def context(self) -> Context:
-        """The calling thread's kernel memory for this grammar."""
-        try:
-            context: Context = self._local.context
-        except AttributeError:
-            context = self._local.context = Context(self.rows, self.tables, self.tables.grammar)
-        return context
 
 
 def compile_json_schema(

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NoReturn
+from array import array
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.bitmask import row_address
+from structgen.bitmask import check_row
 from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels import json_machine as k
-from structgen.machine.context import MAX_THREADS, Context
 
 if TYPE_CHECKING:
     from structgen.compiled import CompiledGrammar
+    from structgen.machine.context import Context
 
 FIRST_ARENA = 64
-# More scratch than this for one token means that a kernel is wrong, not that the token is long.
-MAX_GROWTHS = 20
 
 
 class FrameArena:
@@ -30,16 +29,16 @@ class FrameArena:
     __slots__ = ("array", "lock", "shared", "top")
 
     def __init__(self) -> None:
-        self.array = np.empty(FIRST_ARENA, np.int64)
+        self.array = array("q", bytes(8 * FIRST_ARENA))
         self.top = 0
         self.shared = False
         self.lock = threading.Lock()
 
     def reserve(self, words: int) -> None:
-        """Make room for ``words`` more (the lock is held)."""
+        """Make room for ``words`` more (if the arena is shared, the lock is held)."""
         need = self.top + words
         if need > len(self.array):
-            grown = np.empty(max(need, 2 * len(self.array)), np.int64)
+            grown = array("q", bytes(8 * max(need, 2 * len(self.array))))
             grown[: self.top] = self.array[: self.top]
             self.array = grown
 
@@ -50,15 +49,21 @@ class GrammarMatcher:
     Matchers of one grammar may be used in different threads at once, one matcher in one thread at a time.
     """
 
-    __slots__ = ("_address", "_arena", "_count", "_grammar", "_history", "_terminated", "_threads", "dropped")
+    __slots__ = (
+        "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary", "dropped"
+    )  # fmt: skip
 
     def __init__(self, grammar: CompiledGrammar) -> None:
         self._grammar = grammar
+        self._rows = grammar.rows
+        self._tables = grammar.tables
+        self._vocabulary = grammar.vocabulary
         self._arena = FrameArena()
-        whitespace = grammar.tables.grammar[k.H_WHITESPACE]
-        self._set_threads(np.array([k.VALUE, grammar.tables.root, 0 if whitespace == k.ANY else 1, -1], np.int64))
-        self._history: list[tuple[npt.NDArray[np.int64], int, bool]] = []
+        blocked = 0 if grammar.tables.grammar[k.H_WHITESPACE] == k.ANY else 1
+        self._threads = array("q", [k.VALUE, grammar.tables.root, blocked, -1])
+        self._history: list[tuple[array[int], int, bool]] = []
         self._terminated = False
+        self._checked: tuple[Any, int, int] = (None, 0, 0)  # the last bitmask, its address and rows
         self.dropped = 0
 
     @property
@@ -84,21 +89,18 @@ class GrammarMatcher:
         Raises:
             BitmaskError: wrong dtype, shape or layout.
         """
-        self._fill(row_address(bitmask, index, self._grammar.vocabulary.size), bitmask, index)
-
-    def _fill(self, out: int, bitmask: npt.NDArray[np.int32], index: int) -> None:
-        row = bitmask[index] if bitmask.ndim == 2 else bitmask
+        checked, address, rows = self._checked
+        if bitmask is not checked or not 0 <= index < rows:
+            address, rows = check_row(bitmask, index, self._vocabulary.size)
+            self._checked = (bitmask, address, rows)
+        out = address + 4 * self._rows.lexicon.width * index
         if self._terminated:
-            row[:] = 0
+            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
-        context = self._enter()
-        status = k.fill(context.address, self._count, out)
-        while status >= k.MISS:
-            self._resolve(context, status)
-            status = k.fill(context.address, self._count, out)
-        if k.accepting(context.address, self._count):
-            for token in self._grammar.vocabulary.eos_token_ids:
-                row[token >> 5] |= np.int32(np.uint32(1 << (token & 31)).view(np.int32))
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        while (status := k.fill(self._enter(context), count, out)) >= k.MISS:
+            context.resolve(status)
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -106,20 +108,28 @@ class GrammarMatcher:
         Raises:
             TokenError: the id lies outside the vocabulary.
         """
-        vocabulary = self._grammar.vocabulary
-        if not 0 <= token_id < vocabulary.size:
-            raise TokenError(f"token id {token_id} is out of range; the vocabulary has ids 0 to {vocabulary.size - 1}")
+        if not 0 <= token_id < self._vocabulary.size:
+            raise TokenError(
+                f"token id {token_id} is out of range; the vocabulary has ids 0 to {self._vocabulary.size - 1}"
+            )
         if self._terminated:
             return False
-        offsets = vocabulary.token_offsets
-        start, end = int(offsets[token_id]), int(offsets[token_id + 1])
-        if start == end:
-            if token_id not in vocabulary.eos_token_ids or not self.is_accepting():
-                return False
-            self._history.append((self._threads[: 4 * self._count].copy(), self._arena.top, False))
-            self._terminated = True
-            return True
-        return self._advance(vocabulary.token_bytes, start, end)
+        arena = self._arena
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        top = -1 if arena.shared else arena.top
+        while (status := k.accept(self._enter(context), count, token_id, top)) >= k.MISS:
+            context.resolve(status)
+        if status == k.DEAD:
+            return token_id in self._vocabulary.eos_token_ids and self._terminate()
+        registers = context.registers
+        if registers[k.TOP] < 0:
+            return self._settle(context, registers[k.FRESH])
+        self._history.append((self._threads, arena.top, False))
+        if top >= 0:
+            arena.top = registers[k.TOP]
+        self._take(context)
+        return True
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by text (UTF-8, any split). False, and nothing changes, if it is not allowed here.
@@ -128,8 +138,18 @@ class GrammarMatcher:
         """
         if self._terminated:
             return not data
-        array = np.frombuffer(data, np.uint8)
-        return self._advance(array, 0, len(array)) if len(array) else self._record_nothing()
+        if not data:
+            self._history.append((self._threads, self._arena.top, False))
+            return True
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        context.set_data(np.frombuffer(data, np.uint8))
+        try:
+            while (status := k.advance(self._enter(context), count, 0, len(data))) >= k.MISS:
+                context.resolve(status)
+        finally:
+            context.set_data(self._vocabulary.token_bytes)
+        return status != k.DEAD and self._settle(context, context.registers[k.TOP])
 
     def rollback(self, steps: int = 1) -> None:
         """Undo the last ``steps`` accepted tokens or texts, the end of sequence included. O(1).
@@ -141,19 +161,17 @@ class GrammarMatcher:
             raise MatcherStateError(f"cannot roll back {steps} steps; {len(self._history)} were accepted")
         if steps == 0:
             return
-        threads, top, self._terminated = self._history[-steps]
+        self._threads, top, self._terminated = self._history[-steps]
         del self._history[-steps:]
-        self._set_threads(threads)
         if not self._arena.shared:
             self._arena.top = top
 
     def fork(self) -> GrammarMatcher:
         """An independent matcher in the same state, which can be rolled back as far. O(1) but for the step list."""
-        twin: GrammarMatcher = object.__new__(GrammarMatcher)
-        twin._grammar = self._grammar
-        twin._arena = self._arena
+        twin = GrammarMatcher(self._grammar)
         self._arena.shared = True
-        twin._set_threads(self._threads[: 4 * self._count].copy())
+        twin._arena = self._arena
+        twin._threads = self._threads
         twin._history = self._history.copy()
         twin._terminated = self._terminated
         twin.dropped = self.dropped
@@ -165,7 +183,10 @@ class GrammarMatcher:
 
     def is_accepting(self) -> bool:
         """Whether the text may stop here."""
-        return not self._terminated and bool(k.accepting(self._enter().address, self._count))
+        if self._terminated:
+            return False
+        context = self._rows.context()
+        return bool(k.accepting(self._enter(context), len(self._threads) >> 2))
 
     def is_terminated(self) -> bool:
         """Whether the end of sequence was accepted."""
@@ -175,11 +196,10 @@ class GrammarMatcher:
         """Which bytes may come next, bool[256]."""
         out = np.zeros(8, np.int32)
         if not self._terminated:
-            context = self._enter()
-            status = k.next_bytes(context.address, self._count, out.ctypes.data)
-            while status >= k.MISS:
-                self._resolve(context, status)
-                status = k.next_bytes(context.address, self._count, out.ctypes.data)
+            context = self._rows.context()
+            count = len(self._threads) >> 2
+            while (status := k.next_bytes(self._enter(context), count, out.ctypes.data)) >= k.MISS:
+                context.resolve(status)
         return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
 
     def forced_bytes(self) -> bytes:
@@ -203,66 +223,35 @@ class GrammarMatcher:
 
     def configurations(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The parse state for inspection: int64[n, 4] configurations, and the arena their frames lie in."""
-        return self._threads[: 4 * self._count].reshape(-1, 4), self._arena.array
+        return np.array(self._threads, np.int64).reshape(-1, 4), np.array(self._arena.array, np.int64)
 
     # --- internals ---
-    def _set_threads(self, threads: npt.NDArray[np.int64]) -> None:
-        self._threads = threads
-        self._address = threads.ctypes.data
-        self._count = len(threads) // 4
+    def _enter(self, context: Context) -> int:
+        """Set the thread's context to this matcher; again before each call, since resolving may use it for others."""
+        return context.enter(self._tables, self._threads, self._arena.array)
 
-    def _enter(self) -> Context:
-        """The thread's context, set to this matcher."""
-        context = self._grammar.context()
-        context.enter(self._address, len(self._threads), self._arena.array)
-        return context
-
-    def _record_nothing(self) -> bool:
-        self._history.append((self._threads, self._arena.top, False))
-        return True
-
-    def _advance(self, data: npt.NDArray[np.uint8], start: int, end: int) -> bool:
-        context = self._enter()
-        context.set_data(data)
-        status = k.advance(context.address, self._count, start, end)
-        growths = 0
-        while status >= k.MISS:
-            growths += self._resolve(context, status)
-            if growths > MAX_GROWTHS:
-                raise AssertionError("scratch memory grows without end")
-            status = k.advance(context.address, self._count, start, end)
-        if status == k.DEAD:
+    def _terminate(self) -> bool:
+        if not self.is_accepting():
             return False
-        count, self.dropped = context.place, self.dropped + context.missing
-        top = self._arena.top
-        if context.used_scratch:
-            with self._arena.lock:
-                top = self._arena.top
-                self._arena.reserve(context.used_scratch)
-                context.set_arena(self._arena.array)
-                self._arena.top = k.settle(context.address, top, count)
-        self._history.append((self._threads, top, False))
-        self._set_threads(context.result[: 4 * count].copy())
+        self._history.append((self._threads, self._arena.top, False))
+        self._terminated = True
         return True
 
-    def _resolve(self, context: Context, status: int) -> int:
-        """Give a kernel what it asked for. 1 if that was scratch memory."""
-        rows = self._grammar.rows
-        if status == k.MISS:
-            rows.pool.fill_number(context.missing)
-        elif status == k.MISS_ROW:
-            rows.compute(context.missing, context.place)
-        elif status == k.FULL:
-            context.grow()
-            return 1
-        else:
-            _unknown(status)
-        context.refresh()
-        return 0
+    def _take(self, context: Context) -> None:
+        """The configurations that the kernel found are the state now."""
+        registers = context.registers
+        self._threads = context.result[: 4 * registers[k.ALTERNATIVES]]
+        self.dropped += registers[k.MISSING]
 
-
-def _unknown(status: int) -> NoReturn:
-    raise AssertionError(f"unknown kernel result {status}")
-
-
-__all__ = ["MAX_THREADS", "FrameArena", "GrammarMatcher"]
+    def _settle(self, context: Context, words: int) -> bool:
+        """Take the configurations found after moving their frames into the arena."""
+        arena = self._arena
+        top = arena.top
+        if words:
+            with arena.lock:
+                top = arena.top
+                arena.reserve(words)
+                arena.top = k.settle(self._enter(context), top, context.registers[k.ALTERNATIVES])
+        self._history.append((self._threads, top, False))
+        self._take(context)
+        return True

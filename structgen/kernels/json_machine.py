@@ -59,8 +59,9 @@ NULL_FLAG, TRUE_FLAG, FALSE_FLAG = 1, 2, 4
 # --- string record; record 0 (the header) stands for "no bounds" --------------------------------------------------------
 S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
 S_DFA, S_ENUM = 0, 1
-# distance table: first pool state, row length, period, then rows: least accepted length >= k still to come, or -1
-D_BASE, D_ROW, D_PERIOD, D_TABLE = 0, 1, 2, 3
+# distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
+# come, or -1. Slack: how much more than k that may be, in any state but the start.
+D_BASE, D_ROW, D_PERIOD, D_SLACK, D_TABLE = 0, 1, 2, 3, 4
 
 # --- entry of a sorted table of strings: declared keys, enumerated values ----------------------------------------------
 E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
@@ -74,6 +75,7 @@ A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_SIZE = 1, 2, 3, 4, 5, 6
 
 # --- pool flags --------------------------------------------------------------------------------------------------------
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
+NON_ASCII_KIND = 26  # `structgen.kernels.pool.NON_ASCII`
 # --- memory: a context is an int64 array; entry k of it is the address of an array and entry k + 1 its length ---
 # Arrays as arguments cost 60 ns each per call and, between kernels, minutes of compile time; addresses cost neither.
 # `structgen.machine.context.Context` builds one and keeps the arrays alive. Lengths are checked at every access when
@@ -81,20 +83,24 @@ ACCEPTING, LAZY, PARTIAL = 1, 2, 4
 (
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
-    C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE,
-) = range(0, 60, 2)  # fmt: skip
-CONTEXT_SIZE = 60
+    C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
+) = range(0, 68, 2)  # fmt: skip
+CONTEXT_SIZE = 68
 _CHECKED = bool(config.BOUNDSCHECK)
 # Internal functions are never called from Python; without wrappers they compile in two thirds of the time.
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
+def _pointer(builder, address, index, bits):
+    """LLVM pointer to element ``index`` of an array at ``address`` (as base and index, which loops vectorise)."""
+    base = builder.inttoptr(address, ir.IntType(bits).as_pointer())
+    return builder.gep(base, [index])
+
+
 def _element(builder, context, table, index, bits):
     """LLVM pointer to element ``index`` of the array in place ``table`` of the context."""
-    word = ir.IntType(64)
-    slot = builder.inttoptr(builder.add(context, ir.Constant(word, 8 * table)), word.as_pointer())
-    address = builder.add(builder.load(slot), builder.mul(index, ir.Constant(word, bits // 8)))
-    return builder.inttoptr(address, ir.IntType(bits).as_pointer())
+    address = builder.load(_pointer(builder, context, ir.Constant(ir.IntType(64), table), 64))
+    return _pointer(builder, address, index, bits)
 
 
 def _unchecked_reader(table, bits, signed):
@@ -177,24 +183,66 @@ def _address(typingctx, m, table):
 
 
 @intrinsic
-def _read32(typingctx, address):
-    """The uint32 at an address, as int64."""
+def _mask_word(typingctx, row, index):
+    """Word ``index`` of the mask row at an address, as int64."""
 
     def codegen(context, builder, signature, args):
-        half = ir.IntType(32)
-        return builder.zext(builder.load(builder.inttoptr(args[0], half.as_pointer())), ir.IntType(64))
+        return builder.zext(builder.load(_pointer(builder, args[0], args[1], 32)), ir.IntType(64))
 
-    return types.int64(types.int64), codegen
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
-def _write32(typingctx, address, value):
+def _set_mask_word(typingctx, row, index, value):
     def codegen(context, builder, signature, args):
-        half = ir.IntType(32)
-        builder.store(builder.trunc(args[1], half), builder.inttoptr(args[0], half.as_pointer()))
+        builder.store(builder.trunc(args[2], ir.IntType(32)), _pointer(builder, args[0], args[1], 32))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), codegen
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _bulk(combine):
+    """A loop over two rows of words, eight at a time (rows are padded by their owner or end with single words)."""
+
+    @intrinsic
+    def apply(typingctx, source, target, width):
+        def codegen(context, builder, signature, args):
+            source, target, width = args
+            wide = ir.VectorType(ir.IntType(32), 8)
+            for kind, lanes in (("wide", 8), ("single", 1)):
+                element = wide if lanes == 8 else ir.IntType(32)
+                bits = ir.IntType(64)
+                whole = builder.and_(width, ir.Constant(bits, -8))
+                first = ir.Constant(bits, 0) if lanes == 8 else whole
+                last = whole if lanes == 8 else width
+                head = builder.append_basic_block(kind + ".head")
+                body = builder.append_basic_block(kind + ".body")
+                done = builder.append_basic_block(kind + ".done")
+                before = builder.block
+                builder.branch(head)
+                builder.position_at_end(head)
+                index = builder.phi(bits)
+                index.add_incoming(first, before)
+                builder.cbranch(builder.icmp_signed("<", index, last), body, done)
+                builder.position_at_end(body)
+                offset = builder.shl(index, ir.Constant(bits, 2))
+                left = builder.inttoptr(builder.add(source, offset), element.as_pointer())
+                right = builder.inttoptr(builder.add(target, offset), element.as_pointer())
+                value = combine(builder, builder.load(left, align=4), right)
+                builder.store(value, right, align=4)
+                index.add_incoming(builder.add(index, ir.Constant(bits, lanes)), body)
+                builder.branch(head)
+                builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return apply
+
+
+_copy_words = _bulk(lambda builder, value, target: value)
+_or_words = _bulk(lambda builder, value, target: builder.or_(value, builder.load(target, align=4)))
+_and_words = _bulk(lambda builder, value, target: builder.and_(value, builder.load(target, align=4)))
 
 
 _grammar = _reader(C_GRAMMAR, 32)
@@ -212,6 +260,10 @@ _class = _reader(C_CLASSES, 32)
 _loop = _reader(C_LOOPS, 32)
 _thread = _reader(C_THREADS, 64)
 _data = _reader(C_DATA, 8, signed=False)
+_offset = _reader(C_OFFSETS, 32)
+_end_token = _reader(C_ENDS, 32)
+_kind = _reader(C_KINDS, 32)
+_slice = _reader(C_SLICES, 32)
 _slot_of = _reader(C_SLOTS, 32)
 _node_field = _reader(C_NODES, 32)
 _member_field = _reader(C_MEMBERS, 32)
@@ -229,14 +281,12 @@ _cross, _set_cross = _reader(C_CROSS, 64), _writer(C_CROSS)
 
 @_internal
 def _set_bit(m, out, token):
-    address = out + 4 * (token >> 5)
-    _write32(address, _read32(address) | (1 << (token & 31)))
+    _set_mask_word(out, token >> 5, _mask_word(out, token >> 5) | (1 << (token & 31)))
 
 
 @_internal
 def _clear_bit(m, out, token):
-    address = out + 4 * (token >> 5)
-    _write32(address, _read32(address) & ~(1 << (token & 31)))
+    _set_mask_word(out, token >> 5, _mask_word(out, token >> 5) & ~(1 << (token & 31)))
 
 
 def _saver(write):
@@ -296,8 +346,9 @@ F_HEAD, F_PARENT, F_DEPTH, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4
 SCRATCH = 1 << 40
 SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and without overflow in shifts
 
-# --- registers of a step: the configuration in and out, then: top of scratch, alternatives, pool state missing ---------
-TOP, ALTERNATIVES, MISSING, REGISTERS = 4, 5, 6, 8
+# --- registers of a step: the configuration in and out, then: top of scratch, alternatives,
+# pool state missing, whether the mask row is still to be cleared ---------
+TOP, ALTERNATIVES, MISSING, FRESH, REGISTERS = 4, 5, 6, 7, 8
 # --- results of a step -------------------------------------------------------------------------------------------------
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
 
@@ -1421,6 +1472,29 @@ def _advance(m, count, start, end):
 
 
 @_internal
+def _accept(m, count, token, top):
+    """`_advance` over a token, and, if ``top`` >= 0, `_settle` at that place of the arena where it has the room.
+
+    ``regs[TOP]`` becomes the new top of the arena, or -1 if the frames are still to be settled; then ``regs[FRESH]`` is
+    the number of words that they take.
+    """
+    start, end = _offset(m, token), _offset(m, token + 1)
+    if start == end:
+        return DEAD
+    status = _advance(m, count, start, end)
+    if status == ALIVE:
+        used = _reg(m, TOP)
+        if used == 0:
+            _set_reg(m, TOP, top)
+        elif top >= 0 and top + used <= _size(m, C_ARENA):
+            _set_reg(m, TOP, _settle(m, top, _reg(m, ALTERNATIVES)))
+        else:
+            _set_reg(m, FRESH, used)
+            _set_reg(m, TOP, -1)
+    return status
+
+
+@_internal
 def _settle_others(m, top, frame):
     """Copy the undeclared keys of a settled frame from scratch to the arena. The new top."""
     slot = frame + F_OTHERS
@@ -1477,12 +1551,14 @@ def _settle(m, top, count):
 # ``nodes`` int32[N, 4] holds several tries one after the other, each in depth-first order: byte, depth, subtree end,
 # token (lowest id that ends here, or -1; `next_same` chains the others). ``tries`` int64[T, 2] says where each lies.
 NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
-TEXT, QUOTED, QUOTED_OR_ESCAPED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7, 8
-# Rows that every vocabulary has: whitespace tokens, plain text with at most n code points (n = 0..), escaped text.
-ROW_BLANK, ROW_ESCAPED, ROW_LENGTHS = 0, 1, 2
-# ``limits`` int64: longest token in code points, longest with an escape, pool state of the universal automaton,
+TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7
+# Rows that every vocabulary has: whitespace tokens; text of certain kinds of characters only (slices); text that stays
+# inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
+ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 20
+ROW_LENGTHS = ROW_SLICES + SLICES
+# ``limits`` int64: longest token in code points, pool state of the universal automaton,
 # int32 words of a mask row.
-L_TEXT, L_ESCAPED, L_UNIVERSAL, L_WIDTH = 0, 1, 2, 3
+L_TEXT, L_UNIVERSAL, L_WIDTH = 0, 1, 2
 MISS_ROW = (
     4  # a step result: the mask row of pool state _reg(m, MISSING) at place _reg(m, ALTERNATIVES) is to be computed
 )
@@ -1509,6 +1585,7 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
     ``members`` int32[M, 4]: token, code points before the quote, place and number of the bytes before it in
     ``token_bytes`` (decoded).
     """
+    _ready(m, out)
     for i in range(_group(m, group), _group(m, group + 1)):
         points = _member_field(m, 4 * i + 1)
         if length + points < least or (most >= 0 and length + points > most):
@@ -1529,6 +1606,7 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
 
     The nodes hold tokens, or if ``grouped`` remainder groups, see `_set_group`.
     """
+    _ready(m, out)
     if lo >= hi:
         return ALIVE
     base = _node(m, lo, NODE_DEPTH)
@@ -1622,22 +1700,28 @@ def _declared_keys(m, lo, hi, out):
 
 
 @_internal
-def _or_words(source, out, width):
+def _zero_words(out, width):
     for w in range(width):
-        _write32(out + 4 * w, _read32(out + 4 * w) | _read32(source + 4 * w))
+        _set_mask_word(out, w, 0)
 
 
 @_internal
-def _zero_words(out, width):
-    for w in range(width):
-        _write32(out + 4 * w, 0)
+def _ready(m, out):
+    """Make sure that the row holds a mask: a fresh one is cleared only where no row is copied over it."""
+    if _reg(m, FRESH):
+        _zero_words(out, _limit(m, L_WIDTH))
+        _set_reg(m, FRESH, 0)
 
 
 @_internal
 def _or_row(m, row, out):
     width = _limit(m, L_WIDTH)
     source = _address(m, C_ROWS) + 4 * row * width
-    _or_words(source, out, width)
+    if _reg(m, FRESH):
+        _copy_words(source, out, width)
+        _set_reg(m, FRESH, 0)
+    else:
+        _or_words(source, out, width)
 
 
 @_internal
@@ -1690,25 +1774,30 @@ def _stay_row(m, state, place, out):
 def _string_plan(m):
     """How to make the mask of a value string.
 
-    0: walk all text. 1: stay row, then walk what has a quote. 2: the same by remainders. 3: length rows and remainders
-    (a length limit is near). 4: length row, then walk what has a quote or a backslash (very near).
+    0: walk all text. 1: stay row, then walk what has a quote. 2: stay row and remainders. 3: length row and remainders
+    (a limit is near). 4: stay row cut by length row, then walk what has a quote.
     """
     place = _reg(m, 0) & 15
     record = _reg(m, 1) & LOW32
     universal = (_reg(m, 2) & LOW32) == _limit(m, L_UNIVERSAL)
     if place > ESCAPE:
         return 0
-    room = 1 << 30
-    if record != 0:
-        if _grammar(m, record + S_DISTANCES) != 0:
-            return 0
-        if _grammar(m, record + S_MAX) >= 0:
-            room = _grammar(m, record + S_MAX) - (_reg(m, 2) >> 32)
-    if room >= _limit(m, L_TEXT):
+    if record == 0:
         return 2 if universal and place == BODY else 1
-    if not universal or place != BODY:
+    least, most = _grammar(m, record + S_MIN), _grammar(m, record + S_MAX)
+    room = most - (_reg(m, 2) >> 32) if most >= 0 else 1 << 30
+    longest = _limit(m, L_TEXT)
+    table = _grammar(m, record + S_DISTANCES)
+    if table == 0:
+        if room >= longest:
+            return 2 if universal and place == BODY else 1
+        return 3 if universal and place == BODY else 0
+    slack = _grammar(m, table + D_SLACK)
+    if slack < 0 or (most >= 0 and least + slack > most):
         return 0
-    return 3 if room >= _limit(m, L_ESCAPED) else 4
+    if slack <= room - longest:
+        return 1
+    return 4 if slack == 0 and place == BODY and not _flags(m, _reg(m, 2) & LOW32) & PARTIAL else 0
 
 
 @_internal
@@ -1777,21 +1866,19 @@ def _fill_text(m, out, mode, plan):
             state, hashed = _replay(m, record, _reg(m, 2))
             _set_string(m, OTHER_KEY, state, hashed)
     status = ALIVE
-    if plan <= 2:
-        if state >= 0:
-            status = _stay_row(m, state, _start(m, 0) & 15, out)
-    else:
-        room = most - length
-        _or_row(m, ROW_LENGTHS + room, out)
-        if plan == 3:
-            _or_row(m, ROW_ESCAPED, out)
-    if status >= MISS:
-        return status
+    if plan == 3:
+        _or_row(m, ROW_LENGTHS + most - length, out)
+    elif state >= 0:
+        status = _stay_row(m, state, _start(m, 0) & 15, out)
+        if status >= MISS:
+            return status
+        if plan == 4:
+            width = _limit(m, L_WIDTH)
+            _and_words(_address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:
-        trie = QUOTED if plan == 1 else QUOTED_OR_ESCAPED
-        status = _exact(m, _trie_field(m, 2 * trie + 0), _trie_field(m, 2 * trie + 1), out)
+        status = _exact(m, _trie_field(m, 2 * QUOTED), _trie_field(m, 2 * QUOTED + 1), out)
     if status >= MISS or mode != KEY:
         return status
     _restore_start(m, 0)
@@ -1845,13 +1932,46 @@ def _emit_subtree(m, lo, hi, out):
 
 
 @_internal
+def _slice_of(m, state):
+    """The largest slice whose tokens all stay inside the string from a pool state, or -1.
+
+    Slices are in falling order of their tokens. One serves if its characters leave the state as it is, or (ASCII) lead
+    to states that they leave as they are.
+    """
+    if _flags(m, state) & PARTIAL:
+        return -1
+    for number in range(_size(m, C_SLICES)):
+        kinds = _slice(m, number)
+        if kinds & ~_loop(m, state) == 0:
+            return number
+        serves = kinds & (1 << NON_ASCII_KIND) == 0
+        byte = 0x20
+        while serves and byte < 0x80:
+            if kinds >> _kind(m, byte) & 1:
+                following = _pool(m, state * 256 + byte)
+                serves = following >= 0 and kinds & ~_loop(m, following) == 0
+            byte += 1
+        if serves:
+            return number
+    return -1
+
+
+@_internal
 def _stay(m, state, place, out):
     """Set the tokens that stay inside a string which stands at pool state ``state``, place BODY or ESCAPE.
 
     ``classes`` int32[nodes of the text trie]: kinds of characters below each node. ``loops`` int32[pool]: kinds that
-    leave a state as it is; a subtree of only these is set without being walked.
+    leave a state as it is; a subtree of only these is set without being walked. A whole slice is copied from its row,
+    and subtrees within it are skipped.
     """
-    lo, hi = _trie_field(m, 2 * TEXT + 0), _trie_field(m, 2 * TEXT + 1)
+    lo, hi = _trie_field(m, 2 * TEXT), _trie_field(m, 2 * TEXT + 1)
+    within = 0  # kinds of the slice that was copied
+    if place == BODY:
+        number = _slice_of(m, state)
+        if number >= 0:
+            _or_row(m, ROW_SLICES + number, out)
+            within = _slice(m, number)
+    _ready(m, out)
     _set_string(m, STRING + place, 0, state)
     _set_reg(m, 3, -1)
     _set_reg(m, TOP, 0)
@@ -1862,6 +1982,13 @@ def _stay(m, state, place, out):
         if level + 10 > _size(m, C_STACK):
             return FULL
         byte = _node(m, i, NODE_BYTE)
+        kinds = _class(m, i - lo)
+        own = 1 << _kind(m, byte)
+        # The place of the top of scratch, unused here, tells whether the path so far lies within the slice.
+        inside = within != 0 and (level == 0 or _stack(m, level + 4) == 1) and own & ~within == 0
+        if inside and kinds & ~within == 0:
+            i = _node(m, i, NODE_END)
+            continue
         q = _stack(m, level)
         if q == STRING and byte != 0x22 and byte != 0x5C and byte >= 0x20:
             following = _pool(m, _stack(m, level + 2) * 256 + byte)
@@ -1869,19 +1996,22 @@ def _stay(m, state, place, out):
                 i = _node(m, i, NODE_END)
                 continue
             _push(m, level + 5, STRING, 0, following, -1)
-            if (_class(m, i - lo) & ~_loop(m, following)) == 0:
+            _set_stack(m, level + 9, 1 if inside else 0)
+            if (kinds & ~_loop(m, following)) == 0:
                 _emit_subtree(m, i, _node(m, i, NODE_END), out)
                 i = _node(m, i, NODE_END)
                 continue
         else:
             _restore_stack(m, level)
             _set_reg(m, 3, -1)
+            _set_reg(m, TOP, 0)
             status = _step(m, byte, 0)
             if status >= MISS:
                 return status
             if status == DEAD or _reg(m, 0) < STRING:
                 i = _node(m, i, NODE_END)
                 continue
+            _set_reg(m, TOP, 0)
             _save_stack(m, level + 5)
         _set_tokens(m, _node(m, i, NODE_TOKEN), out)
         i += 1
@@ -1921,29 +2051,32 @@ def _accepting(m, count):
 
 @_internal
 def _fill(m, count, out):
-    """The token bitmask of ``count`` configurations into the row at address ``out``."""
+    """The mask of ``count`` configurations into the row at address ``out``, end-of-sequence tokens included."""
     width = _limit(m, L_WIDTH)
-    _zero_words(out, width)
     spare = _address(m, C_SPARE)
     for t in range(count):
         row = out if t == 0 else spare
-        if t > 0:
-            _zero_words(spare, width)
         _thread_to_regs(m, t)
         _set_reg(m, TOP, 0)
+        _set_reg(m, FRESH, 1)
         status = _fill_thread(m, row)
         if status >= MISS:
             return status
+        _ready(m, row)
         if t > 0:
             _or_words(spare, out, width)
+    if _accepting(m, count):
+        for e in range(_size(m, C_ENDS)):
+            _set_bit(m, out, _end_token(m, e))
     return ALIVE
 
 
 @_internal
 def _fill_row(m, state, place, number, out):
     """The row of a pool state: tokens inside a number, or inside a string at place BODY or ESCAPE."""
-    _zero_words(out, _limit(m, L_WIDTH))
+    _set_reg(m, FRESH, 1)
     if number:
+        _ready(m, out)
         return _digits(m, state, out)
     return _stay(m, state, place, out)
 
@@ -1971,7 +2104,7 @@ def _next_bytes(m, count, out):
 
 
 # --- the entry point: one, because every entry point is linked and optimised with all that it calls ---
-ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES = range(7)
+ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, ACCEPT = range(8)
 
 
 @njit(types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), cache=True, nogil=True)
@@ -1979,6 +2112,8 @@ def run(m, operation, x, y, z):
     """Run an operation on the context at address ``m``; the functions below say which and how."""
     if operation == FILL:
         return _fill(m, x, y)
+    if operation == ACCEPT:
+        return _accept(m, x, y, z)
     if operation == ADVANCE:
         return _advance(m, x, y, z)
     if operation == ACCEPTING_NOW:
@@ -1993,6 +2128,11 @@ def run(m, operation, x, y, z):
 def advance(m, count, start, end):
     """The configurations after ``data[start:end]``, see `_advance`."""
     return run(m, ADVANCE, count, start, end)
+
+
+def accept(m, count, token, top):
+    """The configurations after a token, settled if they fit, see `_accept`."""
+    return run(m, ACCEPT, count, token, top)
 
 
 def settle(m, top, count):

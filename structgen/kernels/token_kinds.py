@@ -140,3 +140,22 @@ def subtree_kinds(nodes, depth, path, kinds):
             while nodes[j, 1] >= level:
                 j -= 1
             kinds[j] |= own
+
+
+@njit(types.void(types.int32[:, ::1], types.int32[::1], types.int64[:, ::1], types.int64[::1]), cache=True, nogil=True)
+def path_kinds(nodes, next_same, path, kinds):
+    """Kinds of all characters of each token of a trie (int64[V], in place), NEVER where it is not UTF-8.
+
+    ``path`` int64[depth + 2, 2] is scratch: decoder state and kinds up to each level.
+    """
+    path[0, 0], path[0, 1] = 0, 0
+    for i in range(nodes.shape[0]):
+        level = nodes[i, 1]
+        before = path[level, 0]
+        state = -1 if before < 0 else _utf8_step(before, nodes[i, 0])
+        path[level + 1, 0] = state
+        path[level + 1, 1] = path[level, 1] | (1 << kind_of(nodes[i, 0]))
+        token = nodes[i, 3]
+        while token >= 0:
+            kinds[token] = path[level + 1, 1] if state >= 0 else 1 << NEVER
+            token = next_same[token]

@@ -6,11 +6,12 @@ the goals.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
 from structgen.machine.goals import Node, array_live, children, longest, object_live
@@ -25,15 +26,15 @@ MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 class Tables:
     """Arrays of one grammar: int32 records, int64 words (key sets), uint8 texts (keys and enumerated strings)."""
 
-    grammar: npt.NDArray[np.int32]
-    words: npt.NDArray[np.int64]
-    texts: npt.NDArray[np.uint8]
+    grammar: array[int]
+    words: array[int]
+    texts: array[int]
     root: int
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of the arrays."""
-        return self.grammar.nbytes + self.words.nbytes + self.texts.nbytes
+        return 4 * len(self.grammar) + 8 * len(self.words) + len(self.texts)
 
 
 def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions, max_goals: int) -> Tables:
@@ -64,9 +65,9 @@ class _Writer:
         for node in nodes:
             self._node(node)
         return Tables(
-            np.array(self.grammar, np.int32),
-            np.array(self.words or [0], np.int64),
-            np.frombuffer(bytes(self.texts) or b"\0", np.uint8).copy(),
+            array("i", self.grammar),
+            array("q", self.words or [0]),
+            array("B", bytes(self.texts) or b"\0"),
             root.offset,
         )
 
@@ -116,7 +117,7 @@ class _Writer:
             start, distances = self.pool.add_dfa(spec.dfa), 0
             if spec.distances is not None:
                 table = spec.distances
-                distances = self._record(start, table.nxt.shape[1], table.period)
+                distances = self._record(start, table.nxt.shape[1], table.period, slack(table))
                 self.grammar.extend(table.nxt.ravel().tolist())
         return self._record(k.S_DFA, start, spec.least, -1 if spec.most is None else spec.most, distances, 0, 0)
 
@@ -198,6 +199,14 @@ def header(options: JsonOptions) -> list[int]:
     fields[k.H_ESCAPES] = int(options.string_escapes == "any")
     fields[k.H_ORDER] = int(options.key_order == "declared")
     return fields
+
+
+def slack(distances: Distances) -> int:
+    """How much longer than asked for a completion may have to be, in any state but the start; -1: without bound."""
+    later = distances.nxt[1:]
+    if not len(later) or (later < 0).any():
+        return -1
+    return int((later - np.arange(later.shape[1])).max())
 
 
 def utf8(text: str) -> bytes | None:

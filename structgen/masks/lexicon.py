@@ -9,6 +9,7 @@ in the cache folder.
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,14 +19,40 @@ import numpy.typing as npt
 
 from structgen.kernels import json_machine as k
 from structgen.kernels import token_kinds as t
+from structgen.kernels.pool import NEVER, NON_ASCII, kind_of
 from structgen.machine.context import Context
 from structgen.machine.pool import AutomatonPool
+from structgen.machine.tables import Tables
 from structgen.masks.remainders import Remainders, find_remainders
 from structgen.vocabulary.trie import Trie, subtrie
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
 MAX_POOL_BYTES = 256 << 20
+KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
+
+
+def _kinds(characters: str) -> int:
+    """The kinds that the characters have, as a bit set; "é" stands for all beyond ASCII."""
+    found = 0
+    for character in characters:
+        found |= 1 << (int(KINDS[ord(character)]) if character.isascii() else NON_ASCII)
+    return found
+
+
+_LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+_ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
+# Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
+# row to copy, and the walk visits only what goes beyond.
+SLICES = (
+    _ALL, _ALL & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."), _ALL & ~_kinds(","),
+    _ALL & ~_kinds(" /"), _ALL & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
+    *map(_kinds, (
+        _LOWER + _UPPER + _DIGIT + "_-./:", _LOWER + _UPPER + _DIGIT + "_-.", _LOWER + _UPPER + _DIGIT + "_-",
+        _LOWER + _UPPER + _DIGIT + "_", _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT, _LOWER,
+        _LOWER + _DIGIT + "-", _DIGIT,
+    )),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +69,6 @@ class Lexicon:
     points: Int32
     kinds: Int32
     longest_text: int
-    longest_escaped: int
     max_depth: int
 
     @property
@@ -59,12 +85,11 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
     lengths = np.diff(vocabulary.token_offsets)
     text = (lengths > 0) & (kinds & t.CONTROL_FIRST == 0)
     quoted = text & (kinds & t.QUOTE != 0)
-    escaped = text & (kinds & (t.QUOTE | t.BACKSLASH) != 0)
     blank, digits = kinds & t.BLANK != 0, kinds & t.DIGITS != 0
     structure = (kinds & t.STRUCTURE != 0) & ~blank & ~digits
     remainders = find_remainders(vocabulary, np.flatnonzero(quoted).tolist(), escapes)
     whole = vocabulary.trie
-    parts: list[Trie] = [subtrie(whole, keep) for keep in (text, quoted, escaped, structure, blank, digits)]
+    parts: list[Trie] = [subtrie(whole, keep) for keep in (text, quoted, structure, blank, digits)]
     parts.append(remainders.trie)
     parts.append(subtrie(whole, remainders.hard_tokens(vocabulary.size)))
     nodes, tries = join(parts)
@@ -72,7 +97,8 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
     classes = np.zeros(text_end, np.int32)
     depth = max((part.max_depth for part in parts), default=0)
     t.subtree_kinds(nodes[:text_end], depth, np.zeros(depth + 2, np.int32), classes)
-    plain = text & (kinds & (t.QUOTE | t.BACKSLASH) == 0)
+    for token in np.flatnonzero(text & (kinds & t.BACKSLASH != 0)).tolist():
+        points[token] = escaped_points(vocabulary.tokens[token])
     return Lexicon(
         vocabulary=vocabulary,
         escapes=escapes,
@@ -83,10 +109,24 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
         classes=classes,
         points=points,
         kinds=kinds,
-        longest_text=int(max(points[plain], default=0)) + 1,
-        longest_escaped=int(max(lengths[escaped], default=0)) + 1,
+        longest_text=int(max(points[text], default=0)) + 1,
         max_depth=depth,
     )
+
+
+def escaped_points(text: bytes) -> int:
+    """Code points that string content stands for, one that an unfinished escape begins included."""
+    points = place = 0
+    while place < len(text):
+        if text[place] != 0x5C:
+            points += (text[place] & 0xC0) != 0x80
+            place += 1
+            continue
+        points += 1
+        pair = text[place + 1 : place + 3] == b"ud" or text[place + 1 : place + 3] == b"uD"
+        high = pair and text[place + 3 : place + 4] in (b"8", b"9", b"a", b"b", b"A", b"B", b"")
+        place += (12 if high else 6) if text[place + 1 : place + 2] == b"u" else 2
+    return points
 
 
 def join(parts: Sequence[Trie]) -> tuple[Int32, npt.NDArray[np.int64]]:
@@ -104,7 +144,7 @@ def join(parts: Sequence[Trie]) -> tuple[Int32, npt.NDArray[np.int64]]:
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (`k.ROW_BLANK`, `k.ROW_ESCAPED`, `k.ROW_LENGTHS` + n).
+    ``rows`` int32[n, width]; the first are fixed (`k.ROW_BLANK`, `k.ROW_SLICES` + n, `k.ROW_LENGTHS` + n).
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -115,19 +155,31 @@ class MaskRows:
         fixed = k.ROW_LENGTHS + lexicon.longest_text + 1
         self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
         self.count = fixed
-        self.limits = np.zeros(4, np.int64)
+        self.limits = np.zeros(3, np.int64)
         self.limits[k.L_TEXT] = lexicon.longest_text
-        self.limits[k.L_ESCAPED] = lexicon.longest_escaped
         self.limits[k.L_UNIVERSAL] = self.pool.universal
         self.limits[k.L_WIDTH] = lexicon.width
-        self._grammar = np.zeros(k.H_SIZE, np.int32)
-        self._grammar[k.H_ESCAPES] = int(lexicon.escapes)
+        self.slices = np.zeros(k.SLICES, np.int32)
+        self._token_kinds = token_characters(lexicon)
+        self.kinds = KINDS
+        self._local = threading.local()
+        header = array("i", [0] * k.H_SIZE)
+        header[k.H_ESCAPES] = int(lexicon.escapes)
+        self._header = Tables(header, array("q", [0]), array("B", [0]), 0)
         self._fill_fixed()
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of rows and pool."""
         return self.rows.nbytes + self.pool.memory_bytes
+
+    def context(self) -> Context:
+        """The calling thread's kernel memory."""
+        try:
+            context: Context = self._local.context
+        except AttributeError:
+            context = self._local.context = Context(self)
+        return context
 
     def compute(self, state: int, place: int) -> None:
         """Compute the row of a pool state (place BODY or ESCAPE) and enter it into the pool's slots."""
@@ -140,25 +192,37 @@ class MaskRows:
                 self.rows = grown
                 self.version += 1
             out = self.rows[self.count]
+            context = self.context()
+            number = self.pool.is_number(state)
             while True:
-                context = Context.for_rows(self, self._grammar)
-                status = k.fill_row(context.address, state, place, self.pool.is_number(state), out.ctypes.data)
-                if status != k.MISS:
+                address = context.enter(self._header, _NO_THREADS, _NO_THREADS)
+                status = k.fill_row(address, state, place, number, out.ctypes.data)
+                if status < k.MISS:
                     break
-                self.pool.fill_number(context.missing)
-            assert status < k.MISS, status
+                context.resolve(status)
             self.pool.slots[2 * state + place] = self.count
             self.count += 1
 
     def _fill_fixed(self) -> None:
         lexicon = self.lexicon
         self.rows[k.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
+        free = self.text_tokens()
+        counts = []
+        for kinds in SLICES:
+            inside = free & (self._token_kinds & ~np.int64(kinds) == 0)
+            counts.append((int(inside.sum()), kinds, packed(widened(inside, lexicon.width))))
+        counts.sort(key=lambda entry: -entry[0])
+        for number, (_, kinds, row) in enumerate(counts):
+            self.slices[number] = kinds
+            self.rows[k.ROW_SLICES + number] = row
         self.compute(self.pool.universal, k.BODY)
         stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
-        plain = stay & (lexicon.kinds & (t.QUOTE | t.BACKSLASH) == 0)
-        self.rows[k.ROW_ESCAPED] = packed(widened(stay & ~plain, lexicon.width))
         for length in range(lexicon.longest_text + 1):
-            self.rows[k.ROW_LENGTHS + length] = packed(widened(plain & (lexicon.points <= length), lexicon.width))
+            self.rows[k.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
+
+    def text_tokens(self) -> npt.NDArray[np.bool_]:
+        """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
+        return self._token_kinds & (1 << NEVER) == 0
 
 
 def widened(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.bool_]:
@@ -176,7 +240,16 @@ def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
     return np.unpackbits(row.view(np.uint8), bitorder="little").astype(bool)
 
 
+def token_characters(lexicon: Lexicon) -> npt.NDArray[np.int64]:
+    """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
+    kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
+    end = int(lexicon.tries[k.TEXT, 1])
+    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, np.zeros((lexicon.max_depth + 2, 2), np.int64), kinds)
+    return kinds
+
+
 _LOCK = threading.Lock()
+_NO_THREADS = array("q", [0])
 _CURRENT: dict[tuple[str, bool], MaskRows] = {}
 
 
