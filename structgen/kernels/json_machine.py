@@ -75,7 +75,7 @@ A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_SIZE = 1, 2, 3, 4, 5, 6
 
 # --- pool flags --------------------------------------------------------------------------------------------------------
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
-NON_ASCII_KIND = 26  # `structgen.kernels.pool.NON_ASCII`
+NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.pool`
 # --- memory: a context is an int64 array; entry k of it is the address of an array and entry k + 1 its length ---
 # Arrays as arguments cost 60 ns each per call and, between kernels, minutes of compile time; addresses cost neither.
 # `structgen.machine.context.Context` builds one and keeps the arrays alive. Lengths are checked at every access when
@@ -1601,6 +1601,27 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
 
 
 @_internal
+def _is_free(m):
+    """Whether any text may follow: inside a string or undeclared key without conditions, between characters."""
+    q = _reg(m, 0)
+    if q == STRING:
+        record = _reg(m, 1) & LOW32
+        if (_reg(m, 2) & LOW32) != _limit(m, L_UNIVERSAL):
+            return False
+        return record == 0 or (_grammar(m, record + S_MAX) < 0 and _grammar(m, record + S_DISTANCES) == 0)
+    if q != KEY and q != OTHER_KEY:
+        return False
+    record = _load(m, _reg(m, 3)) & LOW32
+    if _grammar(m, record + O_OTHERS) != ONE_CLASS or _grammar(m, record + O_NARROW) != 0:
+        return False
+    if q == OTHER_KEY:
+        return (_reg(m, 1) & LOW32) == _limit(m, L_UNIVERSAL)
+    return _others_admissible(m, record, _reg(m, 3)) and not _table_inside_sequence(
+        m, _grammar(m, record + O_ENTRIES), _reg(m, 2)
+    )
+
+
+@_internal
 def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
     """Set the tokens of ``nodes[lo:hi]`` that can follow the configuration in ``regs``. Depth first, no recursion.
 
@@ -1640,6 +1661,10 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
             _set_stack(m, forks + 2, _reg(m, ALTERNATIVES))
             forks += 3
         if status == DEAD:
+            i = _node(m, i, NODE_END)
+            continue
+        if not grouped and _node(m, i, NODE_END) > i + 1 and _class(m, i) >> NEVER_KIND == 0 and _is_free(m):
+            _emit_subtree(m, i, _node(m, i, NODE_END), out)
             i = _node(m, i, NODE_END)
             continue
         _save_stack(m, level + 5)
@@ -1960,7 +1985,7 @@ def _slice_of(m, state):
 def _stay(m, state, place, out):
     """Set the tokens that stay inside a string which stands at pool state ``state``, place BODY or ESCAPE.
 
-    ``classes`` int32[nodes of the text trie]: kinds of characters below each node. ``loops`` int32[pool]: kinds that
+    ``classes`` int32[N]: kinds of characters below each node. ``loops`` int32[pool]: kinds that
     leave a state as it is; a subtree of only these is set without being walked. A whole slice is copied from its row,
     and subtrees within it are skipped.
     """
@@ -1982,7 +2007,7 @@ def _stay(m, state, place, out):
         if level + 10 > _size(m, C_STACK):
             return FULL
         byte = _node(m, i, NODE_BYTE)
-        kinds = _class(m, i - lo)
+        kinds = _class(m, i)
         own = 1 << _kind(m, byte)
         # The place of the top of scratch, unused here, tells whether the path so far lies within the slice.
         inside = within != 0 and (level == 0 or _stack(m, level + 4) == 1) and own & ~within == 0

@@ -93,10 +93,10 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
     parts.append(remainders.trie)
     parts.append(subtrie(whole, remainders.hard_tokens(vocabulary.size)))
     nodes, tries = join(parts)
-    text_end = int(tries[k.TEXT, 1])
-    classes = np.zeros(text_end, np.int32)
+    classes = np.zeros(len(nodes), np.int32)
     depth = max((part.max_depth for part in parts), default=0)
-    t.subtree_kinds(nodes[:text_end], depth, np.zeros(depth + 2, np.int32), classes)
+    for lo, hi in tries.tolist():
+        t.subtree_kinds(nodes[lo:hi], depth, np.zeros(depth + 2, np.int32), classes[lo:hi])
     for token in np.flatnonzero(text & (kinds & t.BACKSLASH != 0)).tolist():
         points[token] = escaped_points(vocabulary.tokens[token])
     return Lexicon(
