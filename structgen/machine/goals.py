@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from structgen.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
-from structgen.formula.language import FALSE, TRUE, Enum, Formula
+from structgen.formula.evaluate import evaluate
+from structgen.formula.language import FALSE, TRUE, Formula
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.machine.normal_form import NormalForm
@@ -21,7 +22,6 @@ from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoic
 from structgen.options import JsonOptions
 
 StringAlternative = EnumSpec | StringSpec
-_TRUE, _FALSE = Enum([("boolean", True)]), Enum([("boolean", False)])
 
 
 class Node:
@@ -107,11 +107,9 @@ class GoalGraph:
     def _expand(self, node: Node) -> None:
         formula = node.formula
         form, build = self.normal_form, self._conjunctions
-        if form.restrict(formula, NULL) is not FALSE:
-            node.flags |= 1
-        boolean = form.restrict(formula, BOOLEAN)
-        if boolean is not FALSE:
-            node.flags |= _booleans(form.alternatives(boolean, BOOLEAN))
+        for bit, (value, kind) in enumerate(((None, NULL), (True, BOOLEAN), (False, BOOLEAN))):
+            if evaluate(form.restrict(formula, kind), value, self.lowered.refs):
+                node.flags |= 1 << bit
         node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
         node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
         node.objects = _built(form.alternatives(formula, OBJECT), build.object)
@@ -148,22 +146,6 @@ class GoalGraph:
         finally:
             self._pending = outer
         return possibly_live(probe)
-
-
-def _booleans(alternatives: Iterable[tuple[Formula, ...]]) -> int:
-    """Flags of true (2) and false (4) for a formula restricted to booleans."""
-    flags = 0
-    for conjunction in alternatives:
-        allowed = 6
-        for literal in conjunction:
-            bits = 0
-            enum = literal if isinstance(literal, Enum) else getattr(literal, "arg", None)
-            assert isinstance(enum, Enum)
-            for value in enum.values:
-                bits |= 2 if value[1] else 4
-            allowed &= bits if literal is enum else ~bits
-        flags |= allowed
-    return flags
 
 
 def _built(alternatives: list[tuple[Formula, ...]], build: Callable[[tuple[Formula, ...]], Any]) -> list[Any]:
