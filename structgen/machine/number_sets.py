@@ -301,7 +301,7 @@ class Magnitudes:
         free = range(int(low), int(high) + 1) if low <= high else ()
         for point in chain(free, tight):
             length = int(point + self.steps.scale - count)
-            number = self._suffix(place, point, length, residue, count == 0)
+            number = self._suffix(place, point, length, residue, index == ROOT)
             if number is not None:
                 return point, str(number).zfill(length)
         return None

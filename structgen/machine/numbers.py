@@ -108,11 +108,11 @@ class NumberAutomaton:
 
     def reaches(self, state: int, length: int) -> bool:
         """Whether some completion from a state has at most ``length`` bytes. Exact."""
-        if self._reader.suffix(self._states[state]) is not None and len(self._descend(state)) <= length:
+        if self._reader.suffix(self._states[state]) is None and len(self.shortest(state)) <= length:
             return True
-        if len(self.shortest(state)) <= length:
-            return True
-        return self._reader.crowded and self._search(state, None, length) is not None
+        if not self._reader.crowded:
+            return False
+        return len(self._descend(state)) <= length or self._search(state, None, length) is not None
 
     def _number(self, state: Hashable) -> int:
         number = self._numbers.get(state)

@@ -153,16 +153,16 @@ def test_every_text(name: str, spelling: Spelling) -> None:
     check_all(spec, b"0125-.e", 5)
 
 
-def member_test(spec: NumberSpec, prefix: int, sign: int) -> bool:
-    """Whether the spec has a member of this sign whose digits begin with those of ``prefix``, by the definition.
+def member_test(spec: NumberSpec, prefix: int, sign: int, decades: range) -> bool:
+    """Whether the spec has a member of this sign in ``[prefix, prefix + 1) * 10**n`` for an n of ``decades``.
 
-    Looks for one in every decade that the specs below can reach, among the multiples of a common step of all.
+    By the definition: looks among the multiples of a common step of all.
     """
     step = F(1, 1000)
     for multiple in spec.multiples:
         step = F(math.lcm(step.numerator, multiple.numerator), math.gcd(step.denominator, multiple.denominator))
     dense = not spec.multiples
-    for decade in range(-8, 6):
+    for decade in decades:
         low, high = prefix * F(10) ** decade, (prefix + 1) * F(10) ** decade
         low = max([low] + [abs(bound) for bound in bounds(spec, sign)[:1]])
         high = min([high] + [abs(bound) for bound in bounds(spec, sign)[1:]])
@@ -178,9 +178,9 @@ def member_test(spec: NumberSpec, prefix: int, sign: int) -> bool:
 
 
 def bounds(spec: NumberSpec, sign: int) -> tuple[Fraction, Fraction]:
-    """The least and the greatest magnitude of one sign, roughly: 0 and a million where there is no bound."""
+    """The least and the greatest magnitude of one sign, roughly: 0 and 10**12 where there is no bound."""
     low, high = (spec.minimum, spec.maximum) if sign > 0 else (spec.maximum, spec.minimum)
-    return max(F(0), sign * low if low is not None else F(0)), max(F(0), sign * high if high is not None else F(10**6))
+    return max(F(0), sign * low if low is not None else F(0)), max(F(0), sign * high if high is not None else F(10**12))
 
 
 DECIMALS = st.builds(lambda number, places: F(number, 10**places), st.integers(-999, 999), st.integers(0, 2))
@@ -207,7 +207,23 @@ def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
     """A prefix of digits is alive iff some member's digits begin with it, in some decade."""
     text = (b"-" if sign < 0 else b"") + str(prefix).encode()
     state = walk(NumberAutomaton(spec), text)
-    assert (state is not None) == member_test(spec, prefix, sign)
+    assert (state is not None) == member_test(spec, prefix, sign, range(-8, 8))
+
+
+@settings(max_examples=150, deadline=None)
+@given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]), st.integers(0, 4))
+def test_plain_prefixes(spec: NumberSpec, prefix: int, sign: int, places: int) -> None:
+    """Without exponents the point is fixed once it is written (``places`` - 1 digits ago), and can only move right."""
+    spec = replace(spec, spelling="plain")
+    text = str(prefix).zfill(places)
+    if places:
+        cut = len(text) - places + 1
+        text = f"{text[:cut]}.{text[cut:]}"
+    if text.startswith("00"):
+        return
+    state = walk(NumberAutomaton(spec), ("-" * (sign < 0) + text).encode())
+    expected = member_test(spec, prefix, sign, range(1 - places, 2 - places) if places else range(8))
+    assert (state is not None) == (expected and not (places and only_integers(spec)))
 
 
 @settings(max_examples=150, deadline=None)
@@ -303,9 +319,9 @@ def test_length_limit_with_a_large_step() -> None:
     """Close to the limit only few digits still lead to a multiple."""
     spec = NumberSpec(F(1), multiples=steps("1234567"), spelling="plain", max_length=8)
     machine = NumberAutomaton(spec)
-    alive = {prefix for prefix in range(10_000, 100_000, 7) if walk(machine, str(prefix).encode()) is not None}
-    starts = {str(1234567 * k)[:5] for k in range(1, 81)}
-    assert alive == {prefix for prefix in range(10_000, 100_000, 7) if str(prefix) in starts}
+    alive = {prefix for prefix in range(10_000, 100_000, 1001) if walk(machine, str(prefix).encode()) is not None}
+    starts = {str(1234567 * k)[:5] for k in range(1, 82)}
+    assert alive == {prefix for prefix in range(10_000, 100_000, 1001) if str(prefix) in starts}
 
 
 def test_common_specs_have_few_states() -> None:
