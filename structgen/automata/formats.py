@@ -6,7 +6,7 @@ or its automaton would be out of proportion, the language here is a subset, so t
 - ``hostname``, ``idn-hostname``: no ``xn--`` labels (whether one decodes to a legal label is not regular); the limit of
   253 characters in all is in :data:`MAX_LENGTH`, not in the automaton; for ``idn-hostname`` see ``idn``.
 - ``time``, ``date-time``: a leap second only with offsets of whole quarters of an hour.
-- ``regex`` has no automaton (its brackets nest), so it is not enforced.
+- ``regex``: what both ECMA-262 and Python read, with bounded nesting; see ``regex_format``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import lru_cache
 from structgen.automata.dfa import Dfa, difference
 from structgen.automata.idn import idn_hostname
 from structgen.automata.pattern import full_match_dfa, pattern_dfa
+from structgen.automata.regex_format import REGEX
 
 MAX_LENGTH: dict[str, int] = {"hostname": 253, "idn-hostname": 253}
 """Formats with a length limit (code points) besides the automaton: RFC 1035 section 2.3.4, less the final dot."""
@@ -25,17 +26,22 @@ _DRAFT3_NAMES = {"ip-address": "ipv4", "host-name": "hostname", "time": "time-dr
 
 
 def format_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
-    """The automaton of a standard format, None for a name that is not standard or not enforced (``regex``).
+    """The automaton of a standard format, None for a name that is not standard.
 
     A name that is standard in any draft from 4 on means the same in every such ``dialect``; ``draft3`` has names of
-    its own. Built when first asked for, then kept: most take some milliseconds, ``idn-email`` and ``idn-hostname``
-    up to a second.
+    its own. Built when first asked for, then kept: most take some milliseconds, ``idn-email``, ``idn-hostname`` and
+    ``regex`` up to a second.
     """
     if dialect == "draft3":
         name = _DRAFT3_NAMES.get(name, name)
     elif name in ("time-draft3",):
         return None
     return _build(name) if name in _BUILDERS else None
+
+
+def max_length(name: str, dialect: str = "draft2020-12") -> int | None:
+    """The limit of a format in code points that its automaton does not contain (`MAX_LENGTH`), if any."""
+    return MAX_LENGTH.get(_DRAFT3_NAMES.get(name, name) if dialect == "draft3" else name)
 
 
 @lru_cache(maxsize=64)
@@ -163,6 +169,7 @@ _BUILDERS: dict[str, str | Callable[[], Dfa]] = {
     "iri-reference": _uri(_UCSCHAR, _IPRIVATE, reference=True),
     "uri-template": _URI_TEMPLATE,
     "uuid": "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "regex": REGEX,
     "json-pointer": _JSON_POINTER,
     "relative-json-pointer": f"(?:0|[1-9][0-9]*)(?:#|{_JSON_POINTER})",
 }

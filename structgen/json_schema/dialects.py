@@ -101,15 +101,15 @@ _2020: dict[str, Keyword] = {
 }
 
 # A format that any draft from 4 on defines is enforced under all of them: draft 4 has no "date" or "uuid", but who
-# writes them there means them, and validators agree. "regex" is left out: its brackets nest, so no automaton reads it.
+# writes them there means them, and validators agree.
 _FORMATS = frozenset(
     {
         *("date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
         *("uri", "uri-reference", "uri-template", "iri", "iri-reference", "uuid", "json-pointer"),
-        "relative-json-pointer",
+        *("relative-json-pointer", "regex"),
     }
 )
-_FORMATS_3 = frozenset({"date-time", "date", "time", "email", "ip-address", "ipv6", "host-name", "uri"})
+_FORMATS_3 = frozenset({"date-time", "date", "time", "email", "ip-address", "ipv6", "host-name", "uri", "regex"})
 
 _NONE: frozenset[str] = frozenset()
 _IF = frozenset({"then", "else"})

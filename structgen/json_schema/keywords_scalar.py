@@ -152,6 +152,10 @@ def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formu
 def format(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """An annotation unless the options assert formats and the dialect defines the name."""
     checks.string(value, place)
-    if context.asserts_format(value):
-        return Format(value, context.dialect.name)
-    return TRUE
+    if not context.asserts_format(value):
+        return TRUE
+    from structgen.automata.formats import max_length  # deferred: automata are not needed to read a schema
+
+    language = Format(value, context.dialect.name)
+    longest = max_length(value, context.dialect.name)
+    return language if longest is None else and_(language, guard("string", not_(Len(longest + 1)), schema))

@@ -124,6 +124,4 @@ def _format_status(name: Any, context: Context) -> tuple[Status, str]:
         return "enforced", ""
     if name in context.dialect.formats:
         return "annotation", "formats are not asserted (options.assert_formats)"
-    if name == "regex":
-        return "ignored", "whether a text is a regular expression is beyond automata"
     return "annotation", f"{name!r} is not a format of {context.dialect.name}"

@@ -33,6 +33,7 @@ SAMPLE = {
     "iri-reference": (["/é"], ["#\\"]),
     "uri-template": (["/{a:3}/{+b*,c}", "a%41"], ["{", "{}", "{a,}", "a b"]),
     "uuid": (["2eb8aa08-AA98-11ea-b4aa-73b441d16380"], ["2eb8aa08aa9811eab4aa73b441d16380"]),
+    "regex": (["", "^[a-z0-9_-]{3,16}$", "(a|b(?:c))*?", "[^-]|x{2,}"], ["*", "\\", "[", "(", "(a]", "[z-a]", "a{3,2}"]),
     "json-pointer": (["", "/a~0~1/\n"], ["a", "/~2", "/~"]),
     "relative-json-pointer": (["0", "12/a", "0#"], ["01", "-1", "0##"]),
 }
@@ -51,7 +52,7 @@ def test_sample(name):
 
 
 def test_names_that_are_not_enforced():
-    for name in ("regex", "phone", "int32", "", "DATE", "host-name", "time-draft3"):
+    for name in ("phone", "int32", "", "DATE", "host-name", "time-draft3"):
         assert formats.format_dfa(name, "draft2020-12") is None
     assert formats.format_dfa("host-name", "draft3") is formats.format_dfa("hostname", "draft4")
     draft3_time = formats.format_dfa("time", "draft3")
@@ -89,7 +90,7 @@ def test_ipv6_agrees_with_ipaddress():
 
 
 # What cannot be decided by an automaton of reasonable size, as (wrong, all) tests of the suite.
-EXPECTED_WRONG = {"regex": 7, "hostname": 15, "idn-hostname": 3}
+EXPECTED_WRONG = {"regex": 6, "hostname": 15, "idn-hostname": 3}
 
 
 @pytest.mark.skipif(not SUITE.is_dir(), reason="needs the official suite (STRUCTGEN_DATA)")

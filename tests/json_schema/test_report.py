@@ -21,7 +21,7 @@ TABLE: list[tuple[Any, JsonOptions | None, str, str, str]] = [  # schema, option
     ({"format": "date"}, None, "/format", "enforced", ""),
     ({"format": "date"}, JsonOptions(assert_formats=False), "/format", "annotation", "not asserted"),
     ({"format": "int32"}, None, "/format", "annotation", "not a format"),
-    ({"format": "regex"}, None, "/format", "ignored", "beyond automata"),
+    ({"format": "regex"}, None, "/format", "enforced", ""),
     ({"$ref": "#/definitions/a", "type": "null", "definitions": {"a": {}}}, D7, "/type", "ignored", "hides"),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, None, "/$defs/a/type", "enforced", ""),
     ({"then": {}}, None, "/then", "ignored", "unless if"),
