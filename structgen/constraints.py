@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import pydantic
 import pydantic_core
+from pydantic.json_schema import GenerateJsonSchema
 from referencing import Registry
 
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
@@ -119,7 +120,8 @@ def json_schema(
     Args:
         source: a schema (dict or bool), its JSON text, a path to it (``Path``, or a string that is no JSON), or a
             type: pydantic model, dataclass, TypedDict, enum, ``Literal``, ``list[int]``, ``TypeAdapter``: whatever
-            pydantic reads. With a type, values are instances of it.
+            pydantic reads. With a type, values are instances of it, and undeclared members are not written unless
+            it keeps them (``extra="allow"``).
         options: how the JSON may be spelled; None: ``JsonOptions()``.
         registry: where references to other documents are looked up.
 
@@ -196,6 +198,30 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
+class _ClosedObjects(GenerateJsonSchema):
+    """Pydantic's schemas, with objects of declared fields closed.
+
+    Pydantic drops undeclared members by default, so a model would write them for nothing. A type that keeps them
+    (``extra="allow"``) says so in its schema and stays open.
+    """
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """A pydantic model."""
+        return _close(super().model_schema(schema))
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+        """A TypedDict."""
+        return _close(super().typed_dict_schema(schema))
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        """A dataclass."""
+        return _close(super().dataclass_schema(schema))
+
+
+def _close(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"additionalProperties": False, **schema} if "properties" in schema else schema
+
+
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
     """Pydantic's reading of a type."""
     advice = (
@@ -206,7 +232,7 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
         if inspect.isroutine(source):
             raise TypeError("pydantic would call the function with the value")
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
-        return adapter, adapter.json_schema()
+        return adapter, adapter.json_schema(schema_generator=_ClosedObjects)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error

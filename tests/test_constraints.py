@@ -73,6 +73,22 @@ def test_values_are_of_the_given_type(source: Any, text: str, value: Any) -> Non
     assert parsed == value and type(parsed) is type(value)
 
 
+def test_objects_of_a_type_are_closed_unless_it_keeps_what_is_undeclared() -> None:
+    class Open(pydantic.BaseModel, extra="allow"):
+        n: int
+
+    class Outer(pydantic.BaseModel):
+        open: Open
+        point: Point
+        movies: dict[str, Movie]
+
+    schema: Any = json_schema(Outer).schema
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["movies"]["additionalProperties"] == {"$ref": "#/$defs/Movie"}
+    closed = {name: definition["additionalProperties"] for name, definition in schema["$defs"].items()}
+    assert closed == {"Open": True, "Point": False, "Movie": False}
+
+
 def test_the_validators_of_a_type_have_the_last_word() -> None:
     class Even(pydantic.BaseModel):
         n: int

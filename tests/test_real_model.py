@@ -17,6 +17,8 @@ import pytest
 
 import structgen.api
 from structgen.constraints import json_schema
+from structgen.decoding.closing import ClosingTokens
+from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
 from structgen.models.store import DEFAULT_MODEL_PACKAGE
 from structgen.options import JsonOptions
@@ -70,37 +72,38 @@ def test_choice_knows_the_capital_of_france(generator: Generator) -> None:
     ("name", "prompt", "temperature"),
     [
         ("person", "Ada Lovelace, 36 years old, mathematician in London.", 0.0),
-        ("person", "Anybody you like.", 1.0),
-        ("sentiment", "'The soup was cold, but the dessert was lovely.' Classify this review.", 0.0),
-        ("tool_call", "What is the weather in Paris, in celsius?", 0.0),
+        ("tool_call", "What is the weather in Paris, in celsius?", 1.0),
         ("invoice", "Two desks at 249.99 for Acme, 3 May 2024, paid in euros.", 1.0),
         ("tree", "Mammals: dog and cat.", 0.7),
     ],
 )
 def test_outputs_validate(generator: Generator, name: str, prompt: str, temperature: float) -> None:
     schema = json.loads((SCHEMAS / f"{name}.json").read_text())
-    result = generator.generate(prompt, schema, temperature=temperature, seed=1, max_new_tokens=120)
+    result = generator.generate(prompt, schema, temperature=temperature, seed=1, max_new_tokens=80)
     jsonschema.validate(json.loads(result.text), schema, format_checker=jsonschema.FormatChecker())
-    assert result.stats.output_tokens <= 120
+    assert result.stats.output_tokens <= 80
     text = b"".join(generator.vocabulary.tokens[token] for token in result.token_ids).decode()
     assert text == result.text
 
 
-@pytest.mark.parametrize("budget", [30, 45])
-def test_a_small_budget_still_gives_a_whole_document(generator: Generator, budget: int) -> None:
-    schema = json.loads((SCHEMAS / "recipe.json").read_text())
-    constraint = json_schema(schema, JsonOptions(whitespace="compact"))
-    needed = len(json_schema(constraint).compile(generator.vocabulary).matcher().shortest_completion())
-    result = generator.generate("Tomato soup.", constraint, max_new_tokens=max(budget, needed // 2))
-    jsonschema.validate(json.loads(result.text), schema)
-    assert result.finish_reason == "length"
+def test_a_tight_budget_still_gives_a_whole_document(generator: Generator) -> None:
+    constraint = json_schema(SCHEMAS / "person.json", JsonOptions(whitespace="compact"))
+    shortest = constraint.compile(generator.vocabulary).matcher().shortest_completion()
+    fewest = ClosingTokens(generator.vocabulary).fewest(shortest)
+    assert fewest is not None
+    for spare in (0, 3):
+        result = generator.generate("Ada.", constraint, max_new_tokens=len(fewest) + spare, temperature=1.0, seed=1)
+        jsonschema.validate(json.loads(result.text), constraint.schema)
+        assert result.finish_reason == "length" and result.stats.output_tokens <= len(fewest) + spare
+    with pytest.raises(IncompleteOutputError):
+        generator.generate("Ada.", constraint, max_new_tokens=len(fewest) - 1)
 
 
 def test_a_batch_of_schemas(generator: Generator) -> None:
-    names = ["person", "sentiment"]
+    names = ["tool_call", "sentiment"]
     schemas = [json.loads((SCHEMAS / f"{name}.json").read_text()) for name in names]
-    prompts = ["Ada Lovelace, 36, mathematician, London.", "Great food!"]
-    rows = generator.batch(prompts, schemas, max_new_tokens=80)
+    prompts = ["What is the weather in Oslo?", "Great food!"]
+    rows = generator.batch(prompts, schemas, max_new_tokens=50)
     for row, schema in zip(rows, schemas, strict=True):
         jsonschema.validate(row.value, schema)
 
