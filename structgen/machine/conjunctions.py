@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from structgen.automata.dfa import Dfa, complement, difference, from_strings, intersect, universal
 from structgen.automata.formats import format_dfa
@@ -40,6 +41,13 @@ from structgen.machine.specs import ArraySpec, EnumSpec, NumberChoice, ObjectSpe
 if TYPE_CHECKING:
     from structgen.machine.goals import GoalGraph, Node
 
+# Specs of scalars depend on nothing but their literals and options, so all schemas share them. Formulas live as long as
+# the process in any case; the specs are forgotten when there are this many.
+MAX_KNOWN = 20_000
+_UNKNOWN = object()
+_known_numbers: dict[Hashable, Any] = {}
+_known_strings: dict[Hashable, Any] = {}
+
 # A tuple longer than this is a mistake or an attack; each position is a table entry.
 MAX_PREFIX = 100_000
 
@@ -59,6 +67,13 @@ class Conjunctions:
     # --- numbers ---
     def number(self, literals: Conjunction) -> NumberChoice | None:
         """The automaton of the numbers that satisfy all ``literals``."""
+        key = (literals, self._options.number_spellings, self._options.max_number_length)
+        known = _known_numbers.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = _remember(_known_numbers, key, self._number(literals))
+        return cast("NumberChoice | None", known)
+
+    def _number(self, literals: Conjunction) -> NumberChoice | None:
         least: tuple[Fraction, bool] | None = None  # bound, exclusive
         most: tuple[Fraction, bool] | None = None
         multiples, non_multiples, excluded = set(), set(), set()
@@ -97,6 +112,13 @@ class Conjunctions:
     # --- strings ---
     def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
         """Either the strings themselves, or an automaton with length bounds."""
+        key = (literals, self._options.max_string_length, self._options.max_automaton_states)
+        known = _known_strings.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = _remember(_known_strings, key, self._string(literals))
+        return cast("EnumSpec | StringSpec | None", known)
+
+    def _string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
         enums = [literal for literal in literals if isinstance(literal, Enum)]
         if enums:
             rest = and_(*literals)
@@ -208,6 +230,13 @@ class Conjunctions:
             else:
                 self._graph.unsupported(literal, "a condition that some undeclared member must meet")
         return builder.build()
+
+
+def _remember(known: dict[Hashable, Any], key: Hashable, spec: Any) -> Any:
+    if len(known) >= MAX_KNOWN:
+        known.clear()
+    known[key] = spec
+    return spec
 
 
 def encodable(text: str) -> bool:

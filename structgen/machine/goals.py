@@ -14,8 +14,8 @@ from typing import Any
 
 from structgen.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, Formula
-from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
+from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
 from structgen.machine.normal_form import NormalForm
 from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoice, ObjectSpec, StringSpec
@@ -54,6 +54,7 @@ class GoalGraph:
         self.nodes: dict[Formula, Node] = {}
         self._pending: list[Node] = []
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
+        self._active: set[Node] = set()
         self._overlaps: dict[tuple[Formula, int], bool] = {}
         from structgen.machine.conjunctions import Conjunctions  # the two call each other
 
@@ -81,6 +82,7 @@ class GoalGraph:
         node = self.nodes.get(formula)
         if node is None:
             node = self.nodes[formula] = Node(formula)
+        if not node.expanded:
             self._pending.append(node)
         return node
 
@@ -100,20 +102,40 @@ class GoalGraph:
     def _drain(self) -> None:
         while self._pending:
             node = self._pending.pop()
-            if not node.expanded:
-                node.expanded = True
+            if node.expanded:
+                continue
+            node.expanded = True
+            self._active.add(node)
+            try:
                 self._expand(node)
+            except BaseException:
+                node.expanded = False
+                raise
+            finally:
+                self._active.discard(node)
 
     def _expand(self, node: Node) -> None:
         formula = node.formula
-        form, build = self.normal_form, self._conjunctions
-        for bit, (value, kind) in enumerate(((None, NULL), (True, BOOLEAN), (False, BOOLEAN))):
-            if evaluate(form.restrict(formula, kind), value, self.lowered.refs):
-                node.flags |= 1 << bit
-        node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
-        node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
-        node.objects = _built(form.alternatives(formula, OBJECT), build.object)
-        node.arrays = _built(form.alternatives(formula, ARRAY), build.array)
+        types = possible_types(formula)
+        if types & ~(OBJECT | ARRAY):
+            self._expand_scalars(node, types)
+        alternatives, build = self.normal_form.alternatives, self._conjunctions
+        if types & OBJECT:
+            node.objects = _built(alternatives(formula, OBJECT), build.object)
+        if types & ARRAY:
+            node.arrays = _built(alternatives(formula, ARRAY), build.array)
+
+    def _expand_scalars(self, node: Node, types: int) -> None:
+        """Flags, numbers and strings, which depend on nothing but the formula and the options."""
+        formula, form, build = node.formula, self.normal_form, self._conjunctions
+        if types & (NULL | BOOLEAN):
+            for bit, (value, kind) in enumerate(_CONSTANTS):
+                if types & kind and evaluate(form.restrict(formula, kind), value, self.lowered.refs):
+                    node.flags |= 1 << bit
+        if types & NUMBER:
+            node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
+        if types & STRING:
+            node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
 
     def _overlap(self, formula: Formula, kind: int) -> bool:
         """Whether some value of a type may satisfy a formula. True where a node still being expanded leaves it open."""
@@ -127,25 +149,36 @@ class GoalGraph:
 
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the goal apart from the work in progress and solve what it reaches."""
-        from structgen.formula.language import Type, and_
-
         outer, self._pending = self._pending, []
-        active = {node for node in self.nodes.values() if not node.expanded} - set(self._pending)
         try:
             probe = self.node(and_(Type(kind), formula))
-            if not probe.expanded and probe not in self._pending:
-                self._pending.append(probe)
-            while self._pending:
-                node = self._pending.pop()
-                if not node.expanded:
-                    node.expanded = True
-                    self._expand(node)
-                    self._pending.extend(child for child in children(node) if child in active and not child.expanded)
+            self._drain()
         except UnsupportedSchemaError:
             return True
         finally:
             self._pending = outer
-        return possibly_live(probe)
+        return possibly_live(probe, self._active)
+
+
+_CONSTANTS = ((None, NULL), (True, BOOLEAN), (False, BOOLEAN))
+
+
+def possible_types(formula: Formula) -> int:
+    """Types (bits) that values of a formula may have, by what stands on top. A superset."""
+    if isinstance(formula, Type):
+        return formula.mask
+    if isinstance(formula, Enum):
+        types = 0
+        for value in formula.values:
+            types |= canonical_type(value)
+        return types
+    if isinstance(formula, And):
+        types = ANY
+        for part in formula.args:
+            if part.__class__ is Type or part.__class__ is Enum:
+                types &= possible_types(part)
+        return types
+    return ANY
 
 
 def _built(alternatives: list[tuple[Formula, ...]], build: Callable[[tuple[Formula, ...]], Any]) -> list[Any]:
@@ -246,8 +279,8 @@ def _live(node: Node) -> bool:
     return node.live
 
 
-def possibly_live(root: Node) -> bool:
-    """Whether a node may have a value, nodes not yet expanded taken to have one."""
+def possibly_live(root: Node, active: set[Node]) -> bool:
+    """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached: dict[Node, None] = {root: None}
     stack = [root]
     while stack:
@@ -255,8 +288,7 @@ def possibly_live(root: Node) -> bool:
             if child not in reached:
                 reached[child] = None
                 stack.append(child)
-    alive = {node for node in reached if not node.expanded or _is_scalar_live(node)}
-    # A node being expanded (its lists not complete) may still get alternatives.
+    alive = {node for node in reached if not node.expanded or node in active or _is_scalar_live(node)}
     changed = True
     while changed and root not in alive:
         changed = False

@@ -102,6 +102,12 @@ class NormalForm:
 
     def alternatives(self, formula: Formula, kind: int) -> list[Conjunction]:
         """Conjunctions of literals whose disjunction is what ``formula`` says of values of type ``kind``."""
+        if isinstance(formula, And):
+            literals = plain_literals(formula.args, kind)
+            if literals is not None:
+                return [literals]
+        elif isinstance(formula, Type):
+            return [()] if formula.mask & kind else []
         return self._expand(self.restrict(formula, kind), kind)
 
     def _expand(self, formula: Formula, kind: int) -> list[Conjunction]:
@@ -195,6 +201,31 @@ class NormalForm:
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
             return self._conjunction(parts, kind)
         return [(formula,)]
+
+
+def plain_literals(parts: Iterable[Formula], kind: int) -> Conjunction | None:
+    """The literals of a conjunction that speak of one type, if it is one of plain literals and the type is possible."""
+    literals = []
+    for part in parts:
+        cls = part.__class__
+        kept = ATOM_TYPE.get(cls)
+        if kept is None and cls is Not:
+            atom = part.arg  # type: ignore[attr-defined]
+            kept = ATOM_TYPE.get(atom.__class__)
+            if atom.__class__ is All and kind == OBJECT and absent_key(atom) is None:
+                return None
+            if atom.__class__ is Idx and kind == ARRAY:
+                return None
+            if kept is not None and kept != kind:
+                return None  # false off its type
+        if kept == kind:
+            literals.append(part)
+        elif cls is Type:
+            if not part.mask & kind:  # type: ignore[attr-defined]
+                return None
+        elif kept is None:
+            return None
+    return tuple(literals)
 
 
 def merge(left: Conjunction, right: Conjunction) -> Conjunction | None:
