@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structgen.automata.dfa import count_words, difference, from_strings, from_table, product
+from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, Or, Type, and_
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
 from structgen.formula.values import STRING
+from structgen.machine.key_terms import named, string_atoms, truth
 from structgen.machine.normal_form import dependency
 from structgen.machine.specs import KeyClasses, ObjectSpec
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
 MANY_WORDS = 1 << 30
+MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 
 
 class ObjectBuilder:
@@ -71,35 +74,35 @@ class ObjectBuilder:
         """The spec, or None if too few keys are allowed on its face."""
         if self._most is not None and self._most < self._least:
             return None
-        names = self._names()
-        keys = {name: self._value(name, formulas) for name, formulas in names.items()}
+        keys = {name: self._value(name) for name in self._names()}
         others, narrow = self._others(keys)
         required = set(self._required)
-        dependents = closure(self._dependents)
-        for name in self._required:
-            required |= dependents.get(name, set())
-        if dependents and self._most is not None and self._least > 1:
-            self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
+        dependents: dict[str, set[str]] = {}
+        if self._dependents:
+            dependents = closure(self._dependents)
+            for name in self._required:
+                required |= dependents.get(name, set())
+            if self._most is not None and self._least > 1:
+                self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
         return ObjectSpec(keys, required, dependents, self._least, self._most, others, narrow)
 
-    def _names(self) -> dict[str, list[Formula]]:
-        """Every key that is named anywhere, in declared order, with the conditions that name it alone."""
-        mentioned = dict.fromkeys(self._order)
-        mentioned.update(dict.fromkeys(self._members))
-        mentioned.update(dict.fromkeys(self._required))
+    def _names(self) -> dict[str, None]:
+        """Every key that is named anywhere, in declared order."""
+        names = {**self._order, **dict.fromkeys(self._members), **self._required}
         for name, needed in self._dependents.items():
-            mentioned[name] = None
-            mentioned.update(dict.fromkeys(sorted(needed)))
+            names[name] = None
+            names.update(dict.fromkeys(sorted(needed)))
         for keys, _ in self._rules:
-            mentioned.update(dict.fromkeys(named(keys)))
-        return {name: self._members.get(name, []) for name in mentioned}
+            names.update(dict.fromkeys(named(keys)))
+        return names
 
-    def _value(self, name: str, formulas: list[Formula]) -> Node:
-        parts = list(formulas)
-        for keys, value in self._rules:
-            if self._holds(keys, name):
-                parts.append(value)
-        return self._graph.node(and_(*parts))
+    def _value(self, name: str) -> Node:
+        """The node of a named key's value: what names the key, and the rules whose class it is in."""
+        parts = self._members.get(name, [])
+        applying = [value for keys, value in self._rules if self._holds(keys, name)]
+        if applying:
+            parts = [*parts, *applying]
+        return self._graph.node(parts[0] if len(parts) == 1 else and_(*parts))
 
     def _holds(self, keys: Formula, name: str) -> bool:
         if isinstance(keys, Not) and isinstance(keys.arg, Enum):
@@ -108,15 +111,21 @@ class ObjectBuilder:
 
     def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, bool]:
         """The node, or classes of nodes, of the keys that are not in ``keys``."""
+        if not self._rules:
+            return self._graph.node(TRUE), False
         atoms: dict[Formula, None] = {}
         for rule, _ in self._rules:
-            atoms.update(dict.fromkeys(string_atoms(self._graph.normal_form.restrict(rule, STRING))))
+            if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
+                atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
             value = and_(*[value for rule, value in self._rules if truth(self._string(rule), {})])
             return (None, False) if value is FALSE else (self._graph.node(value), False)
         return self._classes(list(atoms), keys)
 
     def _string(self, rule: Formula) -> Formula:
+        """What a rule's class says of keys, which are strings."""
+        if isinstance(rule, Not) and isinstance(rule.arg, Enum):
+            return rule
         return self._graph.normal_form.restrict(rule, STRING)
 
     def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, bool]:
@@ -124,6 +133,10 @@ class ObjectBuilder:
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
         present = [dfa for dfa in dfas if dfa is not None]
+        if len(present) > MAX_KEY_PATTERNS:
+            raise SchemaTooComplexError(
+                f"an object has {len(present)} patterns for keys", budget="MAX_KEY_PATTERNS", limit=MAX_KEY_PATTERNS
+            )
         table, bits = product(present, limit)
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[Formula, int] = {}
@@ -194,45 +207,6 @@ def spelled_out(table: np.ndarray, labels: np.ndarray) -> Iterable[tuple[str, in
             yield text.decode(), int(labels[state])
         for byte in np.flatnonzero(table[state] >= 0).tolist():
             stack.append((int(table[state, byte]), text + bytes([byte])))
-
-
-def named(keys: Formula) -> Iterable[str]:
-    """The strings that a key class names."""
-    if isinstance(keys, Enum):
-        return [value for value in keys.values if isinstance(value, str)]
-    if isinstance(keys, Not):
-        return named(keys.arg)
-    if isinstance(keys, (And, Or)):
-        return [name for part in keys.args for name in named(part)]
-    return []
-
-
-def string_atoms(keys: Formula) -> Iterable[Formula]:
-    """The atoms of a key class other than enumerations."""
-    if isinstance(keys, (Enum, Type)):
-        return []
-    if isinstance(keys, Not):
-        return string_atoms(keys.arg)
-    if hasattr(keys, "args"):
-        return [atom for part in keys.args for atom in string_atoms(part)]
-    return [keys]
-
-
-def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
-    """Truth of a key class for a key that no enumeration names, given the truth of its other atoms."""
-    if isinstance(keys, Type):
-        return keys.mask != 0
-    if isinstance(keys, Enum):
-        return False
-    if isinstance(keys, Not):
-        return not truth(keys.arg, facts)
-    if isinstance(keys, And):
-        return all(truth(part, facts) for part in keys.args)
-    if isinstance(keys, Or):
-        return any(truth(part, facts) for part in keys.args)
-    if hasattr(keys, "args"):
-        return sum(truth(part, facts) for part in keys.args) == 1
-    return facts[keys]
 
 
 def closure(dependents: dict[str, set[str]]) -> dict[str, set[str]]:

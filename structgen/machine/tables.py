@@ -58,6 +58,7 @@ class _Writer:
         self.words: list[int] = []
         self.texts = bytearray()
         self._entries: dict[tuple[tuple[bytes, int, int], ...], int] = {}
+        self._strings: dict[int, int] = {}  # the root keeps the specs alive
 
     def write(self, root: Node, max_goals: int) -> Tables:
         nodes = self._place(root, max_goals)
@@ -72,13 +73,16 @@ class _Writer:
         )
 
     def _place(self, root: Node, max_goals: int) -> list[Node]:
-        nodes = [root]
-        placed = {root}
+        """Give every live node that the root reaches its place."""
+        place = root.offset = len(self.grammar)
+        nodes, placed = [root], {root}
         for node in nodes:
-            node.offset = len(self.grammar) + k.NODE_SIZE * (len(placed) - 1) if node is root else node.offset
+            if not (node.objects or node.arrays):
+                continue
             for child in children(node):
                 if child.live and child not in placed:
-                    child.offset = len(self.grammar) + k.NODE_SIZE * len(placed)
+                    place += k.NODE_SIZE
+                    child.offset = place
                     placed.add(child)
                     nodes.append(child)
             if len(nodes) > max_goals:
@@ -86,21 +90,24 @@ class _Writer:
         return nodes
 
     def _node(self, node: Node) -> None:
-        place = node.offset
-        self.grammar[place] = node.flags
-        strings = [self._string(spec) for spec in node.strings]
-        numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
-        objects = [self._object(spec) for spec in node.objects if object_live(spec, _is_live)]
-        arrays = [self._array(spec) for spec in node.arrays if array_live(spec, _is_live)]
-        for field, records in (
-            (k.NODE_STRINGS, strings),
-            (k.NODE_NUMBERS, numbers),
-            (k.NODE_OBJECTS, objects),
-            (k.NODE_ARRAYS, arrays),
-        ):
-            self.grammar[place + field] = len(self.grammar)
-            self.grammar[place + field + 1] = len(records)
-            self.grammar.extend(records)
+        grammar, place = self.grammar, node.offset
+        grammar[place] = node.flags
+        if node.strings:
+            self._alternatives(place + k.NODE_STRINGS, [self._string(spec) for spec in node.strings])
+        if node.numbers:
+            numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
+            self._alternatives(place + k.NODE_NUMBERS, numbers)
+        if node.objects:
+            objects = [self._object(spec) for spec in node.objects if object_live(spec, _is_live)]
+            self._alternatives(place + k.NODE_OBJECTS, objects)
+        if node.arrays:
+            arrays = [self._array(spec) for spec in node.arrays if array_live(spec, _is_live)]
+            self._alternatives(place + k.NODE_ARRAYS, arrays)
+
+    def _alternatives(self, field: int, records: list[int]) -> None:
+        self.grammar[field] = len(self.grammar)
+        self.grammar[field + 1] = len(records)
+        self.grammar.extend(records)
 
     def _record(self, *fields: int) -> int:
         place = len(self.grammar)
@@ -108,6 +115,13 @@ class _Writer:
         return place
 
     def _string(self, spec: EnumSpec | StringSpec) -> int:
+        """The record of a string; specs are shared between goals, so records are."""
+        known = self._strings.get(id(spec))
+        if known is None:
+            known = self._strings[id(spec)] = self._write_string(spec)
+        return known
+
+    def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
             entries = self._table([(value.encode(), 0, 0) for value in spec.values])
             return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
@@ -137,13 +151,13 @@ class _Writer:
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
-        bits = {name: bit for bit, name in enumerate(spec.keys)}
-        words = max(1, -(-len(bits) // k.SEEN_BITS))
-        rows = []
-        for name, node in spec.keys.items():
+        words = max(1, -(-len(spec.keys) // k.SEEN_BITS))
+        rows, bits = [], {}
+        for bit, (name, node) in enumerate(spec.keys.items()):
+            bits[name] = bit
             text = utf8(name)
             if text is not None:
-                rows.append((text, node.offset if name not in spec.forbidden else -1, bits[name]))
+                rows.append((text, node.offset if name not in spec.forbidden else -1, bit))
         entries = self._table(rows)
         required = self._mask([bits[name] for name in spec.required], words)
         dependent: list[int] = []
