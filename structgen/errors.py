@@ -10,6 +10,7 @@
     │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
     │   │   └── SchemaTooComplexError   a compile budget was exceeded (budget named)
     │   └── PatternError                not a legal or supported regular expression
+    ├── OptionsError                    an option has a value that it cannot have (option named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
@@ -89,6 +90,10 @@ class PatternError(ConstraintError):
         start = max(0, position - 40)
         excerpt = pattern[start : position + 40]
         super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+
+class OptionsError(StructgenError, ValueError):
+    """An option has a value that it cannot have; the message names the option."""
 
 
 class TokenizerError(StructgenError):

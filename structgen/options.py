@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NoReturn
+
+from structgen.errors import OptionsError
 
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
@@ -31,6 +33,9 @@ class JsonOptions:
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
         max_goals: budget: distinct goals (compiled value nodes) of one schema.
+
+    Raises:
+        OptionsError: a field has a value that it cannot have.
     """
 
     dialect: Dialect = "draft2020-12"
@@ -47,6 +52,26 @@ class JsonOptions:
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
 
+    def __post_init__(self) -> None:
+        for name, values in _CHOICES.items():
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value in values):
+                _refuse(name, value, f"one of {', '.join(map(repr, values))}")
+        indent = _is_count(self.whitespace) and 0 <= int(self.whitespace) <= MAX_INDENT
+        if not indent and self.whitespace not in _WHITESPACE:
+            modes = ", ".join(map(repr, _WHITESPACE))
+            _refuse("whitespace", self.whitespace, f"one of {modes}, or spaces a level, 0 to {MAX_INDENT}")
+        if not isinstance(self.assert_formats, bool):
+            _refuse("assert_formats", self.assert_formats, "True or False")
+        for name, least in _LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not (_is_count(value) and value >= least):
+                _refuse(name, value, f"an integer of at least {least}, or None for no limit")
+        for name in _BUDGETS:
+            value = getattr(self, name)
+            if not (_is_count(value) and value >= 1):
+                _refuse(name, value, "an integer of at least 1")
+
     @classmethod
     def exact(cls, **changes: object) -> JsonOptions:
         """Accept every legal spelling of every valid document: any key order, whitespace, escapes and exponents."""
@@ -58,3 +83,26 @@ class JsonOptions:
             "number_spellings": "any",
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
+
+
+# A deeper indentation is a mistake: each level of nesting costs that many bytes a line.
+MAX_INDENT = 100
+_WHITESPACE = ("single", "compact", "any")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "dialect": DIALECTS,
+    "key_order": ("declared", "any"),
+    "string_escapes": ("minimal", "any"),
+    "number_spellings": ("plain", "any"),
+    "unsupported": ("error", "ignore"),
+}
+# Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.
+_LIMITS = {"max_whitespace_run": 0, "max_string_length": 0, "max_number_length": 1}
+_BUDGETS = ("max_alternatives", "max_automaton_states", "max_goals")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse(name: str, found: Any, expected: str) -> NoReturn:
+    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}")
