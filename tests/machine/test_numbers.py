@@ -201,7 +201,7 @@ def specs(draw: st.DrawFn) -> NumberSpec:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]))
 def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
     """A prefix of digits is alive iff some member's digits begin with it, in some decade."""
@@ -210,7 +210,7 @@ def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
     assert (state is not None) == member_test(spec, prefix, sign, range(-8, 8))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]), st.integers(0, 4))
 def test_plain_prefixes(spec: NumberSpec, prefix: int, sign: int, places: int) -> None:
     """Without exponents the point is fixed once it is written (``places`` - 1 digits ago), and can only move right."""
@@ -226,7 +226,7 @@ def test_plain_prefixes(spec: NumberSpec, prefix: int, sign: int, places: int) -
     assert (state is not None) == (expected and not (places and only_integers(spec)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(specs(), st.data())
 def test_spellings_of_values(spec: NumberSpec, data: st.DataObject) -> None:
     """Values at and around what the spec names, in random spellings, are accepted iff they are members."""
@@ -251,7 +251,7 @@ def spell(value: Fraction, move: int, zeros: int, letter: str) -> bytes:
     return f"{'-' * (value < 0)}{text}{letter}{'+' * (move < 0)}{-move:0{zeros}}".encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(specs(), st.sampled_from(SPELLINGS), st.data())
 def test_random_walks_can_always_be_finished(spec: NumberSpec, spelling: Spelling, data: st.DataObject) -> None:
     spec = replace(spec, spelling=spelling)
@@ -268,7 +268,7 @@ def test_random_walks_can_always_be_finished(spec: NumberSpec, spelling: Spellin
         text += bytes([byte])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(specs(), st.sampled_from(SPELLINGS), st.integers(1, 4))
 def test_length_limits(spec: NumberSpec, spelling: Spelling, limit: int) -> None:
     check_all(replace(spec, spelling=spelling, max_length=limit), b"01579-.e", limit + 1 if limit < 4 else 4)
