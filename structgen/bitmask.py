@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def fill_next_token_bitmasks(matchers: Sequence[GrammarMatcher | None], bitmask:
         _fill_rows(matchers, bitmask, range(len(matchers)))
         return
     bounds = np.linspace(0, len(matchers), workers + 1).astype(int).tolist()
-    parts = [range(lo, hi) for lo, hi in zip(bounds, bounds[1:], strict=False)]
+    parts = [range(lo, hi) for lo, hi in pairwise(bounds)]
     for done in [_workers().submit(_fill_rows, matchers, bitmask, part) for part in parts]:
         done.result()
 

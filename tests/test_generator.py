@@ -44,12 +44,17 @@ def test_free_text_needs_no_constraint() -> None:
     assert result.value == result.text and result.finish_reason == "length"
 
 
-def test_chat_template_and_instruction() -> None:
+def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = CharTokenizer(eos=1, chat_template="yes")
     gen = Generator(TinyModel(VOCABULARY.size), tokenizer, vocabulary=VOCABULARY)
     seen: list[str] = []
     plain = tokenizer.encode
-    tokenizer.encode = lambda text, **k: seen.append(text) or plain(text)
+
+    def encode(text: str, **_: Any) -> list[int]:
+        seen.append(text)
+        return plain(text)
+
+    monkeypatch.setattr(tokenizer, "encode", encode)
     gen.generate([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE)
     gen.generate("u", PEOPLE, schema_in_prompt=False)
     assert seen == ["<system>s\n<user>u\n\nAnswer in JSON.\n<assistant>", "<user>u\n<assistant>"]
@@ -82,7 +87,7 @@ def test_the_stream_adds_up_to_the_result() -> None:
 def test_bad_arguments_of_a_stream_raise_at_the_call() -> None:
     for bad in ({"temperature": -1.0}, {"max_new_tokens": 0}, {"top_p": 0.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
-            generator().stream("p", PEOPLE, **bad)  # type: ignore[arg-type]
+            generator().stream("p", PEOPLE, **bad)
 
 
 def test_batch_rows_are_what_generate_gives() -> None:

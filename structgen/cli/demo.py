@@ -20,7 +20,7 @@ EXAMPLES = {
     "person": "Ada Lovelace is 36 years old. She is a mathematician and lives in London.",
     "sentiment": "Classify this review: 'The soup was cold and the waiter was rude. I will not come back.'",
     "tool_call": "What is the weather in Paris right now, in celsius? Call the right tool.",
-    "invoice": "Invoice INV-0042 of 3 May 2024 for Acme Corp., in euros: 2 desks at 249.99 and 5 chairs at 89.50. Paid.",
+    "invoice": "Invoice INV-0042 of 3 May 2024 for Acme Corp, in euros: 2 desks at 249.99 and 5 chairs at 89.50. Paid.",
     "recipe": "Write a recipe for tomato soup.",
 }
 MAX_NEW_TOKENS = 320

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
@@ -60,7 +61,9 @@ def test_atoms(formula: Formula, satisfied: list[Any], violated: list[Any]) -> N
 
 
 def test_references_resolve_through_the_table() -> None:
-    refs = {"list": and_(Type(OBJECT), All(named("next"), or_(Type(NULL), ref("list"))))}
+    refs: dict[Hashable, Formula] = {
+        "list": and_(Type(OBJECT), All(named("next"), or_(Type(NULL), ref("list"))))
+    }
     assert evaluate(ref("list"), {"next": {"next": None}}, refs)
     assert not evaluate(ref("list"), {"next": {"next": 1}}, refs)
     assert evaluate(TRUE, {}, refs)
