@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from structgen.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.errors import SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
@@ -55,6 +55,7 @@ class GoalGraph:
         self._pending: list[Node] = []
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
         self._active: set[Node] = set()
+        self._expansions: list[Node] = []
         self._overlaps: dict[tuple[Formula, int], bool] = {}
         from structgen.machine.conjunctions import Conjunctions  # the two call each other
 
@@ -105,6 +106,7 @@ class GoalGraph:
             if node.expanded:
                 continue
             node.expanded = True
+            self._expansions.append(node)
             self._active.add(node)
             try:
                 self._expand(node)
@@ -150,10 +152,13 @@ class GoalGraph:
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the goal apart from the work in progress and solve what it reaches."""
         outer, self._pending = self._pending, []
+        before = len(self._expansions)
         try:
             probe = self.node(and_(Type(kind), formula))
             self._drain()
-        except UnsupportedSchemaError:
+        except (UnsupportedSchemaError, SchemaTooComplexError):
+            for node in self._expansions[before:]:  # some of what they lead to was never expanded
+                node.expanded = False
             return True
         finally:
             self._pending = outer

@@ -40,7 +40,9 @@ from structgen.formula.language import (
     or_,
     unordered,
 )
-from structgen.formula.values import ARRAY, NUMBER, OBJECT, STRING, canonical_type
+from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.machine.existentials import ArrayWitnesses, MemberWitnesses, is_array_witness, is_member_witness
+from structgen.machine.object_choices import Conjunction, ObjectChoices
 
 ATOM_TYPE: dict[type[Formula], int] = {
     Mult: NUMBER,
@@ -56,10 +58,9 @@ ATOM_TYPE: dict[type[Formula], int] = {
     Items: ARRAY,
     Uniq: ARRAY,
 }
-# An existential over array positions is spelled out by position up to this many; more would be slower than useful.
-MAX_POSITIONS = 16
-
-Conjunction = tuple[Formula, ...]
+KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
+SEARCHED = 16
+"""Combinations looked at, for each alternative of the budget."""
 
 
 class NormalForm:
@@ -105,10 +106,43 @@ class NormalForm:
         if isinstance(formula, And):
             literals = plain_literals(formula.args, kind)
             if literals is not None:
-                return [literals]
+                return self._settle([literals], kind)
         elif isinstance(formula, Type):
             return [()] if formula.mask & kind else []
-        return self._expand(self.restrict(formula, kind), kind)
+        return self._settle(self._expand(self.restrict(formula, kind), kind), kind)
+
+    def possible(self, formula: Formula) -> bool:
+        """Whether some value may satisfy ``formula``; False is certain."""
+        if isinstance(formula, Type):
+            return formula is not FALSE
+        return any(self._overlap(formula, kind) for kind in KINDS)
+
+    def _settle(self, alternatives: list[Conjunction], kind: int) -> list[Conjunction]:
+        """The alternatives with their existential literals spelled out, as far as that is exact."""
+        if kind == ARRAY:
+            asks: Callable[[Formula], bool] = is_array_witness
+        elif kind == OBJECT:
+            asks = is_member_witness
+        else:
+            return alternatives
+        if not any(asks(literal) for alternative in alternatives for literal in alternative):
+            return alternatives
+        return self._bounded(found for alternative in alternatives for found in self._spelled_out(alternative, asks))
+
+    def _spelled_out(self, alternative: Conjunction, asks: Callable[[Formula], bool]) -> Iterable[Conjunction]:
+        asking = [literal for literal in alternative if asks(literal)]
+        if not asking:
+            return [alternative]
+        witnesses: ArrayWitnesses | MemberWitnesses
+        if asks is is_array_witness:
+            witnesses = ArrayWitnesses(alternative, self.possible)
+        else:
+            witnesses = MemberWitnesses(alternative, self.possible, self._refs)
+        parts = [[tuple(literal for literal in alternative if literal not in asking)]]
+        for literal in asking:
+            choice = witnesses.choice(literal)
+            parts.append([(literal,)] if choice is None else choice)
+        return self._product(parts, OBJECT if asks is is_member_witness else ARRAY)
 
     def _expand(self, formula: Formula, kind: int) -> list[Conjunction]:
         if formula is FALSE:
@@ -120,9 +154,7 @@ class NormalForm:
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            return self._bounded(
-                alternative for part in formula.args for alternative in self._expand(part, kind)
-            )
+            return self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind))
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind)
         if isinstance(formula, Not):
@@ -132,34 +164,42 @@ class NormalForm:
         return [(formula,)]
 
     def _conjunction(self, parts: Iterable[Formula], kind: int) -> list[Conjunction]:
+        return self._product([self._expand(part, kind) for part in parts], kind)
+
+    def _product(self, parts: Iterable[list[Conjunction]], kind: int) -> list[Conjunction]:
+        """One alternative of each part, in all ways that do not contradict themselves on their face."""
         literals: list[Formula] = []
         choices: list[list[Conjunction]] = []
         for part in parts:
-            expanded = self._expand(part, kind)
-            if len(expanded) == 1:
-                literals.extend(expanded[0])
-            elif expanded:
-                choices.append(expanded)
+            if len(part) == 1:
+                literals.extend(part[0])
+            elif part:
+                choices.append(part)
             else:
                 return []
+        if not choices:
+            return [tuple(dict.fromkeys(literals))]
+        if kind == OBJECT:
+            return self._bounded(ObjectChoices(self.possible).product(literals, choices))
         found = [tuple(dict.fromkeys(literals))]
         for choice in sorted(choices, key=len):
-            found = self._bounded(
-                merged for one_side in found for other in choice if (merged := merge(one_side, other)) is not None
-            )
+            found = self._bounded(joined for side in found for joined in joins(side, choice))
         return found
 
     def _bounded(self, alternatives: Iterable[Conjunction]) -> list[Conjunction]:
-        found: dict[Conjunction, None] = {}
-        for alternative in alternatives:
-            found[alternative] = None
-            if len(found) > self._limit:
-                raise SchemaTooComplexError(
-                    f"a value has more than {self._limit} alternatives once its conditions are combined",
-                    budget="max_alternatives",
-                    limit=self._limit,
-                )
-        return list(found)
+        """The distinct alternatives without those that say more than another."""
+        found: dict[frozenset[Formula], Conjunction] = {}
+        for count, alternative in enumerate(alternatives):
+            found[frozenset(alternative)] = alternative
+            if len(found) > self._limit or count > SEARCHED * self._limit:
+                found = absorbed(found)
+                if len(found) > self._limit // 2 or count > SEARCHED * self._limit:
+                    raise SchemaTooComplexError(
+                        f"a value has more than {self._limit} alternatives once its conditions are combined",
+                        budget="max_alternatives",
+                        limit=self._limit,
+                    )
+        return list((absorbed(found) if len(found) > 1 else found).values())
 
     def _exactly_one(self, parts: tuple[Formula, ...], kind: int) -> list[Conjunction]:
         """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
@@ -182,9 +222,7 @@ class NormalForm:
         atom = formula.arg
         if isinstance(atom, One):
             none = and_(*map(not_, atom.args))
-            pairs = [
-                and_(first, second) for i, first in enumerate(atom.args) for second in atom.args[:i]
-            ]
+            pairs = [and_(first, second) for i, first in enumerate(atom.args) for second in atom.args[:i]]
             return self._expand(or_(none, *pairs), kind)
         if isinstance(atom, All) and isinstance(atom.keys, Enum):
             names = [name for name in atom.keys.values if isinstance(name, str)]
@@ -192,10 +230,6 @@ class NormalForm:
                 return [(formula,)]
             return self._bounded(
                 (not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names
-            )
-        if isinstance(atom, Idx) and atom.hi is not None and atom.hi - atom.lo <= MAX_POSITIONS:
-            return self._bounded(
-                (Items(TRUE, i + 1), Idx(i, i + 1, not_(atom.value))) for i in range(atom.lo, atom.hi)
             )
         if isinstance(atom, Enum) and kind in (OBJECT, ARRAY):
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
@@ -228,14 +262,27 @@ def plain_literals(parts: Iterable[Formula], kind: int) -> Conjunction | None:
     return tuple(literals)
 
 
-def merge(left: Conjunction, right: Conjunction) -> Conjunction | None:
-    """The union of two conjunctions, or None if they contradict each other on their face."""
-    union = dict.fromkeys(left)
-    for literal in right:
-        if literal.negation in union:
-            return None
-        union[literal] = None
-    return tuple(union)
+def joins(side: Conjunction, choice: Iterable[Conjunction]) -> list[Conjunction]:
+    """``side`` and each alternative of a choice, without what contradicts itself; just ``side`` if one follows."""
+    known = dict.fromkeys(side)
+    found = []
+    for other in choice:
+        new = [literal for literal in other if literal not in known]
+        if not new:
+            return [side]
+        if not any(literal.negation in known for literal in new):
+            found.append((*side, *new))
+    return found
+
+
+def absorbed(found: dict[frozenset[Formula], Conjunction]) -> dict[frozenset[Formula], Conjunction]:
+    """Without the conjunctions that contain another."""
+    kept: list[frozenset[Formula]] = []
+    for literals in sorted(found, key=len):
+        if not any(other <= literals for other in kept):
+            kept.append(literals)
+    chosen = set(kept)
+    return {literals: conjunction for literals, conjunction in found.items() if literals in chosen}
 
 
 def compound(value: object) -> Conjunction:
@@ -244,7 +291,11 @@ def compound(value: object) -> Conjunction:
     tag, content = value
     if tag == "array":
         items = [Idx(i, i + 1, Enum([item])) for i, item in enumerate(content)]
-        return tuple(part for part in (*items, Items(TRUE, len(content)), not_(Items(TRUE, len(content) + 1))) if part is not TRUE)
+        return tuple(
+            part
+            for part in (*items, Items(TRUE, len(content)), not_(Items(TRUE, len(content) + 1)))
+            if part is not TRUE
+        )
     members = sorted(content, key=lambda member: str(member[0]))
     names = [name for name, _ in members]
     literals: list[Formula] = []

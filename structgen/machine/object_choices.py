@@ -1,0 +1,121 @@
+"""Products of choices over object literals, pruned by what is already known of each key.
+
+``oneOf`` over objects means each branch and none of the others, and the negation of a branch is a choice among all its
+properties: multiplied out naively, a handful of branches are millions of conjunctions. Most fall away by two tests on
+a single key: what a choice asks of the key contradicts, or already follows from, what the conjunction says of it.
+So choices are made one at a time, and after each those that have become certain are drawn (unit propagation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, and_, not_, unordered
+
+Conjunction = tuple[Formula, ...]
+
+
+class ObjectChoices:
+    """Joins conjunctions of object literals. ``possible(f)``: whether some value may satisfy f (False is certain)."""
+
+    def __init__(self, possible: Callable[[Formula], bool]) -> None:
+        self._possible = possible
+
+    def product(self, literals: Iterable[Formula], choices: Sequence[Sequence[Conjunction]]) -> Iterator[Conjunction]:
+        """Conjunctions whose disjunction is ``literals`` and one alternative of each choice. May repeat itself."""
+        classes_first = sorted(literals, key=lambda literal: about_key(literal)[0] is not None)
+        side = self._join((), tuple(classes_first))
+        if side is not None:
+            yield from self._search(side, choices)
+
+    def _search(self, side: Conjunction, choices: Sequence[Sequence[Conjunction]]) -> Iterator[Conjunction]:
+        before = None
+        while before is not side:
+            before, remaining = side, []
+            for choice in choices:
+                options = [joined for other in choice if (joined := self._join(side, other)) is not None]
+                if any(option is side for option in options):
+                    continue
+                if not options:
+                    return
+                if len(options) == 1:
+                    side = options[0]
+                else:
+                    remaining.append((choice, options))
+            choices = [choice for choice, _ in remaining]
+        if not remaining:
+            yield side
+            return
+        narrow, options = min(remaining, key=lambda entry: len(entry[1]))
+        rest = [choice for choice in choices if choice is not narrow]
+        for option in options:
+            yield from self._search(option, rest)
+
+    def _join(self, side: Conjunction, other: Conjunction) -> Conjunction | None:
+        """Both, None if that is impossible; ``side`` itself if the other follows from it."""
+        result = dict.fromkeys(side)
+        for literal in other:
+            if literal in result:
+                continue
+            if literal.negation in result:
+                return None
+            name, value = about_key(literal)
+            if name is None:
+                result[literal] = None
+            elif value is None:
+                if not self._possible(known(result, name)):
+                    return None
+                result[literal] = None
+            elif not self._narrow(result, name, value):
+                return None
+        joined = tuple(result)
+        return side if joined == side else joined
+
+    def _narrow(self, result: dict[Formula, None], name: str, value: Formula) -> bool:
+        """Add that the member ``name`` satisfies ``value``; whether that leaves anything."""
+        context = known(result, name)
+        if not self._possible(and_(context, value)):
+            value = FALSE
+            if not_(All(Enum([name]), FALSE)) in result:
+                return False
+        elif value is not FALSE and not self._possible(and_(context, not_(unordered(value)))):
+            return True
+        keys = Enum([name])
+        for literal in result:
+            if isinstance(literal, All) and literal.keys is keys:
+                value = and_(literal.value, value)
+                if value is literal.value:
+                    return True
+                del result[literal]
+                break
+        result[All(keys, value)] = None
+        return True
+
+
+def about_key(literal: Formula) -> tuple[str | None, Formula | None]:
+    """(k, S) if the literal says that member k satisfies S, (k, None) if that k is present, else (None, None)."""
+    atom = literal.arg if isinstance(literal, Not) else literal
+    if isinstance(atom, All) and isinstance(atom.keys, Enum) and len(atom.keys.values) == 1:
+        name = atom.keys.values[0]
+        if isinstance(name, str):
+            if atom is literal:
+                return name, atom.value
+            if atom.value is FALSE:
+                return name, None
+    return None, None
+
+
+def known(literals: Iterable[Formula], name: str) -> Formula:
+    """What follows for the member ``name`` from the literals that plainly speak of it."""
+    values = []
+    for literal in literals:
+        if isinstance(literal, All):
+            keys = literal.keys
+            if isinstance(keys, Enum):
+                if name in keys.members:
+                    values.append(literal.value)
+            elif keys is TRUE or (
+                isinstance(keys, Not) and isinstance(keys.arg, Enum) and name not in keys.arg.members
+            ):
+                values.append(literal.value)
+    return and_(*values)
