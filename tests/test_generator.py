@@ -45,16 +45,14 @@ def test_free_text_needs_no_constraint() -> None:
 
 
 def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = CharTokenizer(eos=1, chat_template="yes")
-    gen = Generator(TinyModel(VOCABULARY.size), tokenizer, vocabulary=VOCABULARY)
     seen: list[str] = []
-    plain = tokenizer.encode
 
-    def encode(text: str, **_: Any) -> list[int]:
-        seen.append(text)
-        return plain(text)
+    class Recording(CharTokenizer):
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            seen.append(text)
+            return super().encode(text)
 
-    monkeypatch.setattr(tokenizer, "encode", encode)
+    gen = Generator(TinyModel(VOCABULARY.size), Recording(eos=1, chat_template="yes"), vocabulary=VOCABULARY)
     gen.generate([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE)
     gen.generate("u", PEOPLE, schema_in_prompt=False)
     assert seen == ["<system>s\n<user>u\n\nAnswer in JSON.\n<assistant>", "<user>u\n<assistant>"]
