@@ -23,9 +23,7 @@ app = typer.Typer(
 
 SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Exact = Annotated[
-    bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")
-]
+Exact = Annotated[bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")]
 Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
