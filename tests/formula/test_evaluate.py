@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
-from collections.abc import Hashable
 from typing import Any
 
 import pytest
