@@ -3,7 +3,7 @@
 from structgen.api import generate_json
 from structgen.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.compiled import CompiledGrammar, compile_json_schema
-from structgen.constraints import json_schema
+from structgen.constraints import Constraint, json_schema
 from structgen.errors import (
     BitmaskError,
     ConstraintError,
@@ -22,7 +22,7 @@ from structgen.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from structgen.generator import GenerationResult, Generator
+from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
 from structgen.json_schema.loading import load_schema
 from structgen.matcher import GrammarMatcher
 from structgen.options import JsonOptions
@@ -32,9 +32,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BitmaskError",
+    "ChoiceResult",
     "CompiledGrammar",
+    "Constraint",
     "ConstraintError",
     "GenerationError",
+    "GenerationOptions",
     "GenerationResult",
     "Generator",
     "GrammarMatcher",
@@ -46,6 +49,7 @@ __all__ = [
     "PatternError",
     "SchemaError",
     "SchemaTooComplexError",
+    "StreamEvent",
     "StructgenError",
     "TokenError",
     "TokenizerError",

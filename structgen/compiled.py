@@ -11,7 +11,7 @@ from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
 from structgen.machine.goals import GoalGraph, Node
 from structgen.machine.tables import write_tables
-from structgen.masks.lexicon import mask_rows
+from structgen.masks.rows import mask_rows
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -48,7 +48,8 @@ class CompiledGrammar:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
-        return self._lowered.report
+        report = self._lowered.report
+        return report.with_ignored(self._ignored) if self._ignored else report
 
     @property
     def memory_bytes(self) -> int:

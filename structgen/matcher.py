@@ -15,7 +15,7 @@ from structgen.kernels import json_machine as k
 
 if TYPE_CHECKING:
     from structgen.compiled import CompiledGrammar
-    from structgen.machine.context import Context
+    from structgen.masks.context import Context
 
 FIRST_ARENA = 64
 
@@ -50,7 +50,8 @@ class GrammarMatcher:
     """
 
     __slots__ = (
-        "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary", "dropped"
+        "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary",
+        "dropped",
     )  # fmt: skip
 
     def __init__(self, grammar: CompiledGrammar) -> None:

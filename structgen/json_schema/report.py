@@ -51,6 +51,19 @@ class Report:
             for entry in self.entries
         }
 
+    def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
+        """The same with the keywords at these pointers (and why) marked as ignored on request."""
+        reasons = dict(ignored)
+        known = {entry.pointer for entry in self.entries}
+        entries = [
+            entry._replace(status="ignored", reason=f"on request: {reasons[entry.pointer]}")
+            if entry.pointer in reasons
+            else entry
+            for entry in self.entries
+        ]
+        rest = [Entry(place, "", "ignored", f"on request: {what}") for place, what in ignored if place not in known]
+        return Report(entries + rest)
+
     def __str__(self) -> str:
         width = max((len(entry.pointer) for entry in self.entries), default=0)
         return "\n".join(

@@ -43,42 +43,42 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-# --- lexical states ---------------------------------------------------------------------------------------------------
+# --- lexical states ---
 VALUE, AFTER, OBJECT_FIRST, KEY_NEXT, COLON, ARRAY_FIRST, LITERAL, NUMBER, PAD, NEWLINE, CLOSE = range(11)
 STRING, ENUM, KEY, OTHER_KEY = 16, 32, 48, 64
 BODY, ESCAPE, HEX, LOW_BACKSLASH, LOW_U, LOW_HEX = 0, 1, 2, 6, 7, 8  # HEX and LOW_HEX take four places each
 
-# --- header of the grammar array --------------------------------------------------------------------------------------
+# --- header of the grammar array ---
 H_WHITESPACE, H_RUN, H_INDENT, H_ESCAPES, H_ORDER, H_SIZE = 0, 1, 2, 3, 4, 8
 COMPACT, SINGLE, ANY, INDENT = 0, 1, 2, 3
 
-# --- value node: flags, then (offset, count) of the list of alternatives per kind --------------------------------------
+# --- value node: flags, then (offset, count) of the list of alternatives per kind ---
 NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS, NODE_SIZE = 0, 1, 3, 5, 7, 9
 NULL_FLAG, TRUE_FLAG, FALSE_FLAG = 1, 2, 4
 
-# --- string record; record 0 (the header) stands for "no bounds" --------------------------------------------------------
+# --- string record; record 0 (the header) stands for "no bounds" ---
 S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
 S_DFA, S_ENUM = 0, 1
 # distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
 # come, or -1. Slack: how much more than k that may be, in any state but the start.
 D_BASE, D_ROW, D_PERIOD, D_SLACK, D_TABLE = 0, 1, 2, 3, 4
 
-# --- entry of a sorted table of strings: declared keys, enumerated values ----------------------------------------------
+# --- entry of a sorted table of strings: declared keys, enumerated values ---
 E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
 
-# --- frame records -----------------------------------------------------------------------------------------------------
+# --- frame records ---
 R_KIND, R_OBJECT, R_ARRAY = 0, 0, 1
 O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX = 1, 2, 3, 4, 5, 6
 O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_OBJECT_SIZE = 7, 8, 9, 10, 11, 12, 13
 NO_OTHERS, ONE_CLASS, CLASSES = 0, 1, 2
 A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_SIZE = 1, 2, 3, 4, 5, 6
 
-# --- pool flags --------------------------------------------------------------------------------------------------------
+# --- pool flags ---
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
-NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.pool`
+NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.characters`
 # --- memory: a context is an int64 array; entry k of it is the address of an array and entry k + 1 its length ---
 # Arrays as arguments cost 60 ns each per call and, between kernels, minutes of compile time; addresses cost neither.
-# `structgen.machine.context.Context` builds one and keeps the arrays alive. Lengths are checked at every access when
+# `structgen.masks.context.Context` builds one and keeps the arrays alive. Lengths are checked at every access when
 # numba's bounds check is on (then compile into a fresh cache folder).
 (
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
@@ -341,7 +341,7 @@ def _thread_to_regs(m, t):
         _set_reg(m, i, _thread(m, 4 * t + i))
 
 
-# --- frames ------------------------------------------------------------------------------------------------------------
+# --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4
 SCRATCH = 1 << 40
 SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and without overflow in shifts
@@ -349,7 +349,7 @@ SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and withou
 # --- registers of a step: the configuration in and out, then: top of scratch, alternatives,
 # pool state missing, whether the mask row is still to be cleared ---------
 TOP, ALTERNATIVES, MISSING, FRESH, REGISTERS = 4, 5, 6, 7, 8
-# --- results of a step -------------------------------------------------------------------------------------------------
+# --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
 
 LOW32 = (1 << 32) - 1
@@ -358,7 +358,7 @@ HASH_START = 1469598103934665603  # FNV-1a, 64 bit; a collision would refuse a l
 HASH_PRIME = 1099511628211
 
 
-# --- frames ------------------------------------------------------------------------------------------------------------
+# --- frames ---
 @_internal
 def _load(m, place):
     return _scratch(m, place - SCRATCH) if place >= SCRATCH else _arena(m, place)
@@ -398,7 +398,7 @@ def _new_frame(m, record, count, parent, source):
     return place + SCRATCH
 
 
-# --- objects: which keys may still come ----------------------------------------------------------------------------------
+# --- objects: which keys may still come ---
 @_internal
 def _seen(m, frame, bit):
     return (_load(m, frame + F_SEEN + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
@@ -550,7 +550,7 @@ def _item_node(m, record, index):
     return _grammar(m, record + A_REST)
 
 
-# --- decoded bytes of strings and keys -----------------------------------------------------------------------------------
+# --- decoded bytes of strings and keys ---
 @_internal
 def _string_alive(m, record, state, length):
     """Whether a value string in pool state ``state`` with ``length`` code points can be completed."""
@@ -650,8 +650,8 @@ def _is_duplicate(m, frame, hashed):
 def _unused_word(m, record, frame, state, hashed):
     """Whether an undeclared key not yet in the object starts with what was read.
 
-    ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that the
-    object has, the words are enumerated, depth first.
+    ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that
+    the object has, the words are enumerated, depth first.
     """
     if _grammar(m, record + O_NARROW) == 0 or _words_left(m, state) < 0:
         return True
@@ -759,7 +759,7 @@ def _feed_code_point(m, point):
     return True
 
 
-# --- escapes ---------------------------------------------------------------------------------------------------------------
+# --- escapes ---
 @_internal
 def _inside_sequence(m):
     """Whether the string is between the bytes of one UTF-8 sequence, where no escape may stand."""
@@ -989,7 +989,7 @@ def _simple_escape(m, byte):
     return -1
 
 
-# --- ends of strings and keys ------------------------------------------------------------------------------------------------
+# --- ends of strings and keys ---
 @_internal
 def _value_done(m):
     _set_reg(m, 0, AFTER)
@@ -1117,7 +1117,7 @@ def _string_step(m, byte):
     return _low_hex_step(m, byte)
 
 
-# --- structure -----------------------------------------------------------------------------------------------------------------
+# --- structure ---
 @_internal
 def _literal_byte(literal, position):
     """Byte ``position`` of null, true, false; 0 past the end."""
@@ -1378,7 +1378,7 @@ def _step(m, byte, alt):
     return _structure_step(m, byte, alt)
 
 
-# --- sets of configurations ------------------------------------------------------------------------------------------------------
+# --- sets of configurations ---
 @_internal
 def _same_others(m, one, two):
     while one != two:
@@ -1547,7 +1547,7 @@ def _settle(m, top, count):
     return top
 
 
-# --- masks ----
+# --- masks ---
 # ``nodes`` int32[N, 4] holds several tries one after the other, each in depth-first order: byte, depth, subtree end,
 # token (lowest id that ends here, or -1; `next_same` chains the others). ``tries`` int64[T, 2] says where each lies.
 NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3

@@ -1,7 +1,7 @@
 """The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
 
 A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
-rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `structgen.masks.lexicon` starts a new
+rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `structgen.masks.rows` starts a new
 one for later grammars.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.kernels.characters import add_rows
 from structgen.kernels.json_machine import ACCEPTING, LAZY
-from structgen.kernels.pool import add_rows
 from structgen.machine.numbers import NumberAutomaton
 from structgen.machine.specs import KeyClasses
 

@@ -12,7 +12,7 @@ from structgen.kernels import json_machine as k
 
 if TYPE_CHECKING:
     from structgen.machine.tables import Tables
-    from structgen.masks.lexicon import MaskRows
+    from structgen.masks.rows import MaskRows
 
 MAX_THREADS = 256
 SCRATCH_WORDS = 2048
@@ -50,9 +50,9 @@ class Context:
         self._set(k.C_NODES, lexicon.nodes)
         self._set(k.C_TRIES, lexicon.tries)
         self._set(k.C_NEXT_SAME, lexicon.next_same)
-        self._set(k.C_GROUPS, lexicon.remainders.groups)
-        self._set(k.C_MEMBERS, lexicon.remainders.members)
-        self._set(k.C_TOKEN_BYTES, lexicon.remainders.decoded)
+        self._set(k.C_GROUPS, lexicon.groups)
+        self._set(k.C_MEMBERS, lexicon.members)
+        self._set(k.C_TOKEN_BYTES, lexicon.decoded)
         self._set(k.C_CLASSES, lexicon.classes)
         self._set(k.C_OFFSETS, lexicon.vocabulary.token_offsets)
         self._set(k.C_ENDS, np.array(lexicon.vocabulary.eos_token_ids, np.int32))
