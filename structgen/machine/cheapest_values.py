@@ -310,14 +310,18 @@ class Values:
             else:
                 return None
         declared = [Member(form.keys[bit], form.nodes[bit]) for bit in bits_of(add)]
-        total = sum(price for price, _ in members) + sum(len(m.key) + cost(m.node) for m in declared)
+        total = sum(price for price, _ in members) + self.price(form, add, cost)
         total += (count - state.size) * (len(self.colon) + self._line)
         if total >= NEVER:
             return None
         return Plan(total, (*declared, *[member for _, member in members]), not members)
 
-    @staticmethod
-    def _filler(form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
+    def price(self, form: ObjectForm, bits: int, cost: Costs | None = None) -> int:
+        """Bytes of some declared members, without separators."""
+        cost = cost or self.cost
+        return sum(len(form.keys[bit]) + cost(form.nodes[bit]) for bit in bits_of(bits))
+
+    def _filler(self, form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
         """The cheapest further declared key (for each that counts) with the keys it asks for; (price, set of bits)."""
         best: tuple[float, int] = (NEVER, 0)
         for bit in bits_of(free):
@@ -325,9 +329,9 @@ class Values:
             size = more.bit_count()
             if more & ~free or size > room:
                 continue
-            price = sum(len(form.keys[other]) + cost(form.nodes[other]) for other in bits_of(more))
-            if price / min(size, need) < best[0]:
-                best = (price / min(size, need), more)
+            price = self.price(form, more, cost) / min(size, need)
+            if price < best[0]:
+                best = (price, more)
         return best
 
     def _undeclared(self, state: Open, cost: Costs) -> Iterator[tuple[int, Member]]:

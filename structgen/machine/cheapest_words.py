@@ -86,16 +86,17 @@ class Words:
         """
         if self.cost[state] >= NEVER:
             return
-        # (least cost through here, whether the text ends here, rank, cost so far, state, text)
-        heap: list[tuple[int, int, int, int, int, bytes]] = [(self.cost[state], 1, 0, 0, state, b"")]
+        # (least cost through here, 0 if the text ends here, minus its length, rank, cost so far, state, text):
+        # of equal costs the longest first, else all beginnings of equally good texts would be tried.
+        heap: list[tuple[int, int, int, int, int, int, bytes]] = [(self.cost[state], 1, 0, 0, 0, state, b"")]
         rank = 0
         while heap:
-            total, going, _, spent, place, text = heapq.heappop(heap)
+            total, going, _, _, spent, place, text = heapq.heappop(heap)
             if not going:
                 yield total, text, place
                 continue
             if self._final[place] < NEVER:
-                ending = (spent + self._final[place], 0, 0, spent, place, text)
+                ending = (spent + self._final[place], 0, 0, 0, spent, place, text)
                 if ending[0] == total:
                     yield total, text, place
                 else:
@@ -106,7 +107,8 @@ class Words:
                 if self.cost[after] < NEVER:
                     rank += 1
                     now = spent + int(WEIGHTS[byte])
-                    heapq.heappush(heap, (now + self.cost[after], 1, rank, now, after, text + bytes([byte])))
+                    item = (now + self.cost[after], 1, -len(text) - 1, rank, now, after, text + bytes([byte]))
+                    heapq.heappush(heap, item)
 
 
 def shortest_of_length(dfa: Dfa, distances: Distances, state: int, least: int) -> bytes:

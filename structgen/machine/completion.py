@@ -277,57 +277,60 @@ class _Reader:
         if outer is None:
             return None
         if q >= k.OTHER_KEY:
-            at = self._others_start(frame)
-            found = [self._undeclared(state, (a & k.LOW32) - at, b, frozenset(), frame)]
+            start = int(self._index.table[(int(self._arena[frame]) & k.LOW32) + k.O_START])
+            text = self._undeclared(state, (a & k.LOW32) - start, b, None, frame)
         else:
             lo, hi, at = b & k.MASK20, b >> 20 & k.MASK20, b >> 40
-            found = [self._declared(state, lo, hi, at, frame), self._begun_undeclared(state, lo, hi, at, frame)]
-        best = min((text for text in found if text is not None), key=len, default=None)
-        return None if best is None else best + outer
+            bits, missing = form.entries[lo:hi], form.missing(state.seen)
+            # What is required has to be written anyway, so it comes before all that is only cheap.
+            text = self._declared(state, sorted(bit for bit in bits if missing >> bit & 1), at, frame)
+            if text is None:
+                declared = self._declared(state, self._by_price(state, bits, missing), at, frame)
+                begun = form.texts[form.entries[lo]][:at] if at else b""
+                found = (declared, self._begun_undeclared(state, begun, frame))
+                text = min((text for text in found if text is not None), key=len, default=None)
+        return None if text is None else text + outer
 
-    def _declared(self, state: Open, lo: int, hi: int, at: int, frame: int) -> bytes | None:
-        """Complete one of the declared keys ``lo`` to ``hi`` - 1, of which ``at`` bytes are read."""
-        form, values = state.form, self._values
-        choices = []
-        for bit in form.entries[lo:hi]:
-            if form.allowed >> bit & 1 and not state.seen >> bit & 1:
-                choices.append((len(form.keys[bit]) + values.cost(form.nodes[bit]), bit))
-        best: tuple[int, bytes | None] = (1 << 62, None)
-        for price, bit in sorted(choices):
-            if price >= best[0]:
-                break
-            if values.ordered and (state.others or state.seen >> bit):
+    def _by_price(self, state: Open, bits: list[int], missing: int) -> list[int]:
+        """The optional ones among ``bits``, by what each adds with the keys that it asks for."""
+        form = state.form
+        free = form.allowed & ~state.seen & ~missing
+        optional = [bit for bit in bits if free >> bit & 1]
+        added = {bit: (1 << bit | form.dependents.get(bit, 0)) & free for bit in optional}
+        return sorted(optional, key=lambda bit: self._values.price(form, added[bit]))
+
+    def _declared(self, state: Open, bits: list[int], at: int, frame: int) -> bytes | None:
+        """Complete the first of these declared keys that can be added; ``at`` bytes of it are read."""
+        form = state.form
+        for bit in bits:
+            if self._values.ordered and (state.others or state.seen >> bit):
                 continue
             after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
-            key = spelled(form.texts[bit][at:]) + b'":'
-            text = self._member(Member(key, form.nodes[bit]), after, frame)
-            if text is not None and len(text) - len(key) + len(form.keys[bit]) < best[0]:
-                best = (len(text) - len(key) + len(form.keys[bit]), text)
-        return best[1]
+            text = self._member(Member(spelled(form.texts[bit][at:]) + b'":', form.nodes[bit]), after, frame)
+            if text is not None:
+                return text
+        return None
 
-    def _begun_undeclared(self, state: Open, lo: int, hi: int, at: int, frame: int) -> bytes | None:
+    def _begun_undeclared(self, state: Open, begun: bytes, frame: int) -> bytes | None:
         """Complete an undeclared key that so far spells the beginning of declared ones."""
-        form = state.form
-        if form.others is None:
+        others = state.form.others
+        if others is None:
             return None
-        begun = form.texts[form.entries[lo]][:at] if at else b""
         place = 0
         for byte in begun:
-            place = int(form.others.transitions[place, byte])
+            place = int(others.transitions[place, byte])
             if place < 0:
                 return None
-        taken = frozenset(form.texts[bit][at:] for bit in form.entries[lo:hi])
-        return self._undeclared(state, place, key_hash(begun), taken, frame)
+        return self._undeclared(state, place, key_hash(begun), begun, frame)
 
-    def _undeclared(self, state: Open, place: int, hashed: int, taken: frozenset[bytes], frame: int) -> bytes | None:
-        """Complete an undeclared key in state ``place`` of its automaton; ``taken`` rests would make a declared one."""
-        used = state.used()
+    def _undeclared(self, state: Open, place: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
+        """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
+        used, names = state.used(), state.form.names
         for _, text, node in self._values.other_keys(state.form, place):
             whole = key_hash(text, hashed)
-            if text in taken or whole in used:
-                continue
-            after = state._replace(size=state.size + 1, others=True, used=partial(frozenset, {*used, whole}))
-            return self._member(Member(spelled(text) + b'":', node), after, frame)
+            if whole not in used and (begun is None or begun + text not in names):
+                after = state._replace(size=state.size + 1, others=True, used=partial(frozenset, {*used, whole}))
+                return self._member(Member(spelled(text) + b'":', node), after, frame)
         return None
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
@@ -345,10 +348,6 @@ class _Reader:
 
     def _depth(self, frame: int) -> int:
         return int(self._arena[frame + k.F_DEPTH]) if frame >= 0 else 0
-
-    def _others_start(self, frame: int) -> int:
-        """The pool state where undeclared keys begin."""
-        return int(self._index.table[(int(self._arena[frame]) & k.LOW32) + k.O_START])
 
     def _open(self, form: ObjectForm, frame: int) -> Open:
         words = max(1, -(-len(form.keys) // k.SEEN_BITS))
