@@ -9,7 +9,7 @@ What is left over stays in the conjunction for its builder to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from math import perm
 
 from structgen.formula.evaluate import evaluate
@@ -32,7 +32,10 @@ from structgen.machine.key_terms import named, string_atoms, truth
 from structgen.machine.object_choices import Conjunction, about_key
 
 MAX_POSITIONS = 16
-"""Places, and sets of places, that are told apart for one condition."""
+"""Places of a tuple that are told apart for one condition."""
+MAX_LOOSE = 8
+"""Places told apart where an array may go on without end. The one departure from the schema: an array whose first
+witness comes later is not accepted, though valid. Whether there is any array at all does not change."""
 MAX_ORDERS = 120
 """Orders of the values of an enumeration that ``uniqueItems`` is spelled out into."""
 MAX_OPTIONAL = 5
@@ -96,30 +99,25 @@ class ArrayWitnesses:
             if witness:
                 return [*found, (Items(TRUE, start + 1),)]
             if witness is None:
-                if end is None or end - start > MAX_POSITIONS:
-                    return None
-                found += [(Items(TRUE, i + 1), Idx(i, i + 1, condition)) for i in range(start, end)]
+                last = start + MAX_LOOSE if end is None or end - start > MAX_POSITIONS else end
+                found += [(Items(TRUE, i + 1), Idx(i, i + 1, condition)) for i in range(start, last)]
         return found
 
-    def _places(self, condition: Formula) -> tuple[dict[int, bool | None], int | None] | None:
-        """Where witnesses can stand (True: any item there is one), and from where on all are; None if too many."""
+    def _places(self, condition: Formula, spare: int) -> tuple[dict[int, bool | None], int | None]:
+        """Where witnesses can stand (True: any item there is one), and from where on all are."""
         places: dict[int, bool | None] = {}
         for start, end, every in self._segments(0, None):
             witness = self._witness(every, condition)
             if witness is False:
                 continue
-            if end is None:
-                return (places, start) if witness else None
-            if len(places) + end - start > MAX_POSITIONS:
-                return None
-            places.update(dict.fromkeys(range(start, end), witness))
+            if end is None and witness:
+                return places, start
+            last = start + MAX_LOOSE + spare if end is None or end - start > MAX_POSITIONS else end
+            places.update(dict.fromkeys(range(start, last), witness))
         return places, None
 
-    def _at_least(self, n: int, condition: Formula) -> list[Conjunction] | None:
-        found = self._places(condition)
-        if found is None:
-            return None
-        places, rest = found
+    def _at_least(self, n: int, condition: Formula) -> list[Conjunction]:
+        places, rest = self._places(condition, n)
         if rest is not None:
             places.update(dict.fromkeys(range(rest, rest + n), True))
         return [
@@ -128,17 +126,16 @@ class ArrayWitnesses:
         ]
 
     def _at_most(self, n: int, condition: Formula) -> list[Conjunction] | None:
-        found = self._places(condition)
-        if found is None:
-            return None
-        places, rest = found
+        places, rest = self._places(condition, n)
         if rest is not None:
             return None if places else [(not_(Items(TRUE, rest + n + 1)),)]
         otherwise = not_(unordered(condition))
-        return [
-            tuple(Idx(i, i + 1, otherwise) for i in places if i not in exempt)
-            for exempt in combinations(places, min(n, len(places)))
-        ]
+        found = []
+        for exempt in combinations(places, min(n, len(places))):
+            bounds = [-1, *exempt, None]
+            gaps = [(low + 1, high) for low, high in pairwise(bounds)]
+            found.append(tuple(part for low, high in gaps if (part := Idx(low, high, otherwise)) is not TRUE))
+        return found
 
     def _orders(self) -> list[Conjunction] | None:
         """Distinct items out of a small enumeration: all orders of as many as there may be."""

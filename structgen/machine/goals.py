@@ -21,6 +21,9 @@ from structgen.machine.normal_form import NormalForm
 from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoice, ObjectSpec, StringSpec
 from structgen.options import JsonOptions
 
+# Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
+MAX_PROBES = 10
+
 StringAlternative = EnumSpec | StringSpec
 
 
@@ -56,6 +59,8 @@ class GoalGraph:
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
         self._active: set[Node] = set()
         self._expansions: list[Node] = []
+        self._given_up = False
+        self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
         from structgen.machine.conjunctions import Conjunctions  # the two call each other
 
@@ -71,6 +76,10 @@ class GoalGraph:
         """
         root = self.node(formula)
         self._drain()
+        while self._given_up:  # what a probe left unfinished may be wanted after all
+            self._given_up = False
+            self._pending = [node for node in reachable(root) if not node.expanded]
+            self._drain()
         solve(self.nodes.values())
         if not root.live:
             raise UnsatisfiableSchemaError(
@@ -146,7 +155,13 @@ class GoalGraph:
             return restricted is TRUE
         known = self._overlaps.get((restricted, kind))
         if known is None:
-            known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
+            if self._depth == MAX_PROBES:
+                return True
+            self._depth += 1
+            try:
+                known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
+            finally:
+                self._depth -= 1
         return known
 
     def _probe(self, formula: Formula, kind: int) -> bool:
@@ -159,6 +174,7 @@ class GoalGraph:
         except (UnsupportedSchemaError, SchemaTooComplexError):
             for node in self._expansions[before:]:  # some of what they lead to was never expanded
                 node.expanded = False
+            self._given_up = True
             return True
         finally:
             self._pending = outer
@@ -284,8 +300,8 @@ def _live(node: Node) -> bool:
     return node.live
 
 
-def possibly_live(root: Node, active: set[Node]) -> bool:
-    """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
+def reachable(root: Node) -> dict[Node, None]:
+    """The nodes that a node leads to, itself first."""
     reached: dict[Node, None] = {root: None}
     stack = [root]
     while stack:
@@ -293,6 +309,12 @@ def possibly_live(root: Node, active: set[Node]) -> bool:
             if child not in reached:
                 reached[child] = None
                 stack.append(child)
+    return reached
+
+
+def possibly_live(root: Node, active: set[Node]) -> bool:
+    """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
+    reached = reachable(root)
     alive = {node for node in reached if not node.expanded or node in active or _is_scalar_live(node)}
     changed = True
     while changed and root not in alive:

@@ -42,7 +42,8 @@ from structgen.formula.language import (
 )
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.machine.existentials import ArrayWitnesses, MemberWitnesses, is_array_witness, is_member_witness
-from structgen.machine.object_choices import Conjunction, ObjectChoices
+from structgen.machine.object_choices import Conjunction as Conjunction
+from structgen.machine.object_choices import ObjectChoices
 
 ATOM_TYPE: dict[type[Formula], int] = {
     Mult: NUMBER,
