@@ -178,6 +178,18 @@ class GrammarMatcher:
         twin.dropped = self.dropped
         return twin
 
+    def copy(self) -> GrammarMatcher:
+        """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena).
+
+        Unlike a fork it shares no memory, so it leaves no frames behind in this matcher's arena.
+        """
+        twin = GrammarMatcher(self._grammar)
+        twin._arena.array = self._arena.array[:]
+        twin._arena.top = self._arena.top
+        twin._threads = self._threads
+        twin._terminated = self._terminated
+        return twin
+
     def reset(self) -> None:
         """Back to the start of the text; forgets the history."""
         self.__init__(self._grammar)  # type: ignore[misc]
@@ -206,7 +218,7 @@ class GrammarMatcher:
     def forced_bytes(self) -> bytes:
         """The longest text that every completion starts with from here (empty where the text may stop)."""
         forced = bytearray()
-        walker = self.fork()
+        walker = self.copy()
         while not walker.is_accepting():
             following = np.flatnonzero(walker.next_bytes())
             if len(following) != 1:
