@@ -159,19 +159,20 @@ class Values:
 
     # --- values ---
     def cost(self, node: Node) -> int:
-        """Bytes of the shortest text of a live node."""
+        """Bytes of the shortest text of a node; `NEVER` if it has none."""
         found = self._found.get(node)
         if found is None:
             self._solve(node)
-            found = self._found[node]
-        return found[0]
+            found = self._found.get(node)
+        return found[0] if found else NEVER
 
     def text(self, node: Node, depth: int = 0) -> bytes:
         """The shortest text of a live node whose container is at ``depth`` (0: none)."""
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
         if text is None:
-            self.cost(node)
+            if self.cost(node) >= NEVER:
+                raise AssertionError(f"a goal taken to be live has no value: {node.formula}")
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
 
