@@ -22,7 +22,7 @@ from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoic
 from structgen.options import JsonOptions
 
 # Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
-MAX_PROBES = 10
+MAX_PROBES = 3
 
 StringAlternative = EnumSpec | StringSpec
 

@@ -43,7 +43,7 @@ from structgen.formula.language import (
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.machine.existentials import ArrayWitnesses, MemberWitnesses, is_array_witness, is_member_witness
 from structgen.machine.object_choices import Conjunction as Conjunction
-from structgen.machine.object_choices import ObjectChoices
+from structgen.machine.object_choices import ObjectChoices, merged
 
 ATOM_TYPE: dict[type[Formula], int] = {
     Mult: NUMBER,
@@ -155,7 +155,8 @@ class NormalForm:
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            return self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind))
+            found = self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind))
+            return merged(found) if kind == OBJECT else found
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind)
         if isinstance(formula, Not):
@@ -181,11 +182,24 @@ class NormalForm:
         if not choices:
             return [tuple(dict.fromkeys(literals))]
         if kind == OBJECT:
-            return self._bounded(ObjectChoices(self.possible).product(literals, choices))
+            return merged(self._bounded(ObjectChoices(self.possible).product(literals, choices)))
         found = [tuple(dict.fromkeys(literals))]
         for choice in sorted(choices, key=len):
-            found = self._bounded(joined for side in found for joined in joins(side, choice))
+            joined = (union for side in found for union in joins(side, choice))
+            found = self._bounded(joined if kind != ARRAY else filter(self._has_items, joined))
         return found
+
+    def _has_items(self, literals: Conjunction) -> bool:
+        """Whether no item that must be there is one that cannot be."""
+        least = max(
+            (literal.n for literal in literals if isinstance(literal, Items) and literal.value is TRUE), default=0
+        )
+        ranges = [literal for literal in literals if isinstance(literal, Idx)]
+        for place in {part.lo for part in ranges if part.lo < least}:
+            inside = [part.value for part in ranges if part.lo <= place and (part.hi is None or place < part.hi)]
+            if not self.possible(and_(*inside)):
+                return False
+        return True
 
     def _bounded(self, alternatives: Iterable[Conjunction]) -> list[Conjunction]:
         """The distinct alternatives without those that say more than another."""

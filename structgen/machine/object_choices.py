@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, and_, not_, unordered
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, and_, not_, or_, unordered
 
 Conjunction = tuple[Formula, ...]
 
@@ -90,6 +90,43 @@ class ObjectChoices:
                 break
         result[All(keys, value)] = None
         return True
+
+
+def merged(alternatives: list[Conjunction]) -> list[Conjunction]:
+    """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact."""
+    changed = True
+    while changed and len(alternatives) > 1:
+        changed = False
+        for name in dict.fromkeys(
+            name for literals in alternatives for name in map(_key, literals) if name is not None
+        ):
+            groups: dict[frozenset[Formula], list[Conjunction]] = {}
+            for literals in alternatives:
+                rest = frozenset(literal for literal in literals if _key(literal) != name)
+                groups.setdefault(rest, []).append(literals)
+            if len(groups) < len(alternatives):
+                changed = True
+                alternatives = [_united(group, name) for group in groups.values()]
+    return alternatives
+
+
+def _united(group: list[Conjunction], name: str) -> Conjunction:
+    if len(group) == 1:
+        return group[0]
+    absent = All(Enum([name]), FALSE)
+    values = []
+    required = True
+    for literals in group:
+        about = [literal for literal in literals if _key(literal) == name]
+        required = required and not_(absent) in about
+        values.append(and_(*[value for literal in about if (value := about_key(literal)[1]) is not None]))
+    member = All(Enum([name]), or_(*values))
+    rest = tuple(literal for literal in group[0] if _key(literal) != name)
+    return (*rest, *([not_(absent)] if required else []), *([member] if member is not TRUE else []))
+
+
+def _key(literal: Formula) -> str | None:
+    return about_key(literal)[0]
 
 
 def about_key(literal: Formula) -> tuple[str | None, Formula | None]:
