@@ -82,7 +82,7 @@ class ArrayWitnesses:
             high = self._most if high is None else min(high, self._most)
         bounds = {low, *(bound for part in self._ranges for bound in (part.lo, part.hi) if bound is not None)}
         starts = sorted(bound for bound in bounds if low <= bound and (high is None or bound < high))
-        for start, end in zip(starts, [*starts[1:], high], strict=True):
+        for start, end in pairwise([*starts, high] if starts else []):
             inside = [part.value for part in self._ranges if part.lo <= start and (part.hi is None or start < part.hi)]
             yield start, end, and_(*inside)
 
