@@ -130,10 +130,9 @@ class ArrayWitnesses:
         if rest is not None:
             return None if places else [(not_(Items(TRUE, rest + n + 1)),)]
         otherwise = not_(unordered(condition))
-        found = []
+        found: list[Conjunction] = []
         for exempt in combinations(places, min(n, len(places))):
-            bounds = [-1, *exempt, None]
-            gaps = [(low + 1, high) for low, high in pairwise(bounds)]
+            gaps = zip([0, *(place + 1 for place in exempt)], [*exempt, None], strict=True)
             found.append(tuple(part for low, high in gaps if (part := Idx(low, high, otherwise)) is not TRUE))
         return found
 
