@@ -9,7 +9,7 @@ What is left over stays in the conjunction for its builder to refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, permutations, product
 from math import perm
 
 from structgen.formula.evaluate import evaluate
@@ -33,9 +33,6 @@ from structgen.machine.object_choices import Conjunction, about_key
 
 MAX_POSITIONS = 16
 """Places of a tuple that are told apart for one condition."""
-MAX_LOOSE = 8
-"""Places told apart where an array may go on without end. The one departure from the schema: an array whose first
-witness comes later is not accepted, though valid. Whether there is any array at all does not change."""
 MAX_ORDERS = 120
 """Orders of the values of an enumeration that ``uniqueItems`` is spelled out into."""
 MAX_OPTIONAL = 5
@@ -82,7 +79,8 @@ class ArrayWitnesses:
             high = self._most if high is None else min(high, self._most)
         bounds = {low, *(bound for part in self._ranges for bound in (part.lo, part.hi) if bound is not None)}
         starts = sorted(bound for bound in bounds if low <= bound and (high is None or bound < high))
-        for start, end in pairwise([*starts, high] if starts else []):
+        ends: list[int | None] = [*starts[1:], high]
+        for start, end in zip(starts, ends, strict=False):  # (no place at all: an end is left over)
             inside = [part.value for part in self._ranges if part.lo <= start and (part.hi is None or start < part.hi)]
             yield start, end, and_(*inside)
 
@@ -99,12 +97,13 @@ class ArrayWitnesses:
             if witness:
                 return [*found, (Items(TRUE, start + 1),)]
             if witness is None:
-                last = start + MAX_LOOSE if end is None or end - start > MAX_POSITIONS else end
-                found += [(Items(TRUE, i + 1), Idx(i, i + 1, condition)) for i in range(start, last)]
+                if end is None or end - start > MAX_POSITIONS:
+                    return None
+                found += [(Items(TRUE, i + 1), Idx(i, i + 1, condition)) for i in range(start, end)]
         return found
 
-    def _places(self, condition: Formula, spare: int) -> tuple[dict[int, bool | None], int | None]:
-        """Where witnesses can stand (True: any item there is one), and from where on all are."""
+    def _places(self, condition: Formula) -> tuple[dict[int, bool | None], int | None] | None:
+        """Where witnesses can stand (True: any item there is one), and from where on all are. None: too many places."""
         places: dict[int, bool | None] = {}
         for start, end, every in self._segments(0, None):
             witness = self._witness(every, condition)
@@ -112,12 +111,16 @@ class ArrayWitnesses:
                 continue
             if end is None and witness:
                 return places, start
-            last = start + MAX_LOOSE + spare if end is None or end - start > MAX_POSITIONS else end
-            places.update(dict.fromkeys(range(start, last), witness))
+            if end is None or end - start > MAX_POSITIONS:
+                return None
+            places.update(dict.fromkeys(range(start, end), witness))
         return places, None
 
-    def _at_least(self, n: int, condition: Formula) -> list[Conjunction]:
-        places, rest = self._places(condition, n)
+    def _at_least(self, n: int, condition: Formula) -> list[Conjunction] | None:
+        found = self._places(condition)
+        if found is None:
+            return None
+        places, rest = found
         if rest is not None:
             places.update(dict.fromkeys(range(rest, rest + n), True))
         return [
@@ -126,7 +129,10 @@ class ArrayWitnesses:
         ]
 
     def _at_most(self, n: int, condition: Formula) -> list[Conjunction] | None:
-        places, rest = self._places(condition, n)
+        known = self._places(condition)
+        if known is None:
+            return None
+        places, rest = known
         if rest is not None:
             return None if places else [(not_(Items(TRUE, rest + n + 1)),)]
         otherwise = not_(unordered(condition))
