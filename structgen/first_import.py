@@ -14,7 +14,7 @@ from numba.core import event
 _COMPILE = "numba:compile"  # numba's event of a real compilation; a load from the cache does not trigger it
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]
+class _Announcement(event.Listener):
     """Prints one line on standard error when the first of our kernels is compiled."""
 
     def on_start(self, event: Any) -> None:

@@ -146,7 +146,12 @@ def test_deeply_nested_schema_text() -> None:
 
 def test_a_schema_of_two_megabytes() -> None:
     """20,000 declared members of several types."""
-    kinds = [{"type": "string", "maxLength": 9}, {"type": "integer"}, {"enum": ["one", "two"]}, {"type": "boolean"}]
+    kinds: list[dict[str, Any]] = [
+        {"type": "string", "maxLength": 9},
+        {"type": "integer"},
+        {"enum": ["one", "two"]},
+        {"type": "boolean"},
+    ]
     properties = {f"property number {i:05}": kinds[i % 4] | {"description": "x" * 50} for i in range(20_000)}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     assert len(json.dumps(schema)) > 2_000_000

@@ -76,7 +76,9 @@ class Conjunctions:
     def _number(self, literals: Conjunction) -> NumberChoice | None:
         least: tuple[Fraction, bool] | None = None  # bound, exclusive
         most: tuple[Fraction, bool] | None = None
-        multiples, non_multiples, excluded = set(), set(), set()
+        multiples: set[Fraction] = set()
+        non_multiples: set[Fraction] = set()
+        excluded: set[Fraction] = set()
         values: frozenset[Fraction] | None = None
         for literal in literals:
             atom, positive = split(literal)

@@ -37,7 +37,8 @@ class ObjectBuilder:
         self._order: dict[str, None] = {}
         self._required: dict[str, None] = {}
         self._dependents: dict[str, set[str]] = {}
-        self._least, self._most = 0, None
+        self._least = 0
+        self._most: int | None = None
 
     def count(self, n: int, positive: bool) -> None:
         """At least ``n`` members, or (negated) fewer."""
@@ -173,10 +174,10 @@ class ObjectBuilder:
             return None, False
         classes = [from_table(table, (labels == c + 1).astype(np.uint8)) for c in range(len(nodes))]
         merged, signature = product([allowed, *classes], limit)
-        label = np.zeros(len(signature), np.int32)
+        marks = np.zeros(len(signature), np.int32)
         for c in range(len(nodes)):
-            label[((signature & 1) != 0) & ((signature >> np.uint64(c + 1)) & 1 != 0)] = c + 1
-        return KeyClasses(*trim(merged, label), nodes), narrow
+            marks[((signature & 1) != 0) & ((signature >> np.uint64(c + 1)) & 1 != 0)] = c + 1
+        return KeyClasses(*trim(merged, marks), nodes), narrow
 
 
 def valid_ends(table: np.ndarray) -> np.ndarray:
