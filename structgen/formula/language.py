@@ -106,8 +106,8 @@ class Type(Formula):
 _TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
 
 
-TRUE = Type(ANY)
-FALSE = Type(0)
+TRUE: Formula = Type(ANY)
+FALSE: Formula = Type(0)
 _NOT_ARRAY = Type(ANY & ~ARRAY)
 
 
