@@ -449,7 +449,10 @@ def not_(formula: Formula) -> Formula:
 
 
 def one(*formulas: Formula) -> Formula:
-    """Exactly one of the formulas, counted with repetition: ``one(f, f)`` is FALSE."""
+    """Exactly one of the formulas, counted with repetition: ``one(f, f)`` is FALSE.
+
+    What thereby becomes negative is `unordered`.
+    """
     counts = Counter(formulas)
     certain = counts.pop(TRUE, 0)
     counts.pop(FALSE, None)
@@ -458,8 +461,8 @@ def one(*formulas: Formula) -> Formula:
     if certain > 1:
         return FALSE
     if certain or repeated:
-        rest = and_(*map(not_, single)) if certain else one(*single)
-        return and_(rest, *map(not_, repeated))
+        rest = and_(*[not_(unordered(formula)) for formula in single]) if certain else one(*single)
+        return and_(rest, *[not_(unordered(formula)) for formula in repeated])
     if len(single) < 2:
         return single[0] if single else FALSE
     return _compound(One, single)
