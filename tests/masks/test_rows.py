@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def read(content: bytes) -> str | None:
 
 
 def test_rows_of_numbers(rows: MaskRows) -> None:
-    spec = NumberSpec(minimum=0, maximum=905, multiples=frozenset({5}), spelling="plain")
+    spec = NumberSpec(Fraction(0), maximum=Fraction(905), multiples=frozenset({Fraction(5)}), spelling="plain")
     state = rows.pool.add_number(automaton(spec))
     texts = [str(value).encode() for value in range(0, 910, 5)]
     found = row(rows, state)
