@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from structgen.masks.context import Context
 
 FIRST_ARENA = 64
+# Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
+# values that each have several alternatives would otherwise be read once for each combination.
+PIECE = 16
 
 
 class FrameArena:
@@ -124,12 +127,13 @@ class GrammarMatcher:
         if status == k.DEAD:
             return token_id in self._vocabulary.eos_token_ids and self._terminate()
         registers = context.registers
-        if registers[k.TOP] < 0:
-            return self._settle(context, registers[k.FRESH])
         self._history.append((self._threads, arena.top, False))
-        if top >= 0:
-            arena.top = registers[k.TOP]
-        self._take(context)
+        if registers[k.TOP] < 0:
+            self._settle(context, registers[k.FRESH])
+        else:
+            if top >= 0:
+                arena.top = registers[k.TOP]
+            self._take(context)
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
@@ -137,20 +141,27 @@ class GrammarMatcher:
 
         Counts as one step for `rollback`.
         """
-        if self._terminated:
-            return not data
-        if not data:
-            self._history.append((self._threads, self._arena.top, False))
-            return True
+        if self._terminated and data:
+            return False
+        before, dropped = (self._threads, self._arena.top, self._terminated), self.dropped
         context = self._rows.context()
-        count = len(self._threads) >> 2
         context.set_data(np.frombuffer(data, np.uint8))
         try:
-            while (status := k.advance(self._enter(context), count, 0, len(data))) >= k.MISS:
-                context.resolve(status)
+            for start in range(0, len(data), PIECE):
+                end = min(start + PIECE, len(data))
+                count = len(self._threads) >> 2
+                while (status := k.advance(self._enter(context), count, start, end)) >= k.MISS:
+                    context.resolve(status)
+                if status == k.DEAD:
+                    self._threads, self.dropped = before[0], dropped
+                    if not self._arena.shared:
+                        self._arena.top = before[1]
+                    return False
+                self._settle(context, context.registers[k.TOP])
         finally:
             context.set_data(self._vocabulary.token_bytes)
-        return status != k.DEAD and self._settle(context, context.registers[k.TOP])
+        self._history.append(before)
+        return True
 
     def rollback(self, steps: int = 1) -> None:
         """Undo the last ``steps`` accepted tokens or texts, the end of sequence included. O(1).
@@ -256,15 +267,12 @@ class GrammarMatcher:
         self._threads = context.result[: 4 * registers[k.ALTERNATIVES]]
         self.dropped += registers[k.MISSING]
 
-    def _settle(self, context: Context, words: int) -> bool:
-        """Take the configurations found after moving their frames into the arena."""
+    def _settle(self, context: Context, words: int) -> None:
+        """Take the configurations found after moving their frames, of that many words, into the arena."""
         arena = self._arena
-        top = arena.top
         if words:
             with arena.lock:
                 top = arena.top
                 arena.reserve(words)
                 arena.top = k.settle(self._enter(context), top, context.registers[k.ALTERNATIVES])
-        self._history.append((self._threads, top, False))
         self._take(context)
-        return True
