@@ -459,6 +459,21 @@ def _last_seen(m, record, frame):
 
 
 @_internal
+def _needs_skipped(m, record, frame, key, bit):
+    """Whether key ``key`` requires one that is earlier than ``bit`` and not seen (declared order)."""
+    first = _grammar(m, record + O_DEPENDENT)
+    for d in range(_grammar(m, record + O_DEPENDENTS)):
+        if _grammar(m, first + 2 * d) == key:
+            for w in range(bit // SEEN_BITS + 1):
+                skipped = _word(m, _grammar(m, first + 2 * d + 1) + w) & ~_load(m, frame + F_SEEN + w)
+                if w == bit // SEEN_BITS:
+                    skipped &= (1 << (bit % SEEN_BITS)) - 1
+                if skipped:
+                    return True
+    return False
+
+
+@_internal
 def _admissible(m, record, frame, entry):
     """Whether the declared key of ``entry`` may be added to the object now, so that it can still be completed."""
     bit = _grammar(m, entry + E_BIT)
@@ -480,7 +495,8 @@ def _admissible(m, record, frame, entry):
         for e in range(_grammar(m, record + O_COUNT)):
             other = _grammar(m, record + O_ENTRIES) + E_SIZE * e
             if _grammar(m, other + E_CHILD) >= 0 and _grammar(m, other + E_BIT) > bit:
-                later += 1
+                if not _needs_skipped(m, record, frame, _grammar(m, other + E_BIT), bit):
+                    later += 1
         return count + 1 + later >= least
     return True
 
@@ -1691,6 +1707,7 @@ def _declared_keys(m, lo, hi, out):
     The mask was made as if every key were undeclared. Walks the tokens as long as they are a prefix of declared keys;
     those that close on one are cleared and done again exactly.
     """
+    _ready(m, out)
     _save_own(m, 0)
     frame = _reg(m, 3)
     i = lo

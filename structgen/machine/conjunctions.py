@@ -33,6 +33,7 @@ from structgen.formula.language import (
     and_,
 )
 from structgen.machine.key_classes import ObjectBuilder
+from structgen.machine.key_terms import encodable
 from structgen.machine.normal_form import Conjunction
 from structgen.machine.number_spec import NumberSpec
 from structgen.machine.numbers import automaton
@@ -239,8 +240,3 @@ def _remember(known: dict[Hashable, Any], key: Hashable, spec: Any) -> Any:
         known.clear()
     known[key] = spec
     return spec
-
-
-def encodable(text: str) -> bool:
-    """Whether a string is Unicode text (lone surrogates are not: RFC 8259, section 8.2)."""
-    return text.isascii() or not any(0xD800 <= ord(c) <= 0xDFFF for c in text)

@@ -249,9 +249,15 @@ def object_live(spec: ObjectSpec, live: Callable[[Node], bool]) -> bool:
         return False
     if spec.most is not None and len(spec.required) > spec.most:
         return False
-    others = spec.others
-    has_others = any(map(live, others.nodes)) if isinstance(others, KeyClasses) else others is not None and live(others)
-    return has_others or len(spec.keys) - len(forbidden) >= spec.least
+    others, undeclared = spec.others, 0
+    if isinstance(others, KeyClasses):
+        if any(map(live, others.nodes)):
+            if others.words is None:
+                return True
+            undeclared = others.words
+    elif others is not None and live(others):
+        return True
+    return len(spec.keys) - len(forbidden) + undeclared >= spec.least
 
 
 def _too_many(spec: ObjectSpec, names: set[str]) -> bool:

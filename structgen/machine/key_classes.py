@@ -12,7 +12,7 @@ from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
 from structgen.formula.values import STRING
-from structgen.machine.key_terms import named, string_atoms, truth
+from structgen.machine.key_terms import encodable, named, string_atoms, truth
 from structgen.machine.normal_form import dependency
 from structgen.machine.specs import KeyClasses, ObjectSpec
 
@@ -99,6 +99,8 @@ class ObjectBuilder:
 
     def _value(self, name: str) -> Node:
         """The node of a named key's value: what names the key, and the rules whose class it is in."""
+        if not encodable(name):
+            return self._graph.node(FALSE)
         parts = self._members.get(name, [])
         applying = [value for keys, value in self._rules if self._holds(keys, name)]
         if applying:
@@ -177,7 +179,8 @@ class ObjectBuilder:
         marks = np.zeros(len(signature), np.int32)
         for c in range(len(nodes)):
             marks[((signature & 1) != 0) & ((signature >> np.uint64(c + 1)) & 1 != 0)] = c + 1
-        return KeyClasses(*trim(merged, marks), nodes), narrow
+        count = None if words[0] >= MANY_WORDS else int(words[0])
+        return KeyClasses(*trim(merged, marks), nodes, count), narrow
 
 
 def valid_ends(table: np.ndarray) -> np.ndarray:

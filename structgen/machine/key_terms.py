@@ -44,3 +44,8 @@ def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
     if isinstance(keys, One):
         return sum(truth(part, facts) for part in keys.args) == 1
     return facts[keys]
+
+
+def encodable(text: str) -> bool:
+    """Whether a string is Unicode text (lone surrogates are not: RFC 8259, section 8.2)."""
+    return text.isascii() or not any(0xD800 <= ord(c) <= 0xDFFF for c in text)

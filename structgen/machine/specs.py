@@ -47,12 +47,14 @@ class NumberChoice:
 class KeyClasses:
     """Classes of undeclared keys: ``labels[state]`` is the class of a key that ends in a state of ``transitions``.
 
-    Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]``.
+    Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]``. ``words``: how many such keys there are
+    (None: without end).
     """
 
     transitions: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
     nodes: list[Node]
+    words: int | None = None
 
 
 @dataclass(slots=True)

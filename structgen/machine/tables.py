@@ -242,4 +242,4 @@ def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:
             nodes.append(node)
         number[index + 1] = len(nodes) if live[index] else 0
     labels = np.array([number[label] for label in classes.labels.tolist()], np.int32)
-    return KeyClasses(*trim(classes.transitions, labels), nodes)
+    return KeyClasses(*trim(classes.transitions, labels), nodes, classes.words)
