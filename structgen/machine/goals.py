@@ -25,6 +25,9 @@ from structgen.options import JsonOptions
 MAX_PROBES = 3
 
 StringAlternative = EnumSpec | StringSpec
+# Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
+MAX_SCALARS = 20_000
+_scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
 
 
 class Node:
@@ -58,6 +61,7 @@ class GoalGraph:
         self._pending: list[Node] = []
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
         self._active: set[Node] = set()
+        self._scalars = _scalars.setdefault(options, {})
         self._expansions: list[Node] = []
         self._given_up = False
         self._depth = 0
@@ -137,7 +141,17 @@ class GoalGraph:
             node.arrays = _built(alternatives(formula, ARRAY), build.array)
 
     def _expand_scalars(self, node: Node, types: int) -> None:
-        """Flags, numbers and strings, which depend on nothing but the formula and the options."""
+        """Flags, numbers and strings, which depend on the formula and the options alone: shared by all schemas."""
+        known = self._scalars.get(node.formula)
+        if known is None:
+            self._build_scalars(node, types)
+            if len(self._scalars) >= MAX_SCALARS:
+                self._scalars.clear()
+            self._scalars[node.formula] = node.flags, node.numbers, node.strings
+        else:
+            node.flags, node.numbers, node.strings = known
+
+    def _build_scalars(self, node: Node, types: int) -> None:
         formula, form, build = node.formula, self.normal_form, self._conjunctions
         if types & (NULL | BOOLEAN):
             for bit, (value, kind) in enumerate(_CONSTANTS):
