@@ -15,11 +15,13 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
-    {"json_schema"},
+    {"json_schema", "grammar", "protocols"},
     {"machine"},
-    {"masks", "bitmask", "compiled", "matcher"},
+    {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual"},
+    {"composition"},
     {"decoding", "models"},
     {"generator", "constraints", "api"},
+    {"benchmarking"},
     {"cli"},
 ]
 STAGE_OF = {part: number for number, stage in enumerate(STAGES) for part in stage}
