@@ -9,6 +9,8 @@
     │   │   ├── UnsupportedSchemaError  legal, but not covered (keyword named)
     │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
     │   │   └── SchemaTooComplexError   a compile budget was exceeded (budget named)
+    │   ├── GrammarError                not a legal or supported grammar (line and column named)
+    │   │   └── EmptyLanguageError      no text is in the language
     │   └── PatternError                not a legal or supported regular expression
     ├── OptionsError                    an option has a value that it cannot have (option named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
@@ -90,6 +92,33 @@ class PatternError(ConstraintError):
         start = max(0, position - 40)
         excerpt = pattern[start : position + 40]
         super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+
+class GrammarError(ConstraintError):
+    """A grammar is not legal, or uses what is not supported.
+
+    ``line`` and ``column`` (1-based; 0: nowhere) are of the offending place in the grammar's text ``source``, shown
+    with a caret; ``hint`` says what to do.
+    """
+
+    def __init__(
+        self, message: str, *, line: int = 0, column: int = 0, source: str | None = None, hint: str | None = None
+    ) -> None:
+        self.message = message
+        self.line = line
+        self.column = column
+        self.source = source
+        self.hint = hint
+        text = f"{message} (line {line}, column {column})" if line else message
+        lines = source.splitlines() if source else []
+        if 0 < line <= len(lines):
+            start = max(0, column - 60)
+            text += f"\n  {lines[line - 1][start : start + 100]}\n  {' ' * (max(column, 1) - 1 - start)}^"
+        super().__init__(f"{text}\n{hint}" if hint else text)
+
+
+class EmptyLanguageError(GrammarError):
+    """No text is in the language of the grammar."""
 
 
 class OptionsError(StructgenError, ValueError):
