@@ -1,0 +1,1 @@
+"""The machine for context-free grammars: from the normal form to matchers."""
