@@ -27,7 +27,7 @@ class Completions:
         self._words: dict[int, bytes] = {}
 
     def complete(self, machine: Machine, config: int) -> bytes:
-        """A shortest text after which ``config`` may stop. The caller holds the machine's lock.
+        """A shortest text after which ``config`` may stop.
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """

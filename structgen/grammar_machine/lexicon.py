@@ -20,6 +20,9 @@ class Lexicon:
     Attributes:
         vocabulary: the tokens.
         nodes: int64[N], ``byte | depth << 8 | subtree size << 19 | (token + 1) << 43``.
+        below: int64[N + ...], kinds of bytes below each node (`k.KINDS_BELOW`).
+        order: int32, the token of each node that has one, in the order of nodes.
+        before: int32[N + 1], how many of these stand before each node.
         root: int32[256], node of each first byte or -1.
         next_same: int32[V], the next token with the same bytes.
         eos: int32, end-of-sequence ids.
@@ -28,6 +31,9 @@ class Lexicon:
 
     vocabulary: Vocabulary
     nodes: npt.NDArray[np.int64]
+    below: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int32]
+    before: npt.NDArray[np.int32]
     root: npt.NDArray[np.int32]
     next_same: npt.NDArray[np.int32]
     eos: npt.NDArray[np.int32]
@@ -58,5 +64,11 @@ def lexicon(vocabulary: Vocabulary) -> Lexicon:
     root = np.full(256, -1, np.int32)
     first = np.flatnonzero(trie.depth == 0)
     root[trie.byte[first]] = first
+    below = np.empty(len(nodes) + 2 * (k.DEPTH_MASK + 2), np.int64)
+    place = np.array([0])
+    k.call(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
+    before = np.zeros(len(trie) + 1, np.int32)
+    np.cumsum(trie.token >= 0, out=before[1:])
+    order = trie.token[trie.token >= 0]
     eos = np.array(vocabulary.eos_token_ids, np.int32)
-    return Lexicon(vocabulary, nodes, root, trie.next_same, eos, trie.max_depth)
+    return Lexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)

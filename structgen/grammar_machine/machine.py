@@ -63,24 +63,30 @@ def _read_automata(
     rows, edges = np.empty(position_words, np.int64), np.empty(edge_words, np.int64)
     for place, data in ((k.H_A, rows), (k.H_B, edges)):
         header[place], header[place + 2] = data.ctypes.data, data.size
-    k.run(header.ctypes.data, k.READ_AUTOMATA, requests.buffer_info()[0], count, 0)
+    root = np.array([header.ctypes.data])
+    k.call(root.ctypes.data, k.READ_AUTOMATA, requests.buffer_info()[0], count, 0)
     return rows[: header[k.H_ATOP]].reshape(-1, 3), edges[: header[k.H_BTOP]].copy()
 
 
 class Machine:
-    """What one grammar has learned while texts were read: the kernel's memory. Thread-safe through ``lock``.
+    """What one grammar has learned while texts were read: the kernel's memory.
+
+    Threads may share it: the kernel holds the GIL, so each call is atomic, and while it lacks room (a flag is up) it
+    changes nothing, until one thread has made room.
 
     Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of rows holds
     the states of matchers, so it is never emptied: once it is larger than ``row_bytes``, new matchers get a new
     machine (`CfgGrammar.machine`), and this one goes when its last matcher does.
 
     Attributes:
-        address: of the heap; changes when it grows, so read it again for each call, with the lock held.
+        root: address of the word that holds the heap's address; what the kernel is called with.
         start: the configuration before any text.
     """
 
     def __init__(self, tables: Tables, automata: Automata, lexicon: Lexicon, mask_bytes: int, row_bytes: int) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._root = np.zeros(1, np.int64)
+        self.root: int = self._root.ctypes.data
         self.tables = tables
         self.automata = automata
         self.lexicon = lexicon
@@ -105,11 +111,10 @@ class Machine:
         self.start = self.call(k.INITIAL, tables.start, 0, 0)
 
     def call(self, operation: int, x: int, y: int, z: int) -> int:
-        """Run an operation of the kernel; the caller holds the lock (but for the first)."""
-        result: int = k.run(self.address, operation, x, y, z)
-        while result == k.RETRY:
+        """Run an operation of the kernel."""
+        result: int
+        while (result := k.call(self.root, operation, x, y, z)) == k.RETRY:
             self.grow()
-            result = k.run(self.address, operation, x, y, z)
         return result
 
     @property
@@ -123,33 +128,41 @@ class Machine:
         return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
 
     def grow(self) -> None:
-        """Give the kernel what it asked for; all its results so far stay valid."""
-        flag = int(self.heap[k.H_FLAG])
-        for place in BUFFERS:
-            self.heap[place + 1] = 0
-        if flag & k.HEAP_FULL:
-            if 2 * len(self.heap) > MOST_WORDS:
-                raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
-            grown = np.empty(2 * len(self.heap), np.int64)
-            top = int(self.heap[k.H_TOP])
-            grown[:top] = self.heap[:top]
-            self.heap = grown
-            self._place_heap()
-        if flag & k.HASH_FULL:
-            old = self._hash
-            self._hash = np.zeros(4 * len(old), np.int64)
-            self._set(k.H_HASH, self._hash, len(self._hash) - 1)
-            k.run(self.address, k.REHASH, old.ctypes.data, len(old), 0)
-        if flag & k.SCRATCH_FULL:
-            for place in BUFFERS:
-                self._grow_buffer(place, 4 * len(self._arrays[place]))
-        if flag & k.LEVELS_FULL:
-            self._set_levels(2 * int(self.heap[k.H_WIDTH_OF_LEVEL]))
-        if flag & k.MASKS_FULL:
-            self._grow_masks()
-        self.heap[k.H_FLAG] = 0
+        """Give the kernel what it asked for; all its results so far stay valid.
 
-    # --- what Python reads of the heap; with the lock held ---
+        Raises:
+            GrammarError: the states need more memory than ids can name.
+        """
+        with self._lock:
+            flag = int(self.heap[k.H_FLAG])
+            for place in BUFFERS:
+                self.heap[place + 1] = 0
+            if flag & k.HEAP_FULL:
+                self._grow_heap()
+            if flag & k.HASH_FULL:
+                old = self._hash
+                self._hash = np.zeros(4 * len(old), np.int64)
+                self._set(k.H_HASH, self._hash, len(self._hash) - 1)
+                k.call(self.root, k.REHASH, old.ctypes.data, len(old), 0)
+            if flag & k.SCRATCH_FULL:
+                for place in BUFFERS:
+                    self._grow_buffer(place, 4 * len(self._arrays[place]))
+            if flag & k.LEVELS_FULL:
+                self._set_levels(2 * int(self.heap[k.H_WIDTH_OF_LEVEL]))
+            if flag & k.MASKS_FULL:
+                self._grow_masks()
+            self.heap[k.H_FLAG] = 0
+
+    def _grow_heap(self) -> None:
+        if 2 * len(self.heap) > MOST_WORDS:
+            raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
+        grown = np.empty(2 * len(self.heap), np.int64)
+        top = int(self.heap[k.H_TOP])
+        grown[:top] = self.heap[:top]
+        self.heap = grown
+        self._place_heap()
+
+    # --- what Python reads of the heap ---
     def threads(self, config: int) -> list[tuple[int, int]]:
         """Row and lexer state of each thread of a configuration."""
         words = self.key(config, k.CONFIG_KEY)
@@ -191,7 +204,7 @@ class Machine:
 
     # --- addresses ---
     def _place_heap(self) -> None:
-        self.address = self.heap.ctypes.data
+        self._root[0] = self.heap.ctypes.data
         self.heap[k.H_CAP] = len(self.heap)
 
     def _place_masks(self, top: int, epoch: int) -> None:
@@ -220,6 +233,9 @@ class Machine:
     def _set_lexicon(self) -> None:
         words = self.lexicon
         self._set(k.H_TRIE, words.nodes, len(words.nodes))
+        self._set(k.H_BELOW, words.below)
+        self._set(k.H_ORDER, words.order)
+        self._set(k.H_BEFORE, words.before)
         self._set(k.H_ROOT, words.root)
         self._set(k.H_SAME, words.next_same)
         self._set(k.H_OFFSETS, words.vocabulary.token_offsets)

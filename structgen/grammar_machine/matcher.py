@@ -10,7 +10,7 @@ import numpy.typing as npt
 from structgen.bitmask import check_row
 from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels import grammar_machine as k
-from structgen.kernels.grammar_machine import run
+from structgen.kernels.grammar_machine import ACCEPT, DEAD, FILL, call
 
 if TYPE_CHECKING:
     from structgen.grammar_machine.compiled import CfgGrammar
@@ -25,13 +25,12 @@ class CfgMatcher:
     used in different threads at once, one matcher in one thread at a time.
     """
 
-    __slots__ = ("_checked", "_config", "_grammar", "_history", "_lock", "_machine", "_terminated", "_vocabulary")
+    __slots__ = ("_checked", "_config", "_grammar", "_history", "_machine", "_terminated", "_vocabulary")
 
     def __init__(self, grammar: CfgGrammar) -> None:
         self._grammar = grammar
         self._vocabulary = grammar.vocabulary
         self._machine = grammar.machine()
-        self._lock = self._machine.lock
         self._config = self._machine.start
         self._history: list[int] = []  # configurations before each step; negative: the step was the end of sequence
         self._terminated = False
@@ -69,9 +68,8 @@ class CfgMatcher:
             (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
         out = address + 4 * machine.width * index
-        with self._lock:
-            while run(machine.address, k.FILL, self._config, out, 0) < 0:
-                machine.grow()
+        while call(machine.root, FILL, self._config, out, 0) < 0:
+            machine.grow()
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -86,10 +84,9 @@ class CfgMatcher:
         if self._terminated:
             return False
         machine, before = self._machine, self._config
-        with self._lock:
-            while (config := run(machine.address, k.ACCEPT, before, token_id, 0)) < 0:
-                machine.grow()
-        if config == k.DEAD:
+        while (config := call(machine.root, ACCEPT, before, token_id, 0)) < 0:
+            machine.grow()
+        if config == DEAD:
             return token_id in self._vocabulary.eos_token_ids and self._terminate()
         self._history.append(before)
         self._config = config
@@ -135,7 +132,7 @@ class CfgMatcher:
         """An independent matcher in the same state, without the history. O(1)."""
         twin = CfgMatcher.__new__(CfgMatcher)
         twin._grammar, twin._vocabulary = self._grammar, self._vocabulary
-        twin._machine, twin._lock, twin._config = self._machine, self._lock, self._config
+        twin._machine, twin._config = self._machine, self._config
         twin._history, twin._terminated = [], self._terminated
         twin._checked = (_NOT_CHECKED, 0, 0)
         return twin
@@ -181,8 +178,7 @@ class CfgMatcher:
         """
         if self._terminated or self.is_accepting():
             return b""
-        with self._lock:
-            return self._grammar.completions.complete(self._machine, self._config)
+        return self._grammar.completions.complete(self._machine, self._config)
 
     # --- embedded terminals ---
     def embedded_here(self) -> frozenset[int]:
@@ -190,8 +186,7 @@ class CfgMatcher:
         tables = self._grammar.tables
         if self._terminated or not tables.embedded or not self._call(k.ENDS, self._config, 0, 0) & 2:
             return frozenset()
-        with self._lock:
-            classes = {kind for _, d in self._machine.threads(self._config) for kind in self._machine.pseudo_classes(d)}
+        classes = {kind for _, d in self._machine.threads(self._config) for kind in self._machine.pseudo_classes(d)}
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
 
     def after_embedded(self, terminal: int) -> CfgMatcher:
@@ -208,8 +203,7 @@ class CfgMatcher:
 
     # --- internals ---
     def _call(self, operation: int, x: int, y: int, z: int) -> int:
-        with self._lock:
-            return self._machine.call(operation, x, y, z)
+        return self._machine.call(operation, x, y, z)
 
     def _terminate(self) -> bool:
         if not self.is_accepting():

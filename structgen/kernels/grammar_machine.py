@@ -36,14 +36,15 @@ from numba.extending import intrinsic
 
 # --- header of the heap; a buffer is three words: address, top, capacity -----------
 (
-    H_TOP, H_CAP, H_FLAG, H_FRESH, H_HASH, H_HMASK, H_HCOUNT, H_SINK, H_END, H_OPEN, H_ANY, H_SELF, H_EPOCH,
+    H_TOP, H_CAP, H_FLAG, H_FRESH, H_HASH, H_HMASK, H_HCOUNT, H_SINK, H_END, H_OPEN, H_ANY, H_EPOCH,
     H_MASKS, H_MTOP, H_MCAP, H_A, H_ATOP, H_ACAP, H_B, H_BTOP, H_BCAP, H_C, H_CTOP, H_CCAP, H_E, H_ETOP, H_ECAP,
     H_LEVELS, H_WIDTH_OF_LEVEL, H_COUNT, H_DEFERRED, H_PATH, H_NEAR, H_BUILT,
     H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT, H_COMPONENTS,
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STARTS, H_START, H_IGNORED, H_IGNOREDS, H_TERMINALS, H_PSEUDO,
-    H_TRIE, H_NODES, H_ROOT, H_SAME, H_DEPTH, H_OFFSETS, H_BYTES, H_WIDTH, H_EOS, H_EOSES, H_WALKED,
-) = range(74)  # fmt: skip
+    H_TRIE, H_NODES, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_DEPTH, H_OFFSETS, H_BYTES, H_WIDTH,
+    H_EOS, H_EOSES, H_WALKED,
+) = range(76)  # fmt: skip
 HEADER = 80
 SINK_WORDS = 256  # a record that is read, and never believed, once the flag is up
 
@@ -52,9 +53,10 @@ ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG = range(1, 9)
 ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_KEY = 2, 3, 4, 5, 6, 7, 8
 CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_KEY = 2, 3, 4, 5
 GROUP_MEMBERS, GROUP_KEY = 2, 3
-LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_TABLE = 2, 3, 4, 5, 6, 7, 8, 9
+LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
-CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY, CONFIG_KEY = 2, 2, 3, 2, 3, 4, 2
+CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
+CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY = 2, 3, 4
 
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
@@ -70,6 +72,7 @@ DEFERRED = 1 << 56
 THREAD_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
 WIDE_NODES = 1500
+NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
 HASH_PRIME = 1099511628211
 
 RETRY, DEAD = -1, 0
@@ -138,6 +141,69 @@ def _or_bits(source, target, width):
 @_internal
 def _set_bit(target, token):
     _set_int(target, token >> 5, _int(target, token >> 5) | (1 << (token & 31)))
+
+
+# --- kinds of bytes ----------------------------
+@_internal
+def _kind(byte):
+    """Sets of ASCII characters that automata seldom tell apart, as numbers below NON_ASCII."""
+    if byte >= 128:
+        return NON_ASCII
+    if 48 <= byte < 58:
+        return 0
+    if 97 <= byte < 123:
+        return 1 if byte < 103 else 2
+    if 65 <= byte < 91:
+        return 3 if byte < 71 else 4
+    if byte < 32:
+        return 5 if byte == 9 else 6 if byte == 10 else 7 if byte == 13 else 8
+    if byte < 48:
+        return byte - 32 + 9
+    if byte < 65:
+        return byte - 58 + 25
+    return byte - 91 + 32 if byte < 97 else byte - 123 + 38
+
+
+@_internal
+def _next_expected(expected, byte):
+    """Bytes of a UTF-8 character still to come, as ``count | lo << 8 | hi << 16`` (0: none, -1: not UTF-8)."""
+    if expected < 0:
+        return -1
+    if expected > 0:
+        if not (expected >> 8) & 255 <= byte <= expected >> 16:
+            return -1
+        more = (expected & 255) - 1
+        return more | (0x80 << 8) | (0xBF << 16) if more > 0 else 0
+    if byte < 0x80:
+        return 0
+    if byte < 0xC2 or byte > 0xF4:
+        return -1
+    lo = 0xA0 if byte == 0xE0 else 0x90 if byte == 0xF0 else 0x80
+    hi = 0x9F if byte == 0xED else 0x8F if byte == 0xF4 else 0xBF
+    return (1 + (byte >= 0xE0) + (byte >= 0xF0)) | (lo << 8) | (hi << 16)
+
+
+@_internal
+def _kinds_below(trie, size, out):
+    """For each node of a trie the kinds of bytes below it, INVALID too if they or the node cut a character."""
+    states, below = out + 8 * size, out + 8 * (size + DEPTH_MASK + 2)  # by depth
+    for depth in range(DEPTH_MASK + 2):
+        _set_word(states, depth, 0)
+        _set_word(below, depth, 0)
+    for i in range(size):
+        node = _word(trie, i)
+        depth, byte = (node >> 8) & DEPTH_MASK, node & 255
+        expected = _next_expected(_word(states, depth), byte)
+        _set_word(states, depth + 1, expected)
+        own = 1 << (INVALID if expected < 0 else _kind(byte))
+        _set_word(out, i, own | (KNOWN if expected > 0 else 0))
+    for i in range(size - 1, -1, -1):
+        depth = (_word(trie, i) >> 8) & DEPTH_MASK
+        own, under = _word(out, i), _word(below, depth + 1)
+        _set_word(below, depth + 1, 0)
+        _set_word(below, depth, _word(below, depth) | (own & ~KNOWN) | under)
+        _set_word(out, i, under | (1 << INVALID if own & (KNOWN | 1 << INVALID) else 0))
+    return 1
 
 
 # --- memory --------------------------------
@@ -682,8 +748,8 @@ def _row(h, start):
 @_internal
 def _goto(h, r, classes):
     """The row after one of a set of terminals was read."""
-    if r <= _word(h, H_SELF):  # the two rows of no context
-        return _word(h, H_ANY)
+    if r == _word(h, H_ANY):
+        return r
     memo = _pair(h, GOTO, r, classes, 1)
     value = _word(h, memo + GOTO_VALUE)
     if value != 0 and _word(h, H_FLAG) == 0:
@@ -791,7 +857,7 @@ def _cut_group(h, g):
 @_internal
 def _cut_row(h, r):
     """The row with one level of its continuations kept."""
-    if r <= _word(h, H_SELF):
+    if r == _word(h, H_ANY):
         return r
     if _word(h, r + ROW_CUT) != 0:
         return _word(h, r + ROW_CUT)
@@ -818,6 +884,35 @@ def _push_starts(h, classes):
             _push(h, H_C, _int(start, j))
     for i in range(_word(h, H_IGNOREDS)):
         _push(h, H_C, _int(_word(h, H_IGNORED), i))
+
+
+@_internal
+def _join(h, a, b):
+    """The lexer state of the positions of two that have the same terminal set."""
+    if a == b:
+        return a
+    memo = _pair(h, GOTO, -a, b, 1)
+    value = _word(h, memo + GOTO_VALUE)
+    if value != 0 and _word(h, H_FLAG) == 0:
+        return value
+    start = _word(h, H_CTOP)
+    _push(h, H_C, _word(h, a + LEX_KEY))
+    for d in (a, b):
+        for i in range(1, _length(h, d)):
+            _push(h, H_C, _word(h, d + LEX_KEY + i))
+    value = _lex(h, start)
+    if _word(h, H_FLAG) == 0:
+        _set_word(h, memo + GOTO_VALUE, value)
+    return value
+
+
+@_internal
+def _any_lex(h, classes):
+    """The first lexer state that goes on with any terminals after each terminal."""
+    start = _word(h, H_CTOP)
+    _push(h, H_C, -classes)
+    _push_starts(h, classes)
+    return _lex(h, start)
 
 
 @_internal
@@ -850,7 +945,7 @@ def _build_lex(h, d):
         for e in range(_int(edges, p), _int(edges, p + 1)):
             for byte in range(_int(edge, 3 * e), _int(edge, 3 * e + 1) + 1):
                 _set_int(h, 2 * (d + LEX_TABLE) + byte, -2)
-        if _int(accepts, p) and _int(kinds, p) >= 0:
+        if _int(accepts, p) and _int(kinds, p) >= 0 and _word(h, d + LEX_KEY) >= 0:
             if _int(kinds, p) >= pseudo:
                 ends |= 1 if _int(kinds, p) == _word(h, H_TERMINALS) else 2
             else:
@@ -878,20 +973,18 @@ def _position_step(h, p, byte):
 @_internal
 def _step_new(h, d, byte):
     """Find a transition of the lexer that is not known yet and has a target."""
-    start, ignored, boundary = _word(h, H_CTOP), 0, 0
-    _push(h, H_C, 0)
+    start, boundary, classes = _word(h, H_CTOP), 0, _word(h, d + LEX_KEY)
+    _push(h, H_C, min(classes, 0))
     for i in range(1, _length(h, d)):
         q = _position_step(h, _word(h, d + LEX_KEY + i), byte)
         if q >= 0:
             _push(h, H_C, q)
             if _int(_word(h, H_CLASS), q) < 0:
-                ignored = 1
-                if _int(_word(h, H_ACCEPTS), q):
-                    boundary = 1
-    if ignored:
-        _set_word(_word(h, H_C), start, _word(h, d + LEX_KEY))
+                _set_word(_word(h, H_C), start, classes)
+            if (_int(_word(h, H_CLASS), q) < 0 or classes < 0) and _int(_word(h, H_ACCEPTS), q):
+                boundary = 1
     if boundary:
-        _push_starts(h, _word(h, d + LEX_KEY))
+        _push_starts(h, abs(classes))
     target = _lex(h, start)
     if _word(h, H_FLAG) == 0:
         _set_int(h, 2 * (d + LEX_TABLE) + byte, target)
@@ -940,28 +1033,25 @@ def _carry(h, level, last, r, d):
 
 
 @_internal
-def _spawn(h, last, certain):
-    """Follow terminals that end on the path, until a thread survives byte ``last``; whether one with a context does.
-
-    The threads that end terminals are those with a context (``certain``) or those without.
-    """
+def _spawn(h, last):
+    """Follow terminals that end on the path until a thread with a context survives byte ``last``; whether one does."""
     counts, deferred = _word(h, H_COUNT), _word(h, H_DEFERRED)
     base, width, any_row = _word(h, H_LEVELS), _word(h, H_WIDTH_OF_LEVEL), _word(h, H_ANY)
     for level in range(last + 1):
         j = 0
         while _word(deferred, level) > 0 and j < _word(counts, level):
             thread = _word(base, level * width + j)
-            r, d = (thread & THREAD_MASK) >> K_BITS, thread & K_MASK
-            if thread & DEFERRED and (r != any_row) == certain:
-                _set_word(base, level * width + j, thread & THREAD_MASK)
+            if thread & DEFERRED:
+                thread &= THREAD_MASK
+                _set_word(base, level * width + j, thread)
                 _set_word(deferred, level, _word(deferred, level) - 1)
-                following = _goto(h, r, _word(h, d + LEX_ACCEPTS))
+                following = _goto(h, thread >> K_BITS, _word(h, (thread & K_MASK) + LEX_ACCEPTS))
                 if _word(h, H_FLAG) != 0:
                     return False
                 alive = _carry(h, level, last, following, _word(h, following + ROW_LEX))
                 if _word(h, following + ROW_OPEN):
                     _carry(h, level, last, any_row, _word(h, any_row + ROW_LEX))
-                if alive and (following != any_row or not certain):
+                if alive:
                     return True
             j += 1
     return False
@@ -974,21 +1064,16 @@ def _follow(h, depth, byte):
     first = depth * _word(h, H_WIDTH_OF_LEVEL)
     _set_word(counts, depth + 1, 0)
     _set_word(_word(h, H_DEFERRED), depth + 1, 0)
-    best = 0
+    found = False
     for j in range(first, first + _word(counts, depth)):
         thread = _word(base, j) & THREAD_MASK
         d = _step(h, thread & K_MASK, byte)
         if d >= 0:
             _level_add(h, depth + 1, thread >> K_BITS, d)
-            if thread >> K_BITS != any_row:
-                best = 2
-            elif best == 0:
-                best = 1
-    if best == 2 or _spawn(h, depth, True):
+            found |= thread >> K_BITS != any_row
+    if found or _spawn(h, depth):
         return 2
-    if _word(counts, depth + 1) > 0 or _spawn(h, depth, False):
-        return 1
-    return 0
+    return 1 if _word(counts, depth + 1) > 0 else 0
 
 
 @_internal
@@ -1139,27 +1224,127 @@ def _push_units(h, d):
 
 
 @_internal
+def _loops_over_text(h, d):
+    """Whether each character beyond ASCII leads from a lexer state back to it."""
+    for lead in range(0xC2, 0xF5):
+        state, more = _step(h, d, lead), 1 + (lead >= 0xE0) + (lead >= 0xF0)
+        lo = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        hi = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        while more > 0 and state >= 0:
+            following = _step(h, state, lo)
+            for byte in range(lo + 1, hi + 1):
+                if _step(h, state, byte) != following:
+                    following = -1
+            state, lo, hi, more = following, 0x80, 0xBF, more - 1
+        if state != d:
+            return False
+    return True
+
+
+@_internal
+def _loops(h, d):
+    """The kinds of bytes that leave a lexer state as it is."""
+    known = _word(h, d + LEX_LOOPS)
+    if known != 0:
+        return known
+    kinds = (1 << 62) - 1
+    for byte in range(128):
+        if _int(h, 2 * (d + LEX_TABLE) + byte) == -1 or _step(h, d, byte) != d:
+            kinds &= ~(1 << _kind(byte))
+    kinds &= ~(1 << INVALID)
+    if kinds & (1 << NON_ASCII) and not _loops_over_text(h, d):
+        kinds &= ~(1 << NON_ASCII)
+    if _word(h, H_FLAG) == 0:
+        _set_word(h, d + LEX_LOOPS, kinds | KNOWN)
+    return kinds | KNOWN
+
+
+@_internal
+def _any_upto(h, known, depth):
+    """After each byte of the path up to ``depth``: the state of any terminals that follow one that ended on it."""
+    selves, anys, path = _word(h, H_LEVELS), _word(h, H_NEAR), _word(h, H_PATH)
+    first = _word(h, _word(h, H_ANY) + ROW_LEX)
+    for level in range(known + 1, depth + 1):
+        d = _word(anys, level - 1)
+        if d >= 0:
+            d = _step(h, d, _word(path, level - 1))
+        own = _word(selves, level)
+        if own >= 0 and _word(h, own + LEX_ACCEPTS) != 0:
+            d = first if d < 0 else _join(h, d, first)
+        _set_word(anys, level, d)
+
+
+@_internal
+def _walk_unit(h, d, bits):
+    """Tokens within lexer state ``d`` to the row at address ``bits``; those that may leave it to the trie in E."""
+    trie, below, path, same = _word(h, H_TRIE), _word(h, H_BELOW), _word(h, H_PATH), _word(h, H_SAME)
+    order, before = _word(h, H_ORDER), _word(h, H_BEFORE)
+    selves, anys = _word(h, H_LEVELS), _word(h, H_NEAR)  # states after each byte of the path; -1: none
+    _set_word(selves, 0, d)
+    _set_word(anys, 0, -1)
+    i, known, end = 0, 0, _word(h, H_NODES)
+    while i < end and _word(h, H_FLAG) == 0:
+        node = _word(trie, i)
+        byte, depth, token = node & 255, (node >> 8) & DEPTH_MASK, node >> 43
+        size = (node >> 19) & SIZE_MASK
+        _set_word(h, H_BUILT, min(_word(h, H_BUILT), depth))
+        _set_word(path, depth, byte)
+        known = min(known, depth)
+        own = _word(selves, depth)
+        if own >= 0:
+            own = _step(h, own, byte)
+        _set_word(selves, depth + 1, own)
+        if own >= 0:
+            if size > 1 and _word(below, i) & ~_loops(h, own) == 0:
+                for j in range(_int(before, i), _int(before, i + size)):
+                    token = _int(order, j)
+                    while token >= 0:
+                        _set_bit(bits, token)
+                        token = _int(same, token)
+                i += size
+                continue
+            token -= 1
+            while token >= 0:
+                _set_bit(bits, token)
+                token = _int(same, token)
+            i += 1
+            continue
+        _any_upto(h, known, depth)
+        known = depth
+        following = _word(anys, depth)
+        if following >= 0:
+            following = _step(h, following, byte)
+        if following < 0:
+            i += size
+            continue
+        _set_word(anys, depth + 1, following)
+        known = depth + 1
+        if token != 0:
+            _keep(h, depth, token)
+        i += 1
+
+
+@_internal
 def _unit(h, d):
     """Tokens within a wide lexer state as a row of bits, and the trie of those that leave it; in the mask heap."""
     if _word(h, d + LEX_UNIT_EPOCH) == _word(h, H_EPOCH):
         return _word(h, d + LEX_UNIT)
-    b, e, width = _word(h, H_BTOP), _word(h, H_ETOP), _word(h, H_WIDTH)
+    e, width = _word(h, H_ETOP), _word(h, H_WIDTH)
+    place, bits = _allocate_mask(h, UNIT_SIZE), _allocate_mask(h, (width + 1) >> 1)
+    if _word(h, H_FLAG) != 0:
+        return 0
+    masks = _word(h, H_MASKS)
+    _clear(masks + 8 * bits, width)
     _set_word(h, H_BUILT, 0)
-    _walk(h, 0, 0, 0, _word(h, H_SELF), d)
+    _walk_unit(h, d, masks + 8 * bits)
     nodes = _word(h, H_ETOP) - e
     trie = _store_trie(h, e)
-    place, bits = _allocate_mask(h, UNIT_SIZE), _allocate_mask(h, (width + 1) >> 1)
     if _word(h, H_FLAG) == 0:
-        masks = _word(h, H_MASKS)
-        _clear(masks + 8 * bits, width)
-        for i in range(b, _word(h, H_BTOP)):
-            _set_bit(masks + 8 * bits, _word(_word(h, H_B), i))
         _set_word(masks, place + UNIT_BITS, bits)
         _set_word(masks, place + UNIT_TRIE, trie)
         _set_word(masks, place + UNIT_NODES, nodes)
         _set_word(h, d + LEX_UNIT, place)
         _set_word(h, d + LEX_UNIT_EPOCH, _word(h, H_EPOCH))
-    _set_word(h, H_BTOP, b)
     return place
 
 
@@ -1298,10 +1483,9 @@ def _entry(h, r, d):
 
 
 @_internal
-def _emit(h, out, d, entry, fresh):
+def _emit(h, out, bits, entry, fresh):
     """Or a thread's mask into the row at address ``out`` (write it, if ``fresh``)."""
     masks, width = _word(h, H_MASKS), _word(h, H_WIDTH)
-    bits = _word(masks, _word(h, d + LEX_SPLIT) + SPLIT_BITS)
     if bits >= 0:
         if fresh:
             _copy_bits(masks + 8 * bits, out, width)
@@ -1320,22 +1504,37 @@ def _emit(h, out, d, entry, fresh):
 
 
 @_internal
-def _fill(h, config, out):
-    """The mask of a configuration into the row at address ``out``."""
+def _find_mask(h, config):
+    """The parts of a configuration's mask, in the mask heap: end of text, then for each thread its bits and entry."""
     n = _length(h, config)
-    for i in range(n):
-        thread = _word(h, config + CONFIG_KEY + i)
-        _split(h, thread & K_MASK)
-        _entry(h, thread >> K_BITS, thread & K_MASK)
-        if _word(h, H_FLAG) != 0:
-            return RETRY
+    place = _allocate_mask(h, 1 + 2 * n)
     ends = 0
     for i in range(n):
         thread = _word(h, config + CONFIG_KEY + i)
-        r, d = thread >> K_BITS, thread & K_MASK
-        _emit(h, out, d, _entry(h, r, d), i == 0)
+        d = thread & K_MASK
+        split = _split(h, d)
+        entry = _entry(h, thread >> K_BITS, d)
+        if _word(h, H_FLAG) != 0:
+            return RETRY
+        masks = _word(h, H_MASKS)
+        _set_word(masks, place + 1 + 2 * i, _word(masks, split + SPLIT_BITS))
+        _set_word(masks, place + 2 + 2 * i, entry)
         ends |= _word(h, d + LEX_ENDS)
-    if ends & 1:
+    _set_word(_word(h, H_MASKS), place, ends & 1)
+    _set_word(h, config + CONFIG_MASK, place)
+    _set_word(h, config + CONFIG_EPOCH, _word(h, H_EPOCH))
+    return 1
+
+
+@_internal
+def _fill(h, config, out):
+    """The mask of a configuration into the row at address ``out``."""
+    if _word(h, config + CONFIG_EPOCH) != _word(h, H_EPOCH) and _find_mask(h, config) == RETRY:
+        return RETRY
+    masks, place = _word(h, H_MASKS), _word(h, config + CONFIG_MASK)
+    for i in range(_length(h, config)):
+        _emit(h, out, _word(masks, place + 1 + 2 * i), _word(masks, place + 2 + 2 * i), i == 0)
+    if _word(masks, place):
         for i in range(_word(h, H_EOSES)):
             _set_bit(out, _int(_word(h, H_EOS), i))
     return 1
@@ -1350,7 +1549,7 @@ def _config(h, level):
     for j in range(first, first + _word(_word(h, H_COUNT), level)):
         _push(h, H_C, _word(base, j) & THREAD_MASK)
     _sort_unique(h, H_C, start)
-    config = _intern(h, CONFIG, start, 0)
+    config = _intern(h, CONFIG, start, CONFIG_KEY - 2)
     return RETRY if _word(h, H_FLAG) != 0 else config
 
 
@@ -1390,7 +1589,7 @@ def _advance(h, config, data, size):
 
 
 @_internal
-def _initial(h, suffix, nullable):
+def _initial(h, suffix):
     """The configuration before any text; also makes the records that all others refer to."""
     for item in range(2):
         start = _word(h, H_CTOP)
@@ -1400,19 +1599,18 @@ def _initial(h, suffix, nullable):
     for t in range(_word(h, H_TERMINALS) + 1):
         _push(h, H_C, t)
     classes = _intern(h, CLASSES, every, 0)
-    for which in range(2):  # the rows ANY and SELF come before all others
-        start = _word(h, H_CTOP)
-        _push(h, H_C, -1 - which)
-        row = _intern(h, ROW, start, ROW_KEY - 2)
-        _set_word(h, H_ANY + which, row)
-        _set_word(h, row + ROW_BUILT, 1)
-    lex = _first_lex(h, classes)
+    start = _word(h, H_CTOP)
+    _push(h, H_C, -1)
+    any_row = _intern(h, ROW, start, ROW_KEY - 2)
+    _set_word(h, H_ANY, any_row)
+    _set_word(h, any_row + ROW_BUILT, 1)
+    lex = _any_lex(h, classes)
     start = _word(h, H_CTOP)
     _push_item(h, suffix, _word(h, H_END))
     row = _row(h, start)
     if _word(h, H_FLAG) != 0:
         return RETRY
-    _set_word(h, _word(h, H_ANY) + ROW_LEX, lex)
+    _set_word(h, any_row + ROW_LEX, lex)
     _set_word(_word(h, H_COUNT), 0, 0)
     _level_add(h, 0, row, _word(h, row + ROW_LEX))
     return _config(h, 0)
@@ -1506,12 +1704,14 @@ def _read_automata(h, addresses, count):
 
 
 # --- the entry point: one, because every entry point is linked and optimised with all that it calls ---
-FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW = range(10)
+FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW = range(11)
 
 
-@njit(types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), cache=True, nogil=True)
-def run(h, operation, x, y, z):
-    """Run an operation on the heap at address ``h``.
+@njit(types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), cache=True)
+def run(root, operation, x, y, z):
+    """Run an operation on the heap whose address stands at address ``root``.
+
+    It holds the GIL: each call is atomic, which is what matchers that share a heap rely on.
 
     ======================  =====================================  ====================================
     operation               x, y, z                                result
@@ -1526,10 +1726,12 @@ def run(h, operation, x, y, z):
     REHASH                  address of the old table, its size     1
     READ_AUTOMATA           addresses, count                       positions
     GOTO_ROW                row, class                             row
+    KINDS_BELOW             address of trie nodes, count, address  1
     ======================  =====================================  ====================================
 
     Any may return RETRY: ``H_FLAG`` tells what there was too little of.
     """
+    h = _word(root, 0)
     if operation == FILL:
         return _fill(h, x, y)
     if operation == ACCEPT:
@@ -1543,7 +1745,7 @@ def run(h, operation, x, y, z):
     if operation == NEXT_BYTES:
         return _next_bytes(h, x, y)
     if operation == INITIAL:
-        return _initial(h, x, y)
+        return _initial(h, x)
     if operation == AFTER:
         return _after(h, x, y)
     if operation == REHASH:
@@ -1553,4 +1755,10 @@ def run(h, operation, x, y, z):
         _push(h, H_C, y)
         row = _goto(h, x, _intern(h, CLASSES, start, 0))
         return RETRY if _word(h, H_FLAG) != 0 else row
+    if operation == KINDS_BELOW:
+        return _kinds_below(x, y, z)
     return _read_automata(h, x, y)
+
+
+call = run.overloads[run.signatures[0]].entry_point
+"""``run`` without numba's dispatcher: the arguments must be int."""
