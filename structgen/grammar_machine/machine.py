@@ -101,7 +101,7 @@ class Machine:
         self._place_heap()
         self._hash = np.zeros(FIRST_HASH, np.int64)
         self._set(k.H_HASH, self._hash, FIRST_HASH - 1)
-        self._masks = np.empty(FIRST_MASKS, np.int64)
+        self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
         self._place_masks(1, 1)
         for place in BUFFERS:
             self._grow_buffer(place, FIRST_SCRATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from structgen.automata.dfa import from_strings, shortest
+from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 
@@ -41,17 +41,49 @@ GRAMMARS: dict[str, tuple[str, str]] = {
     "unicode": ('start: "é" start "ü" | "x"', "éüx"),
 }
 
+JSON = r"""
+start: value
+value: object | array | STRING | NUMBER | "true" | "false" | "null"
+object: "{" [pair ("," pair)*] "}"
+pair: STRING ":" value
+array: "[" [value ("," value)*] "]"
+STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
+NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+%ignore /[ \t\n\r]+/
+"""
+SQL = r"""
+start: select
+select: "select" ["distinct"] items "from" tables [where] [order] [limit]
+items: "*" | item ("," item)*
+item: expr ["as" NAME]
+tables: table ("," table)* | table join+
+table: NAME [NAME]
+join: ["left"] "join" NAME "on" expr
+where: "where" expr
+order: "order" "by" expr ("," expr)*
+limit: "limit" NUMBER
+expr: conj | expr "or" conj
+conj: neg | conj "and" neg
+neg: cmp | "not" neg
+cmp: term | term op term | term "in" "(" expr ("," expr)* ")" | term "is" ["not"] "null"
+op: "="|"<"|">"|"<="|">="|"<>"|"like"
+term: factor | term ("+"|"-") factor
+factor: prim | factor ("*"|"/") prim
+prim: NUMBER | STR | NAME | NAME "." NAME | NAME "(" [expr ("," expr)*] ")" | "(" expr ")"
+NAME: /[a-zA-Z_][a-zA-Z0-9_]*/
+NUMBER: /[0-9]+(\.[0-9]+)?/
+STR: /'[^']*'/
+%ignore /[ \t\n]+/
+"""
+
 
 @lru_cache
 def normal_form(text: str) -> ContextFreeGrammar:
     """The normal form of a grammar by Lark's compiler: its terminals and the rules that its Earley parser gets."""
-    import lark
-    from lark.lark import LarkOptions
     from lark.load_grammar import load_grammar
 
     grammar, _ = load_grammar(text, "<test>", [], False)
     terminals, rules, ignore = grammar.compile(["start"], "*")
-    assert LarkOptions and lark
     number = {t.name: i for i, t in enumerate(terminals)}
     names = list(dict.fromkeys(["start", *(r.origin.name for r in rules)]))
     nonterminal = {name: i for i, name in enumerate(names)}
@@ -68,14 +100,14 @@ def normal_form(text: str) -> ContextFreeGrammar:
     )
 
 
-def _dfa(pattern):  # type: ignore[no-untyped-def]
+def _dfa(pattern):
     if pattern.type == "str":
         return from_strings([pattern.value])
     return full_match_dfa(re.sub(r"\(\?:", "(?:", pattern.value))
 
 
 @lru_cache
-def judge(text: str):  # type: ignore[no-untyped-def]
+def judge(text: str):
     """A function that tells whether Lark's complete dynamic Earley parser accepts a string."""
     import lark
 
@@ -89,6 +121,3 @@ def judge(text: str):  # type: ignore[no-untyped-def]
         return True
 
     return accepts
-
-
-__all__ = ["GRAMMARS", "judge", "normal_form", "shortest"]

@@ -68,7 +68,7 @@ class Reference:
                     alive |= self._scan(t, text, at, ends, ends[at] | chart)
         return alive, accepted
 
-    def _scan(self, t: int, text: bytes, at: int, ends: list[set], following: set) -> bool:  # type: ignore[type-arg]
+    def _scan(self, t: int, text: bytes, at: int, ends: list[set], following: set) -> bool:
         """Whether the terminal may go on beyond the text."""
         dfa, state = self.grammar.terminals[t].dfa, 0
         for end in range(at, len(text)):
@@ -79,7 +79,7 @@ class Reference:
                 ends[end + 1] |= following
         return True
 
-    def _close(self, kernel: set, at: int, charts: list[set]) -> set:  # type: ignore[type-arg]
+    def _close(self, kernel: set, at: int, charts: list[set]) -> set:
         chart = set(kernel)
         while True:
             new = set()

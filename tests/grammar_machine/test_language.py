@@ -6,11 +6,11 @@ import itertools
 import random
 
 import pytest
-from tests.grammar_machine.lark_grammars import GRAMMARS, judge, normal_form
-from tests.grammar_machine.reference import Reference
 
 from structgen.grammar_machine.compiled import compile_grammar
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.grammar_machine.lark_grammars import GRAMMARS, judge, normal_form
+from tests.grammar_machine.reference import Reference
 
 pytest.importorskip("lark")
 
