@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from structgen.errors import TokenizerError
 from structgen.kernels import grammar_machine as k
+from structgen.vocabulary.trie import Trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -21,7 +22,7 @@ class Lexicon:
         vocabulary: the tokens.
         nodes: int64[N], ``byte | depth << 8 | subtree size << 19 | (token + 1) << 43``.
         below: int64[N + ...], kinds of bytes below each node (`k.KINDS_BELOW`).
-        order: int32, the token of each node that has one, in the order of nodes.
+        order: int32, all tokens in the order of their nodes.
         before: int32[N + 1], how many of these stand before each node.
         root: int32[256], node of each first byte or -1.
         next_same: int32[V], the next token with the same bytes.
@@ -67,8 +68,21 @@ def lexicon(vocabulary: Vocabulary) -> Lexicon:
     below = np.empty(len(nodes) + 2 * (k.DEPTH_MASK + 2), np.int64)
     place = np.array([0])
     k.call(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
-    before = np.zeros(len(trie) + 1, np.int32)
-    np.cumsum(trie.token >= 0, out=before[1:])
-    order = trie.token[trie.token >= 0]
+    order, before = _in_order(trie)
     eos = np.array(vocabulary.eos_token_ids, np.int32)
     return Lexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)
+
+
+def _in_order(trie: Trie) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """All tokens in the order of their nodes, and how many stand before each node."""
+    places = [np.flatnonzero(trie.token >= 0)]
+    tokens = [trie.token[places[0]]]
+    while len(tokens[-1]):  # those with the same bytes
+        following = trie.next_same[tokens[-1]]
+        places.append(places[-1][following >= 0])
+        tokens.append(following[following >= 0])
+    place = np.concatenate(places)
+    before = np.zeros(len(trie) + 1, np.int32)
+    np.cumsum(np.bincount(place, minlength=len(trie)), out=before[1:])
+    order: npt.NDArray[np.int32] = np.concatenate(tokens)[np.argsort(place, kind="stable")]
+    return order, before

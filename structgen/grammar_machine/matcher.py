@@ -25,12 +25,13 @@ class CfgMatcher:
     used in different threads at once, one matcher in one thread at a time.
     """
 
-    __slots__ = ("_checked", "_config", "_grammar", "_history", "_machine", "_terminated", "_vocabulary")
+    __slots__ = ("_checked", "_config", "_grammar", "_history", "_machine", "_root", "_size", "_terminated")
 
     def __init__(self, grammar: CfgGrammar) -> None:
         self._grammar = grammar
-        self._vocabulary = grammar.vocabulary
+        self._size = grammar.vocabulary.size
         self._machine = grammar.machine()
+        self._root = self._machine.root
         self._config = self._machine.start
         self._history: list[int] = []  # configurations before each step; negative: the step was the end of sequence
         self._terminated = False
@@ -60,16 +61,15 @@ class CfgMatcher:
             BitmaskError: wrong dtype, shape or layout.
         """
         checked, address, rows = self._checked
-        machine = self._machine
         if bitmask is not checked or not 0 <= index < rows:
-            address, rows = check_row(bitmask, index, self._vocabulary.size)
+            address, rows = check_row(bitmask, index, self._size)
             self._checked = (bitmask, address, rows)
         if self._terminated:
             (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
-        out = address + 4 * machine.width * index
-        while call(machine.root, FILL, self._config, out, 0) < 0:
-            machine.grow()
+        out = address + 4 * self._machine.width * index
+        while call(self._root, FILL, self._config, out, 0) < 0:
+            self._machine.grow()
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -77,17 +77,15 @@ class CfgMatcher:
         Raises:
             TokenError: the id lies outside the vocabulary.
         """
-        if not 0 <= token_id < self._vocabulary.size:
-            raise TokenError(
-                f"token id {token_id} is out of range; the vocabulary has ids 0 to {self._vocabulary.size - 1}"
-            )
+        if not 0 <= token_id < self._size:
+            raise TokenError(f"token id {token_id} is out of range; the vocabulary has ids 0 to {self._size - 1}")
         if self._terminated:
             return False
-        machine, before = self._machine, self._config
-        while (config := call(machine.root, ACCEPT, before, token_id, 0)) < 0:
-            machine.grow()
+        before = self._config
+        while (config := call(self._root, ACCEPT, before, token_id, 0)) < 0:
+            self._machine.grow()
         if config == DEAD:
-            return token_id in self._vocabulary.eos_token_ids and self._terminate()
+            return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
         self._history.append(before)
         self._config = config
         return True
@@ -131,8 +129,8 @@ class CfgMatcher:
     def copy(self) -> CfgMatcher:
         """An independent matcher in the same state, without the history. O(1)."""
         twin = CfgMatcher.__new__(CfgMatcher)
-        twin._grammar, twin._vocabulary = self._grammar, self._vocabulary
-        twin._machine, twin._config = self._machine, self._config
+        twin._grammar, twin._size = self._grammar, self._size
+        twin._machine, twin._root, twin._config = self._machine, self._root, self._config
         twin._history, twin._terminated = [], self._terminated
         twin._checked = (_NOT_CHECKED, 0, 0)
         return twin

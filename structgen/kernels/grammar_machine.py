@@ -15,6 +15,7 @@ one). An item ``suffix << 28 | k`` waits for a suffix and then returns to contin
   behind nullable suffixes already in it. So right recursion keeps the same continuation. The continuations of one
   recursive component of the left-corner graph refer to each other and are interned together (GROUP). If a group is
   equal to one that it refers to, that one is used: left recursion and ambiguity then repeat their rows.
+  INCOMING remembers what a set of items comes to.
 - *Row* (ROW): a set of items, and what can be scanned from there, ``class << 48 | suffix << 28 | k``, sorted.
   ``goto(row, classes)`` is memoised (GOTO).
 - *Lexer state* (LEX): positions in the automata of the terminals that are being read, and the row's terminal set while
@@ -41,22 +42,23 @@ from numba.extending import intrinsic
     H_LEVELS, H_WIDTH_OF_LEVEL, H_COUNT, H_DEFERRED, H_PATH, H_NEAR, H_BUILT,
     H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT, H_COMPONENTS,
-    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STARTS, H_START, H_IGNORED, H_IGNOREDS, H_TERMINALS, H_PSEUDO,
+    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED, H_IGNOREDS,
+    H_TERMINALS, H_PSEUDO,
     H_TRIE, H_NODES, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_DEPTH, H_OFFSETS, H_BYTES, H_WIDTH,
     H_EOS, H_EOSES, H_WALKED,
-) = range(76)  # fmt: skip
+) = range(77)  # fmt: skip
 HEADER = 80
 SINK_WORDS = 256  # a record that is read, and never believed, once the flag is up
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
-ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG = range(1, 9)
+ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG, INCOMING = range(1, 10)
 ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_KEY = 2, 3, 4, 5, 6, 7, 8
 CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_KEY = 2, 3, 4, 5
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY = 2, 3, 4
+CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 2
 
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
@@ -375,11 +377,23 @@ def _plain_continuation(h, y):
     start = _word(h, H_CTOP)
     if _word(a, node + 1) < 0 and _word(a, node) >> K_BITS == 0:
         return _word(a, node) & K_MASK
+    first = node
+    while node >= 0:
+        _push(h, H_C, _word(a, node))
+        node = _word(a, node + 1)
+    memo = _intern(h, INCOMING, start, 1)
+    value = _word(h, memo + INCOMING_VALUE)
+    if value != 0 and _word(h, H_FLAG) == 0:
+        return value
+    node = first
     while node >= 0:
         _push_item(h, _word(a, node) >> K_BITS, _word(a, node) & K_MASK)
         node = _word(a, node + 1)
     _sort_unique(h, H_C, start)
-    return _intern(h, CONT, start, CONT_KEY - 2)
+    value = _intern(h, CONT, start, CONT_KEY - 2)
+    if _word(h, H_FLAG) == 0:
+        _set_word(h, memo + INCOMING_VALUE, value)
+    return value
 
 
 @_internal
@@ -1087,29 +1101,109 @@ def _keep(h, depth, token):
 
 
 @_internal
+def _target_of_all(h, p, lo, hi):
+    """Where all bytes of a range lead from a position, or -1."""
+    edges, edge = _word(h, H_EDGES), _word(h, H_EDGE)
+    for e in range(_int(edges, p), _int(edges, p + 1)):
+        if lo <= _int(edge, 3 * e + 1):
+            return _int(edge, 3 * e + 2) if _int(edge, 3 * e) <= lo and hi <= _int(edge, 3 * e + 1) else -1
+    return -1
+
+
+@_internal
+def _stays_in_text(h, p):
+    """Whether each character beyond ASCII leads from a position back to it."""
+    for lead in range(0xC2, 0xF5):
+        expected, q = _next_expected(0, lead), _target_of_all(h, p, lead, lead)
+        lo, hi = (expected >> 8) & 255, expected >> 16
+        for _ in range(expected & 255):
+            q = _target_of_all(h, q, lo, hi) if q >= 0 else -1
+            lo, hi = 0x80, 0xBF
+        if q != p:
+            return False
+    return True
+
+
+@_internal
+def _stays(h, p):
+    """The kinds of bytes (`_kind`) that leave a position of a terminal as it is."""
+    known = _word(_word(h, H_STAYS), p)
+    if known != 0:
+        return known
+    kinds = (1 << INVALID) - 1
+    for byte in range(128):
+        if _position_step(h, p, byte) != p:
+            kinds &= ~(1 << _kind(byte))
+    if not _stays_in_text(h, p):
+        kinds &= ~(1 << NON_ASCII)
+    _set_word(_word(h, H_STAYS), p, kinds | KNOWN)
+    return kinds | KNOWN
+
+
+@_internal
+def _loops(h, d):
+    """Kinds of bytes that one of the positions of a lexer state survives for ever."""
+    known = _word(h, d + LEX_LOOPS)
+    if known != 0:
+        return known
+    best, most = KNOWN, 0
+    for i in range(1, _length(h, d)):
+        kinds = _stays(h, _word(h, d + LEX_KEY + i))
+        count, left = 0, kinds
+        while left != 0:
+            left &= left - 1
+            count += 1
+        if count > most:
+            best, most = kinds, count
+    if _word(h, H_FLAG) == 0:
+        _set_word(h, d + LEX_LOOPS, best)
+    return best
+
+
+@_internal
+def _whole_subtree(h, i, depth):
+    """Whether all tokens below node ``i`` of the vocabulary's trie stay in a terminal of one of the threads there."""
+    below, base = _word(_word(h, H_BELOW), i), _word(h, H_LEVELS)
+    first = (depth + 1) * _word(h, H_WIDTH_OF_LEVEL)
+    for j in range(first, first + _word(_word(h, H_COUNT), depth + 1)):
+        thread = _word(base, j) & THREAD_MASK
+        if thread >> K_BITS != _word(h, H_ANY) and below & ~_loops(h, thread & K_MASK) == 0:
+            return True
+    return False
+
+
+@_internal
+def _push_tokens(h, token):
+    """A token and those with the same bytes to buffer B."""
+    while token >= 0:
+        _push(h, H_B, token)
+        token = _int(_word(h, H_SAME), token)
+
+
+@_internal
 def _walk_nodes(h, base, i, end):
     """Walk nodes ``i`` to ``end`` of a trie: ids of tokens to buffer B, tokens of cut contexts to E."""
-    path, same = _word(h, H_PATH), _word(h, H_SAME)
+    path, order, before = _word(h, H_PATH), _word(h, H_ORDER), _word(h, H_BEFORE)
+    whole = base == _word(h, H_TRIE)
     while i < end and _word(h, H_FLAG) == 0:
         node = _word(base, i)
-        byte, depth, token = node & 255, (node >> 8) & DEPTH_MASK, node >> 43
+        byte, depth, token, size = node & 255, (node >> 8) & DEPTH_MASK, node >> 43, (node >> 19) & SIZE_MASK
         if _word(h, H_BUILT) > depth:
             _set_word(h, H_BUILT, depth)
         _set_word(path, depth, byte)
         _set_word(h, H_WALKED, _word(h, H_WALKED) + 1)
         found = _follow(h, depth, byte)
-        if found == 0:
-            i += (node >> 19) & SIZE_MASK
-            continue
-        if token != 0:
+        if found == 2 and whole and size > 2 and _whole_subtree(h, i, depth):
+            for j in range(_int(before, i), _int(before, i + size)):
+                _push(h, H_B, _int(order, j))
+        elif found > 0:
             if found == 2:
-                token -= 1
-                while token >= 0:
-                    _push(h, H_B, token)
-                    token = _int(same, token)
-            else:
+                _push_tokens(h, token - 1)
+            elif token != 0:
                 _keep(h, depth, token)
-        i += 1
+            i += 1
+            continue
+        i += size
 
 
 @_internal
@@ -1224,42 +1318,6 @@ def _push_units(h, d):
 
 
 @_internal
-def _loops_over_text(h, d):
-    """Whether each character beyond ASCII leads from a lexer state back to it."""
-    for lead in range(0xC2, 0xF5):
-        state, more = _step(h, d, lead), 1 + (lead >= 0xE0) + (lead >= 0xF0)
-        lo = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
-        hi = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-        while more > 0 and state >= 0:
-            following = _step(h, state, lo)
-            for byte in range(lo + 1, hi + 1):
-                if _step(h, state, byte) != following:
-                    following = -1
-            state, lo, hi, more = following, 0x80, 0xBF, more - 1
-        if state != d:
-            return False
-    return True
-
-
-@_internal
-def _loops(h, d):
-    """The kinds of bytes that leave a lexer state as it is."""
-    known = _word(h, d + LEX_LOOPS)
-    if known != 0:
-        return known
-    kinds = (1 << 62) - 1
-    for byte in range(128):
-        if _int(h, 2 * (d + LEX_TABLE) + byte) == -1 or _step(h, d, byte) != d:
-            kinds &= ~(1 << _kind(byte))
-    kinds &= ~(1 << INVALID)
-    if kinds & (1 << NON_ASCII) and not _loops_over_text(h, d):
-        kinds &= ~(1 << NON_ASCII)
-    if _word(h, H_FLAG) == 0:
-        _set_word(h, d + LEX_LOOPS, kinds | KNOWN)
-    return kinds | KNOWN
-
-
-@_internal
 def _any_upto(h, known, depth):
     """After each byte of the path up to ``depth``: the state of any terminals that follow one that ended on it."""
     selves, anys, path = _word(h, H_LEVELS), _word(h, H_NEAR), _word(h, H_PATH)
@@ -1297,10 +1355,7 @@ def _walk_unit(h, d, bits):
         if own >= 0:
             if size > 1 and _word(below, i) & ~_loops(h, own) == 0:
                 for j in range(_int(before, i), _int(before, i + size)):
-                    token = _int(order, j)
-                    while token >= 0:
-                        _set_bit(bits, token)
-                        token = _int(same, token)
+                    _set_bit(bits, _int(order, j))
                 i += size
                 continue
             token -= 1
