@@ -23,8 +23,8 @@ one). An item ``suffix << 28 | k`` waits for a suffix and then returns to contin
 - *Configuration* (CONFIG): a sorted set of threads ``row << 28 | lexer state``.
 
 Markers are items of the empty suffix: ``END_ITEM`` (the text may end) and ``OPEN_ITEM`` (below this the context was cut
-off, anything may follow). Cutting (`_cut_row`) keeps one level of continuations, so that masks are found for all rows
-that agree so far; tokens that reach below are kept as a trie and walked again with the whole row.
+off, anything may follow). Cutting (`_cut_row`) keeps no or one level of continuations, so that masks are found for all
+rows that agree so far; tokens that reach below are kept as a trie and walked again with more of the row.
 
 **Masks** (`_entry`): tokens within a wide lexer state are a row of bits that depends on that state only (`_unit`);
 tokens that leave it lie in a small trie. The narrow rest of the lexer state walks the vocabulary. They lie in a second
@@ -45,14 +45,14 @@ from numba.extending import intrinsic
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED, H_IGNOREDS,
     H_TERMINALS, H_PSEUDO,
     H_TRIE, H_NODES, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_DEPTH, H_OFFSETS, H_BYTES, H_WIDTH,
-    H_EOS, H_EOSES, H_WALKED,
-) = range(77)  # fmt: skip
+    H_EOS, H_EOSES, H_WALKED, H_LIMIT,
+) = range(78)  # fmt: skip
 HEADER = 80
 SINK_WORDS = 256  # a record that is read, and never believed, once the flag is up
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
 ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG, INCOMING = range(1, 10)
-ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_KEY = 2, 3, 4, 5, 6, 7, 8
+ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_BARE, ROW_KEY = range(2, 10)
 CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_KEY = 2, 3, 4, 5
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
@@ -73,7 +73,7 @@ END_ITEM, OPEN_ITEM = 0, 1
 DEFERRED = 1 << 56
 THREAD_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
-WIDE_NODES = 1500
+WIDE_NODES, UNCERTAIN_NODES = 1500, 1000
 NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
 HASH_PRIME = 1099511628211
 
@@ -869,21 +869,22 @@ def _cut_group(h, g):
 
 
 @_internal
-def _cut_row(h, r):
-    """The row with one level of its continuations kept."""
+def _cut_row(h, r, depth):
+    """The row with ``depth`` levels of its continuations kept: ROW_CUT one, ROW_BARE none."""
     if r == _word(h, H_ANY):
         return r
-    if _word(h, r + ROW_CUT) != 0:
-        return _word(h, r + ROW_CUT)
+    if _word(h, r + depth) != 0:
+        return _word(h, r + depth)
     start = _word(h, H_CTOP)
     for i in range(_length(h, r)):
         item = _word(h, r + ROW_KEY + i)
         if item >> K_BITS != 0:
-            item = (item & ~K_MASK) | _cut(h, item & K_MASK)
+            k = _word(h, H_OPEN) if depth == ROW_BARE else _cut(h, item & K_MASK)
+            item = (item & ~K_MASK) | k
         _push(h, H_C, item)
     cut = _row(h, start)
     if _word(h, H_FLAG) == 0:
-        _set_word(h, r + ROW_CUT, cut)
+        _set_word(h, r + depth, cut)
     return cut
 
 
@@ -1098,6 +1099,8 @@ def _keep(h, depth, token):
         _push(h, H_E, _word(path, i) | (i << 8))
     _push(h, H_E, _word(path, depth) | (depth << 8) | (token << 43))
     _set_word(h, H_BUILT, depth + 1)
+    if 0 < _word(h, H_LIMIT) < _word(h, H_ETOP):
+        _set_word(h, H_LIMIT, -1)  # too many: the walk is given up
 
 
 @_internal
@@ -1185,7 +1188,7 @@ def _walk_nodes(h, base, i, end):
     """Walk nodes ``i`` to ``end`` of a trie: ids of tokens to buffer B, tokens of cut contexts to E."""
     path, order, before = _word(h, H_PATH), _word(h, H_ORDER), _word(h, H_BEFORE)
     whole = base == _word(h, H_TRIE)
-    while i < end and _word(h, H_FLAG) == 0:
+    while i < end and _word(h, H_FLAG) == 0 and _word(h, H_LIMIT) >= 0:
         node = _word(base, i)
         byte, depth, token, size = node & 255, (node >> 8) & DEPTH_MASK, node >> 43, (node >> 19) & SIZE_MASK
         if _word(h, H_BUILT) > depth:
@@ -1472,7 +1475,7 @@ def _store_entry(h, parent, b, e):
 
 @_internal
 def _first_entry(h, r, d):
-    """Tokens allowed in a thread beyond the row of bits of its lexer state."""
+    """Tokens allowed in a thread beyond the row of bits of its lexer state; -1 if too many are uncertain."""
     split = _split(h, d)
     b, e = _word(h, H_BTOP), _word(h, H_ETOP)
     if _word(h, H_FLAG) != 0:
@@ -1487,54 +1490,56 @@ def _first_entry(h, r, d):
         _walk(h, masks, first, last, r, _word(masks, split + SPLIT_UNITS + 2 * i))
     _set_word(h, H_BUILT, 0)
     _walk(h, 0, 0, 0, r, _word(masks, split + SPLIT_REST))
+    if _word(h, H_LIMIT) < 0:
+        _set_word(h, H_BTOP, b)
+        _set_word(h, H_ETOP, e)
+        return -1
     return _store_entry(h, 0, b, e)
 
 
 @_internal
-def _known_entry(h, r, d):
-    """The memo of a thread's mask; its value is valid if its epoch is the present one."""
-    return _pair(h, MEMO, r, d, 2)
+def _refined(h, known, r, d):
+    """The entry of a thread, given that of the same thread with less context (0: none).
 
-
-@_internal
-def _remember(h, memo, value):
+    What is known for certain there holds here too; its uncertain tokens are walked again.
+    """
+    memo = _pair(h, MEMO, r, d, 2)
+    if _word(h, H_FLAG) != 0:
+        return 0
+    if _word(h, memo + MEMO_EPOCH) == _word(h, H_EPOCH):
+        return _word(h, memo + MEMO_VALUE)
+    masks = _word(h, H_MASKS)
+    if known == 0:
+        known = _first_entry(h, r, d)
+    elif _word(masks, known + ENTRY_NODES) > 0:
+        b, e, trie = _word(h, H_BTOP), _word(h, H_ETOP), _word(masks, known + ENTRY_TRIE)
+        _set_word(h, H_BUILT, 0)
+        _walk(h, masks, trie, trie + _word(masks, known + ENTRY_NODES), r, d)
+        known = _store_entry(h, known, b, e)
     if _word(h, H_FLAG) == 0:
-        _set_word(h, memo + MEMO_VALUE, value)
+        _set_word(h, memo + MEMO_VALUE, known)
         _set_word(h, memo + MEMO_EPOCH, _word(h, H_EPOCH))
+    return known
 
 
 @_internal
 def _entry(h, r, d):
     """The entry of the mask heap with the tokens allowed in a thread beyond its lexer state's row of bits."""
-    epoch = _word(h, H_EPOCH)
-    memo = _known_entry(h, r, d)
-    if _word(h, H_FLAG) != 0:
-        return 0
-    if _word(h, memo + MEMO_EPOCH) == epoch:
+    memo = _pair(h, MEMO, r, d, 2)
+    if _word(h, H_FLAG) == 0 and _word(h, memo + MEMO_EPOCH) == _word(h, H_EPOCH):
         return _word(h, memo + MEMO_VALUE)
-    cut = _cut_row(h, r)
+    cut = _cut_row(h, r, ROW_BARE)
     if _word(h, H_FLAG) != 0:
         return 0
-    if cut == r:
-        value = _first_entry(h, r, d)
-    else:
-        cut_memo = _known_entry(h, cut, d)
-        if _word(h, H_FLAG) != 0:
-            return 0
-        if _word(h, cut_memo + MEMO_EPOCH) != epoch:
-            _remember(h, cut_memo, _first_entry(h, cut, d))
-        if _word(h, H_FLAG) != 0:
-            return 0
-        value = _word(h, cut_memo + MEMO_VALUE)
-        masks = _word(h, H_MASKS)
-        nodes = _word(masks, value + ENTRY_NODES)
-        if nodes > 0:
-            b, e, trie = _word(h, H_BTOP), _word(h, H_ETOP), _word(masks, value + ENTRY_TRIE)
-            _set_word(h, H_BUILT, 0)
-            _walk(h, masks, trie, trie + nodes, r, d)
-            value = _store_entry(h, value, b, e)
-    _remember(h, memo, value)
-    return value
+    _split(h, d)  # its own walks have no limit
+    _set_word(h, H_LIMIT, _word(h, H_ETOP) + UNCERTAIN_NODES if cut != r else 0)
+    known = _refined(h, 0, cut, d)
+    _set_word(h, H_LIMIT, 0)
+    if known <= 0 or _word(_word(h, H_MASKS), known + ENTRY_NODES) > 0:
+        cut = _cut_row(h, r, ROW_CUT) if _word(h, H_FLAG) == 0 else r
+        if _word(h, H_FLAG) == 0:
+            known = _refined(h, max(known, 0), cut, d)
+    return _refined(h, known, r, d) if _word(h, H_FLAG) == 0 else 0
 
 
 @_internal
