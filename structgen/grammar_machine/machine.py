@@ -155,7 +155,11 @@ class Machine:
 
     def _grow_heap(self) -> None:
         if 2 * len(self.heap) > MOST_WORDS:
-            raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
+            self.heap[k.H_FLAG] = 0
+            raise GrammarError(
+                f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB: the text has too many readings",
+                hint="Make the grammar less ambiguous (nested optional tails, palindromes), or the text shorter.",
+            )
         grown = np.empty(2 * len(self.heap), np.int64)
         top = int(self.heap[k.H_TOP])
         grown[:top] = self.heap[:top]

@@ -1251,22 +1251,36 @@ def _store_trie(h, start):
 
 # --- masks --------------------------------
 @_internal
-def _wide(h, p):
-    """Whether many tokens follow from a position of a terminal."""
-    memo = _word(h, H_WIDE)
-    if _int(memo, p) != 0:
-        return _int(memo, p) == 2
-    trie, states, i, live = _word(h, H_TRIE), _word(h, H_LEVELS), 0, 0
-    while i < _word(h, H_NODES) and live <= WIDE_NODES:
+def _count_live(h, p, i, limit):
+    """Nodes of the vocabulary's trie that a terminal survives, below and with node ``i``, where it is at ``p``."""
+    trie, states, live = _word(h, H_TRIE), _word(h, H_LEVELS), 1
+    end = i + ((_word(trie, i) >> 19) & SIZE_MASK)
+    _set_word(states, 0, p)
+    i += 1
+    while i < end and live <= limit:
         node = _word(trie, i)
         depth = (node >> 8) & DEPTH_MASK
-        q = _position_step(h, p if depth == 0 else _word(states, depth - 1), node & 255)
+        q = _position_step(h, _word(states, depth - 1), node & 255)
         if q < 0:
             i += (node >> 19) & SIZE_MASK
             continue
         _set_word(states, depth, q)
         live += 1
         i += 1
+    return live
+
+
+@_internal
+def _wide(h, p):
+    """Whether many tokens follow from a position of a terminal."""
+    memo = _word(h, H_WIDE)
+    if _int(memo, p) != 0:
+        return _int(memo, p) == 2
+    edges, edge, root, live = _word(h, H_EDGES), _word(h, H_EDGE), _word(h, H_ROOT), 0
+    for e in range(_int(edges, p), _int(edges, p + 1)):
+        for byte in range(_int(edge, 3 * e), _int(edge, 3 * e + 1) + 1):
+            if live <= WIDE_NODES and _int(root, byte) >= 0:
+                live += _count_live(h, _int(edge, 3 * e + 2), _int(root, byte), WIDE_NODES - live)
     _set_int(memo, p, 2 if live > WIDE_NODES else 1)
     return live > WIDE_NODES
 
