@@ -81,9 +81,21 @@ E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
 # --- frame records ---
 R_KIND, R_OBJECT, R_ARRAY, R_COUNTED = 0, 0, 1, 2
 O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX = 1, 2, 3, 4, 5, 6
-O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES = 7, 8, 9, 10, 11, 12, 13, 14
+O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES, O_COUNTS = (
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+)
 # O_DUTIES: set of the obligations. If there are any, E_CHILD and O_CHILD (and its classes) are places of choices:
-# their number, then (node, bits) each; O_CLASSES is the number of classes.
+# their number, then (node, bits) each; O_CLASSES is the number of classes, O_COUNTS (0: one class) a table of how many
+# words each class has from each state of the automaton on, at most ENDLESS_WORDS.
+ENDLESS_WORDS = 1 << 30
 NO_OTHERS, ONE_CLASS, CLASSES = 0, 1, 2
 A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_UNIQUE, A_PAIRED, A_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
 DISTINCT, PAIRED = 1, 2  # A_UNIQUE: items must differ; two must be equal, after which the record is A_PAIRED
@@ -601,7 +613,7 @@ def _source_cost(m, record, frame, source):
 def _on_path(m, depth, source):
     """Whether a shallower level of the search has chosen the source."""
     for level in range(depth):
-        if _search(m, 4 * level + 2) == source:
+        if _nesting(m, 4 * level + 2) == source:
             return True
     return False
 
@@ -612,7 +624,7 @@ def _coverable(m, record, frame, unmet, room, late, after, taken):
 
     ``late``: declared keys cannot come any more; else those behind bit ``after`` can, but for the entry ``taken``.
     Depth first; a level of the search is (unmet, room, source, its next choice). Each level meets one obligation more,
-    and a record has no more than four.
+    and a record has only a few (`structgen.machine.duties.MAX_DUTIES`).
     """
     if room < 0:
         return False
@@ -623,32 +635,32 @@ def _coverable(m, record, frame, unmet, room, late, after, taken):
     if _grammar(m, record + O_OTHERS) != NO_OTHERS:
         sources += _grammar(m, record + O_CLASSES)
     depth = 0
-    _set_search(m, 0, unmet)
-    _set_search(m, 1, room)
-    _set_search(m, 2, 0)
-    _set_search(m, 3, 0)
+    _set_nesting(m, 0, unmet)
+    _set_nesting(m, 1, room)
+    _set_nesting(m, 2, 0)
+    _set_nesting(m, 3, 0)
     while depth >= 0:
-        unmet, room = _search(m, 4 * depth), _search(m, 4 * depth + 1)
-        source, number = _search(m, 4 * depth + 2), _search(m, 4 * depth + 3)
+        unmet, room = _nesting(m, 4 * depth), _nesting(m, 4 * depth + 1)
+        source, number = _nesting(m, 4 * depth + 2), _nesting(m, 4 * depth + 3)
         if source >= sources:
             depth -= 1
             continue
         bits = _source_bits(m, record, frame, source, unmet & -unmet, number, late, after, taken)
         if bits == 0 or (source < declared and _on_path(m, depth, source)):
-            _set_search(m, 4 * depth + 2, source + 1)
-            _set_search(m, 4 * depth + 3, 0)
+            _set_nesting(m, 4 * depth + 2, source + 1)
+            _set_nesting(m, 4 * depth + 3, 0)
             continue
-        _set_search(m, 4 * depth + 3, number + 1)
+        _set_nesting(m, 4 * depth + 3, number + 1)
         left = room - _source_cost(m, record, frame, source)
         if left < 0:
             continue
         if unmet & ~bits == 0:
             return True
         depth += 1
-        _set_search(m, 4 * depth, unmet & ~bits)
-        _set_search(m, 4 * depth + 1, left)
-        _set_search(m, 4 * depth + 2, 0)
-        _set_search(m, 4 * depth + 3, 0)
+        _set_nesting(m, 4 * depth, unmet & ~bits)
+        _set_nesting(m, 4 * depth + 1, left)
+        _set_nesting(m, 4 * depth + 2, 0)
+        _set_nesting(m, 4 * depth + 3, 0)
     return False
 
 
@@ -656,7 +668,7 @@ def _coverable(m, record, frame, unmet, room, late, after, taken):
 def _choice_alive(m, record, frame, bits, room, late, after, taken):
     """Whether a member that meets ``bits`` is worth choosing and leaves obligations that can be met."""
     unmet = _duties(m, record, frame)
-    if bits & ~unmet:
+    if bits and bits & unmet == 0:
         return False
     return _coverable(m, record, frame, unmet & ~bits, room, late, after, taken)
 
@@ -693,16 +705,45 @@ def _other_alive(m, record, frame, bits):
 
 
 @_internal
+def _class_alive(m, record, frame, number):
+    """Whether some key of a class leaves obligations that can be met."""
+    choices = _class_choices(m, record, number)
+    for c in range(_grammar(m, choices)):
+        if _other_alive(m, record, frame, _grammar(m, choices + 2 + 2 * c)):
+            return True
+    return False
+
+
+@_internal
 def _others_alive(m, record, frame):
     """Whether some undeclared key leaves obligations that can be met."""
     if _grammar(m, record + O_DUTIES) == 0:
         return True
     for number in range(_grammar(m, record + O_CLASSES)):
-        choices = _class_choices(m, record, number)
-        for c in range(_grammar(m, choices)):
-            if _other_alive(m, record, frame, _grammar(m, choices + 2 + 2 * c)):
-                return True
+        if _class_alive(m, record, frame, number):
+            return True
     return False
+
+
+@_internal
+def _all_classes_alive(m, record, frame):
+    for number in range(_grammar(m, record + O_CLASSES)):
+        if not _class_alive(m, record, frame, number):
+            return False
+    return True
+
+
+@_internal
+def _live_words(m, record, frame, state):
+    """How many undeclared keys go on from a state of their automaton and leave obligations that can be met."""
+    classes = _grammar(m, record + O_CLASSES)
+    place = _grammar(m, record + O_COUNTS) + (state - _grammar(m, record + O_START)) * classes
+    total = 0
+    for number in range(classes):
+        words = _grammar(m, place + number)
+        if words and _class_alive(m, record, frame, number):
+            total = min(total + words, ENDLESS_WORDS)
+    return total
 
 
 @_internal
@@ -920,14 +961,20 @@ def _unused_word(m, record, frame, state, hashed):
     ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that
     the object has, the words are enumerated, depth first.
     """
-    if _grammar(m, record + O_NARROW) == 0 or _words_left(m, state) < 0:
-        return True
+    counted = _grammar(m, record + O_COUNTS) != 0
+    left = ENDLESS_WORDS
+    if counted:
+        left = _live_words(m, record, frame, state)
+    elif _grammar(m, record + O_NARROW) and _words_left(m, state) >= 0:
+        left = _words_left(m, state)
+    if left == 0 or left == ENDLESS_WORDS:
+        return left != 0
     used = 0
     place = _load(m, frame + F_OTHERS)
     while place >= 0:
         used += 1
         place = _load(m, place)
-    if _words_left(m, state) > used:
+    if left > used:
         return True
     _set_search(m, 0, state)
     _set_search(m, 1, hashed)
@@ -937,10 +984,11 @@ def _unused_word(m, record, frame, state, hashed):
         current = _search(m, depth)
         value = _search(m, depth + 1)
         if _flags(m, current) & ACCEPTING and not _is_duplicate(m, frame, value):
-            return True
+            if not counted or _class_alive(m, record, frame, _payload(m, current) - 1):
+                return True
         for byte in range(256):
             following = _pool(m, current * 256 + byte)
-            if following >= 0:
+            if following >= 0 and not (counted and _live_words(m, record, frame, following) == 0):
                 if depth + 2 > _size(m, C_SEARCH):
                     return False  # narrower than need be, never wider
                 _set_search(m, depth, following)
@@ -1891,7 +1939,7 @@ PROBED = (
 )
 PROBED_BYTES = tuple(PROBED)
 FIRST_BLANK = len(PROBED) - 2
-LETTER_E = 0x65
+LETTER_E, LETTER_U, SLASH = 0x65, 0x75, 0x2F
 
 
 @_internal
@@ -1914,7 +1962,7 @@ def _endless_place(m):
         return most < 0 or (_reg(m, 2) >> 32) < most
     if mode == OTHER_KEY:
         record = _load(m, _reg(m, 3)) & LOW32
-        return _grammar(m, record + O_NARROW) == 0
+        return _grammar(m, record + O_NARROW) == 0 and _grammar(m, record + O_COUNTS) == 0
     return False
 
 
@@ -2008,7 +2056,8 @@ def _finds_fresh(m, frame):
 def _probe_items(m, frame, place, limit):
     """Depth first, at most ``limit`` bytes ahead: ALIVE, DEAD, CUT (by a limit), or what a step asks for.
 
-    Numbers are tried without exponents, and blanks only where the options prescribe them: no value needs them.
+    Tried without other spellings of the same value: exponents, escapes of what needs none, blanks that the options do
+    not prescribe. (That leaves out control characters that have no short escape.)
     """
     _set_probe(m, 5, 0)
     _set_probe(m, 6, 0)
@@ -2032,6 +2081,8 @@ def _probe_items(m, frame, place, limit):
         _set_probe(m, level + 6, 0)
         byte = PROBED_BYTES[at]
         if _reg(m, 0) == NUMBER and byte | 0x20 == LETTER_E:
+            continue
+        if _reg(m, 0) >= STRING and _reg(m, 0) & 15 == ESCAPE and (byte == SLASH or byte == LETTER_U):
             continue
         if place + depth + 3 > _size(m, C_WRITTEN):
             return FULL
@@ -2555,6 +2606,8 @@ def _key_plan(m):
     record = _load(m, _reg(m, 3)) & LOW32
     place = _reg(m, 0) & 15
     if place > ESCAPE or _grammar(m, record + O_NARROW) != 0:
+        return 0
+    if _grammar(m, record + O_COUNTS) and not _all_classes_alive(m, record, _reg(m, 3)):
         return 0
     simple = _grammar(m, record + O_OTHERS) == ONE_CLASS and _grammar(m, record + O_DUTIES) == 0
     if _reg(m, 0) & ~15 == OTHER_KEY:

@@ -16,7 +16,7 @@ from structgen.machine.specs import Choice, ObjectSpec
 if TYPE_CHECKING:
     from structgen.machine.node import Node
 
-MAX_DUTIES = 4
+MAX_DUTIES = 6
 """Obligations of one object; the kernel's search for members that meet them is that deep."""
 
 Live = Callable[["Node"], bool]

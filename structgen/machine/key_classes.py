@@ -105,9 +105,8 @@ class ObjectBuilder:
                 budget="MAX_DUTIES",
                 limit=MAX_DUTIES,
             )
-        classes = isinstance(spec.others, KeyClasses)
-        if spec.narrow or (spec.most is not None and (spec.dependents or classes)):
-            what = "a condition that some member must meet, beside maxProperties or finite classes of keys"
+        if spec.most is not None and spec.dependents:
+            what = "a condition that some member must meet, beside maxProperties and dependentRequired"
             self._graph.unsupported(TRUE, what)
         spec.duties = len(self._duties)
         for name, node in spec.keys.items():

@@ -215,9 +215,8 @@ class NormalForm:
             names = [name for name in atom.keys.values if isinstance(name, str)]
             if len(names) == 1 and atom.value is FALSE:
                 return [(formula,)]
-            return self._bounded(
-                (not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names
-            )
+            members = [(not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names]
+            return self._bounded(tuple(part for part in member if part is not TRUE) for member in members)
         if isinstance(atom, Enum) and kind in (OBJECT, ARRAY):
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
             return self._conjunction(parts, kind)

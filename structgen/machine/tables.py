@@ -10,7 +10,9 @@ from array import array
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
@@ -174,34 +176,37 @@ class _Writer:
         dependent: list[int] = []
         for name, names in spec.dependents.items():
             dependent += (bits[name], self._mask([bits[other] for other in names], words))
-        kind, start, child, classes = self._others(spec)
+        kind, start, child, classes, counts = self._others(spec)
         dependents = len(self.grammar)
         self.grammar.extend(dependent)
         most = -1 if spec.most is None else spec.most
         return self._record(
             k.R_OBJECT, entries, len(rows), words, required, spec.least, most,
             kind, start, child, dependents, len(dependent) // 2, int(spec.narrow), (1 << spec.duties) - 1, classes,
+            counts,
         )  # fmt: skip
 
-    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int]:
-        """Kind, start state, node (or what choices there are) and number of the classes of undeclared keys."""
+    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int]:
+        """Kind, start state, node (or choices), number and word counts of the classes of undeclared keys."""
         others, ways = spec.others, spec.other_choices
         if isinstance(others, KeyClasses):
             live = [node.live for node in others.nodes]
             if not any(live):
-                return k.NO_OTHERS, 0, 0, 0
+                return k.NO_OTHERS, 0, 0, 0, 0
             if not all(live):
                 others = without_dead(others, live)
                 ways = [choices for choices, alive in zip(ways, live, strict=False) if alive]
             start = self.pool.add_key_classes(others)
             places = [node.offset for node in others.nodes]
+            counts = 0
             if spec.duties:
+                counts = self._record(*class_words(others).ravel().tolist())
                 places = [self._choices(node, choices) for node, choices in zip(others.nodes, ways, strict=True)]
-            return k.CLASSES, start, self._record(0, *places), len(places)
+            return k.CLASSES, start, self._record(0, *places), len(places), counts
         if others is None or not others.live:
-            return k.NO_OTHERS, 0, 0, 0
+            return k.NO_OTHERS, 0, 0, 0, 0
         child = self._choices(others, ways[0]) if spec.duties else others.offset
-        return k.ONE_CLASS, self.pool.universal, child, 1
+        return k.ONE_CLASS, self.pool.universal, child, 1, 0
 
     def _mask(self, bits: list[int], words: int) -> int:
         place = len(self.words)
@@ -278,6 +283,13 @@ def utf8(text: str) -> bytes | None:
         return text.encode()
     except UnicodeEncodeError:
         return None
+
+
+def class_words(classes: KeyClasses) -> npt.NDArray[np.int64]:
+    """How many keys of each class go on from each state, int64[states, classes], at most `k.ENDLESS_WORDS`."""
+    labels = range(1, len(classes.nodes) + 1)
+    counts = [count_words(Dfa(classes.transitions, classes.labels == label), k.ENDLESS_WORDS) for label in labels]
+    return np.minimum(np.stack(counts, axis=1), k.ENDLESS_WORDS)
 
 
 def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:

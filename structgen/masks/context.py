@@ -117,10 +117,11 @@ class Context:
         elif status == k.MISS_ROW:
             self._rows.compute(self.registers[k.MISSING], self.registers[k.ALTERNATIVES])
         elif status == k.FULL:
-            for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN):
-                self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
-            if self._tables is not None and self._tables.distinct:
+            if self._tables.distinct and self.registers[k.POSITION] + 2 > len(self._written):
                 self._written.extend(bytes(len(self._written)))
+            else:
+                for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN):
+                    self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
         else:
             raise AssertionError(f"unknown kernel result {status}")
         self.refresh()
