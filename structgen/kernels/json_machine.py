@@ -67,6 +67,7 @@ COMPACT, SINGLE, ANY, INDENT = 0, 1, 2, 3
 # --- value node: flags, then (offset, count) of the list of alternatives per kind ---
 NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS, NODE_SIZE = 0, 1, 3, 5, 7, 9
 NULL_FLAG, TRUE_FLAG, FALSE_FLAG, ENDLESS_FLAG = 1, 2, 4, 8  # the last: more values than could ever be written
+VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there are at least
 
 # --- string record; record 0 (the header) stands for "no bounds" ---
 S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_ENDLESS, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -1997,6 +1998,22 @@ def _endless_frame(m, frame):
 
 
 @_internal
+def _outnumbers(m, frame):
+    """Whether there are more values for an item of an array's frame, from what is read of it, than items before it."""
+    used = 0
+    place = _load(m, frame + F_OTHERS)
+    while place >= 0:
+        used += 1
+        place = _load(m, place)
+    q = _reg(m, 0)
+    if q == VALUE:
+        return (_grammar(m, _reg(m, 1) + NODE_FLAGS) >> VALUES_SHIFT) > used
+    if q == ENUM:
+        return ((_reg(m, 2) >> 20) & MASK20) - (_reg(m, 2) & MASK20) > used
+    return False
+
+
+@_internal
 def _distinct_alive(m):
     """Whether, in every array of distinct items that is open, the item begun can become one that is not there yet."""
     frame = _reg(m, 3)
@@ -2010,7 +2027,8 @@ def _distinct_alive(m):
             open_item = not finished and _reg(m, 0) != ARRAY_FIRST
             if open_item or frame != _reg(m, 3):
                 if not endless and _load(m, frame + F_OTHERS) >= 0:
-                    return _finds_fresh(m, frame)
+                    if frame != _reg(m, 3) or not _outnumbers(m, frame):
+                        return _finds_fresh(m, frame)
         if not endless:
             endless = _endless_frame(m, frame)
         frame = _load(m, frame + F_PARENT)

@@ -16,7 +16,7 @@ from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
-from structgen.machine.cardinality import endless_nodes, endless_states, string_is_endless_everywhere
+from structgen.machine.cardinality import count_values, endless_nodes, endless_states, string_is_endless_everywhere
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
 from structgen.machine.node import Node
 from structgen.machine.pool import AutomatonPool
@@ -99,7 +99,7 @@ class _Writer:
 
     def _node(self, node: Node) -> None:
         grammar, place = self.grammar, node.offset
-        grammar[place] = node.flags | (k.ENDLESS_FLAG if node in self._endless else 0)
+        grammar[place] = node.flags | self._amount(node)
         if node.strings:
             self._alternatives(place + k.NODE_STRINGS, [self._string(spec) for spec in node.strings])
         if node.numbers:
@@ -111,6 +111,16 @@ class _Writer:
         if node.arrays:
             arrays = [record for spec in node.arrays if array_live(spec, is_live) for record in self._array(spec)]
             self._alternatives(place + k.NODE_ARRAYS, arrays)
+
+    def _amount(self, node: Node) -> int:
+        """How many values a node has, as its flags tell it, for arrays of distinct items."""
+        if not self._distinct:
+            return 0
+        if node in self._endless:
+            return k.ENDLESS_FLAG | k.MAX_VALUES << k.VALUES_SHIFT
+        compound = bool(node.objects or node.arrays)
+        count, _ = count_values(node, k.MAX_VALUES, self._endless.__contains__, lambda _: compound)
+        return count << k.VALUES_SHIFT
 
     def _alternatives(self, field: int, records: list[int]) -> None:
         self.grammar[field] = len(self.grammar)
