@@ -374,16 +374,20 @@ class _Reader:
     def _undeclared(self, state: Open, place: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
         """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
         used, names = state.used(), state.form.names
+        tried: set[int] = set()  # with obligations, a key of one class may lead on where one of another does not
         for _, text, label in self._values.other_keys(state.form, place):
             whole = key_hash(text, hashed)
-            if whole not in used and (begun is None or begun + text not in names):
+            if label not in tried and whole not in used and (begun is None or begun + text not in names):
+                tried.add(label)
                 for node, bits in state.form.other_ways(label):
                     after = state._replace(size=state.size + 1, others=True, met=state.met | bits)
                     after = after._replace(used=partial(frozenset, {*used, whole}))
                     found = self._member(Member(spelled(text) + b'":', node), after, frame)
                     if found is not None:
                         return found
-                return None
+                assert state.form.others is not None
+                if len(tried) == len(state.form.others.nodes):
+                    return None
         return None
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:

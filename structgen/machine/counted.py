@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from structgen.machine.node import Node
 
 
+ENDLESS = 1 << 30
+
+
 @dataclass(frozen=True)
 class Counter:
     """How many items among places ``lo`` to ``hi`` (None: no end) satisfy ``value``: ``least`` to ``most``."""
@@ -83,15 +86,17 @@ class CountedArrays:
         states: list[CountedState] = []
         for state in numbers_of(numbers):
             place, *counts = state
-            choices = []
+            choices, needs = [], []
             if plan.most is None or place < plan.most:
                 for value, after in self._choices(plan, place, counts):
                     following = (min(place + 1, last), *after)
                     choices.append((self._node(value), numbers.setdefault(following, len(numbers))))
+                    before = [count for count, later in zip(counts, after, strict=True) if later > count]
+                    needs.append(1 + min([*before, place if place < last else ENDLESS]))
             closes = place >= plan.least and all(
                 count >= c.least for count, c in zip(counts, plan.counters, strict=True)
             )
-            states.append(CountedState(closes, choices))
+            states.append(CountedState(closes, choices, needs))
             if len(numbers) > self._max_states:
                 raise SchemaTooComplexError(
                     f"an array whose items are counted needs more than {self._max_states} states",

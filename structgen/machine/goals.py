@@ -17,7 +17,7 @@ from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
-from structgen.machine.liveness import possibly_live, reachable, solve
+from structgen.machine.liveness import array_live, is_live, possibly_live, reachable, solve
 from structgen.machine.node import Node, StringAlternative
 from structgen.machine.normal_form import NormalForm
 from structgen.machine.specs import EnumSpec, NumberChoice
@@ -76,7 +76,7 @@ class GoalGraph:
     def _check_distinct(self, root: Node) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
         for node in reachable(root):
-            if any(spec.uncertain for spec in node.arrays):
+            if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
                 self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
 
     def node(self, formula: Formula) -> Node:

@@ -231,14 +231,19 @@ def valid_ends(table: np.ndarray) -> np.ndarray:
     return np.asarray(table[:, 0x41] >= 0)
 
 
-def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Remove states from which no labelled one is reached (start stays first) and renumber."""
-    live = labels > 0
+def reaching(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which states lead to one of ``ends`` (bool[n]), these included."""
+    live = ends
     while True:
         reach = live | ((table >= 0) & live[table]).any(axis=1)
         if (reach == live).all():
-            break
+            return live
         live = reach
+
+
+def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Remove states from which no labelled one is reached (start stays first) and renumber."""
+    live = reaching(table, labels > 0)
     number = np.full(len(live) + 1, -1, np.int32)
     number[:-1][live] = np.arange(live.sum(), dtype=np.int32)
     return np.ascontiguousarray(number[table[live]]), labels[live]

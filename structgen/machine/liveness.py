@@ -130,11 +130,14 @@ def _counted_live(spec: CountedSpec, live: Live) -> bool:
 
 def _enough_distinct(spec: CountedSpec, distance: list[int], live: Live) -> bool:
     """Whether every state surely leads to its end by new items, whatever items there are already."""
-    need = max((far for far, alive in zip(distance, spec.live, strict=True) if alive), default=0)
     for number, state in enumerate(spec.states):
         if spec.live[number] and distance[number]:
-            nearer = [node for node, after in state.choices if distance[after] < distance[number] and live(node)]
-            if not any(_count(node, need, live)[0] >= need for node in nearer):
+            nearer = [
+                (node, need)
+                for (node, after), need in zip(state.choices, state.needs, strict=True)
+                if distance[after] < distance[number] and live(node)
+            ]
+            if not any(_count(node, need, live)[0] >= need for node, need in nearer):
                 return False
     return True
 

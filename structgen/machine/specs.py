@@ -101,10 +101,14 @@ class ArraySpec:
 
 @dataclass(slots=True)
 class CountedState:
-    """A state of a counted array: whether the array may close, and (node of the next item, state after it)."""
+    """A state of a counted array: whether the array may close, and (node of the next item, state after it).
+
+    ``needs``: for each choice how many values its node must have so that, of distinct items, one is surely new.
+    """
 
     closes: bool
     choices: list[tuple[Node, int]]
+    needs: list[int]
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
 from structgen.machine.cardinality import count_values, endless_nodes, endless_states, string_is_endless_everywhere
+from structgen.machine.key_classes import reaching, trim
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
 from structgen.machine.node import Node
 from structgen.machine.pool import AutomatonPool
@@ -297,15 +298,19 @@ def utf8(text: str) -> bytes | None:
 
 def class_words(classes: KeyClasses) -> npt.NDArray[np.int64]:
     """How many keys of each class go on from each state, int64[states, classes], at most `k.ENDLESS_WORDS`."""
-    labels = range(1, len(classes.nodes) + 1)
-    counts = [count_words(Dfa(classes.transitions, classes.labels == label), k.ENDLESS_WORDS) for label in labels]
+    counts = []
+    for label in range(1, len(classes.nodes) + 1):
+        ends = classes.labels == label
+        live = reaching(classes.transitions, ends)
+        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
+            np.int32
+        )
+        counts.append(np.where(live, count_words(Dfa(table, ends), k.ENDLESS_WORDS), 0))
     return np.minimum(np.stack(counts, axis=1), k.ENDLESS_WORDS)
 
 
 def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:
     """The classes whose nodes have values."""
-    from structgen.machine.key_classes import trim
-
     number = {0: 0}
     nodes = []
     for index, node in enumerate(classes.nodes):
