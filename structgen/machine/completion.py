@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ Arena = npt.NDArray[np.int64]
 # Rests of containers that are kept: of those whose text does not depend on which undeclared keys they have.
 MAX_KEPT = 20_000
 MAX_STEPS = 10_000
+MAX_KEYS = 1_000  # undeclared keys that are looked at, to find one that is not used and leads on
 _LITERALS = (b"null", b"true", b"false")
 # Bytes to try inside an escape, in this order: any live one can be completed; "d" may begin a surrogate pair.
 _ESCAPE_BYTES = [bytes([byte]) for byte in b'"\\/nrt0123456789abcefud']
@@ -375,7 +377,7 @@ class _Reader:
         """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
         used, names = state.used(), state.form.names
         tried: set[int] = set()  # with obligations, a key of one class may lead on where one of another does not
-        for _, text, label in self._values.other_keys(state.form, place):
+        for _, text, label in islice(self._values.other_keys(state.form, place), MAX_KEYS):
             whole = key_hash(text, hashed)
             if label not in tried and whole not in used and (begun is None or begun + text not in names):
                 tried.add(label)
@@ -385,8 +387,7 @@ class _Reader:
                     found = self._member(Member(spelled(text) + b'":', node), after, frame)
                     if found is not None:
                         return found
-                assert state.form.others is not None
-                if len(tried) == len(state.form.others.nodes):
+                if not state.form.spec.duties:
                     return None
         return None
 
