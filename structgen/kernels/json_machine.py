@@ -1193,7 +1193,7 @@ def _escape_alive(m):
 @_internal
 def _must_escape_alive(m, first, last):
     """Whether a character in first..last that must be escaped (control, quote, backslash) may come next."""
-    if _range_alive(m, first, min(last, 0x1F)):
+    if first <= 0x1F and _range_alive(m, first, min(last, 0x1F)):
         return True
     for point in (0x22, 0x5C):
         if first <= point <= last and _range_alive(m, point, point):
