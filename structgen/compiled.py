@@ -9,7 +9,8 @@ from structgen.errors import SchemaTooComplexError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
-from structgen.machine.goals import GoalGraph, Node
+from structgen.machine.goals import GoalGraph
+from structgen.machine.node import Node
 from structgen.machine.tables import write_tables
 from structgen.masks.rows import mask_rows
 from structgen.options import JsonOptions

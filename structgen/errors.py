@@ -69,9 +69,7 @@ class UnsatisfiableSchemaError(SchemaError):
 class SchemaTooComplexError(SchemaError):
     """Compiling the schema would exceed a budget; ``budget`` names it and ``limit`` is its value."""
 
-    def __init__(
-        self, message: str, *, budget: str, limit: int, pointer: str = "", keyword: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, budget: str, limit: int, pointer: str = "", keyword: str | None = None) -> None:
         self.budget = budget
         self.limit = limit
         super().__init__(

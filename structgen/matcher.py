@@ -21,6 +21,7 @@ FIRST_ARENA = 64
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
+FIRST_TEXT = 256
 
 
 class FrameArena:
@@ -46,6 +47,28 @@ class FrameArena:
             self.array = grown
 
 
+class Written:
+    """The text so far, which arrays of distinct items are compared in. Kernels write what they try behind its end."""
+
+    __slots__ = ("array", "length")
+
+    def __init__(self, array_: array[int] | None = None, length: int = 0) -> None:
+        self.array = array("B", bytes(FIRST_TEXT)) if array_ is None else array_
+        self.length = length
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add to the text."""
+        end = self.length + len(data)
+        if end > len(self.array):
+            self.array.extend(bytes(end))
+        self.array[self.length : end] = array("B", data)
+        self.length = end
+
+    def copy(self) -> Written:
+        """The same text, apart."""
+        return Written(self.array[:], self.length)
+
+
 class GrammarMatcher:
     """One output in progress. Make one with `CompiledGrammar.matcher`.
 
@@ -54,7 +77,7 @@ class GrammarMatcher:
 
     __slots__ = (
         "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary",
-        "dropped",
+        "_written", "dropped", "searches",
     )  # fmt: skip
 
     def __init__(self, grammar: CompiledGrammar) -> None:
@@ -65,10 +88,12 @@ class GrammarMatcher:
         self._arena = FrameArena()
         blocked = 0 if grammar.tables.grammar[k.H_WHITESPACE] == k.ANY else 1
         self._threads = array("q", [k.VALUE, grammar.tables.root, blocked, -1])
-        self._history: list[tuple[array[int], int, bool]] = []
+        self._history: list[tuple[array[int], int, bool, int]] = []
+        self._written = Written() if grammar.tables.distinct else _NOTHING
         self._terminated = False
         self._checked: tuple[Any, int, int] = (None, 0, 0)  # the last bitmask, its address and rows
         self.dropped = 0
+        self.searches = 0
 
     @property
     def grammar(self) -> CompiledGrammar:
@@ -77,8 +102,12 @@ class GrammarMatcher:
 
     @property
     def stats(self) -> dict[str, int]:
-        """``dropped_alternatives``: parses given up for want of room; each narrows what is allowed, none widens it."""
-        return {"dropped_alternatives": self.dropped}
+        """Budget hits so far; each may narrow what is allowed, none widens it.
+
+        ``dropped_alternatives``: parses given up for want of room. ``exhausted_searches``: searches for a distinct item
+        that ended without one when their steps ran out (most often there is none).
+        """
+        return {"dropped_alternatives": self.dropped, "exhausted_searches": self.searches}
 
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         """Write the mask of the next token into row ``index`` of ``bitmask``.
@@ -105,6 +134,8 @@ class GrammarMatcher:
         count = len(self._threads) >> 2
         while (status := k.fill(self._enter(context), count, out)) >= k.MISS:
             context.resolve(status)
+        if self._written is not _NOTHING:
+            self.searches += context.registers[k.GIVEN_UP]
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -127,7 +158,9 @@ class GrammarMatcher:
         if status == k.DEAD:
             return token_id in self._vocabulary.eos_token_ids and self._terminate()
         registers = context.registers
-        self._history.append((self._threads, arena.top, False))
+        self._history.append((self._threads, arena.top, False, self._written.length))
+        if self._written is not _NOTHING:
+            self._written.append(self._vocabulary.tokens[token_id])
         if registers[k.TOP] < 0:
             self._settle(context, registers[k.FRESH])
         else:
@@ -143,7 +176,8 @@ class GrammarMatcher:
         """
         if self._terminated and data:
             return False
-        before, dropped = (self._threads, self._arena.top, self._terminated), self.dropped
+        before = (self._threads, self._arena.top, self._terminated, self._written.length)
+        dropped = self.dropped
         context = self._rows.context()
         context.set_data(np.frombuffer(data, np.uint8))
         try:
@@ -153,11 +187,13 @@ class GrammarMatcher:
                 while (status := k.advance(self._enter(context), count, start, end)) >= k.MISS:
                     context.resolve(status)
                 if status == k.DEAD:
-                    self._threads, self.dropped = before[0], dropped
+                    self._threads, self._written.length, self.dropped = before[0], before[3], dropped
                     if not self._arena.shared:
                         self._arena.top = before[1]
                     return False
                 self._settle(context, context.registers[k.TOP])
+                if self._written is not _NOTHING:
+                    self._written.append(data[start:end])
         finally:
             context.set_data(self._vocabulary.token_bytes)
         self._history.append(before)
@@ -173,7 +209,7 @@ class GrammarMatcher:
             raise MatcherStateError(f"cannot roll back {steps} steps; {len(self._history)} were accepted")
         if steps == 0:
             return
-        self._threads, top, self._terminated = self._history[-steps]
+        self._threads, top, self._terminated, self._written.length = self._history[-steps]
         del self._history[-steps:]
         if not self._arena.shared:
             self._arena.top = top
@@ -185,6 +221,8 @@ class GrammarMatcher:
         twin._arena = self._arena
         twin._threads = self._threads
         twin._history = self._history.copy()
+        if self._written is not _NOTHING:
+            twin._written = self._written.copy()
         twin._terminated = self._terminated
         twin.dropped = self.dropped
         return twin
@@ -199,6 +237,8 @@ class GrammarMatcher:
         twin._arena.top = self._arena.top
         twin._threads = self._threads
         twin._terminated = self._terminated
+        if self._written is not _NOTHING:
+            twin._written = self._written.copy()
         return twin
 
     def reset(self) -> None:
@@ -252,12 +292,13 @@ class GrammarMatcher:
     # --- internals ---
     def _enter(self, context: Context) -> int:
         """Set the thread's context to this matcher; again before each call, since resolving may use it for others."""
-        return context.enter(self._tables, self._threads, self._arena.array)
+        written = self._written
+        return context.enter(self._tables, self._threads, self._arena.array, written.array, written.length)
 
     def _terminate(self) -> bool:
         if not self.is_accepting():
             return False
-        self._history.append((self._threads, self._arena.top, False))
+        self._history.append((self._threads, self._arena.top, False, self._written.length))
         self._terminated = True
         return True
 
@@ -276,3 +317,6 @@ class GrammarMatcher:
                 arena.reserve(words)
                 arena.top = k.settle(self._enter(context), top, context.registers[k.ALTERNATIVES])
         self._take(context)
+
+
+_NOTHING = Written()  # of grammars that need no text; never written to

@@ -276,3 +276,11 @@ def test_more_keys_than_there_are() -> None:
 def test_a_required_key_that_cannot_be_spelled() -> None:
     with pytest.raises(UnsatisfiableSchemaError):
         compile_json_schema({"type": "object", "required": ["\ud800"]}, vocabulary())
+
+
+def test_escapes_that_nothing_completes() -> None:
+    """With minimal escapes only control characters have ``\\u``, in keys of open objects too."""
+    matcher = compile_json_schema({"type": "object"}, vocabulary()).matcher()
+    assert matcher.accept_bytes(b'{"')
+    assert not matcher.fork().accept_bytes(b"\\uc") and not matcher.fork().accept_bytes(b"\\u1")
+    assert matcher.accept_bytes(b"\\u001f") and matcher.accept_bytes(matcher.shortest_completion())

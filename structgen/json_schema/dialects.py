@@ -58,7 +58,9 @@ _UP_TO_4: dict[str, Keyword] = {
     "exclusiveMinimum": scalars.exclusive_draft4,
     "exclusiveMaximum": scalars.exclusive_draft4,
 }
-_UP_TO_7: dict[str, Keyword] = {"dependencies": objects.dependencies}
+# From 2019-09 on two keywords replace it, and validators may go on enforcing it (core, section "Compatibility"; the
+# suite's optional/dependencies-compatibility): whoever writes it means it.
+_DEPENDENCIES: dict[str, Keyword] = {"dependencies": objects.dependencies}
 _UP_TO_2019: dict[str, Keyword] = {"items": arrays.items_draft3, "additionalItems": arrays.additionalItems}
 _FROM_4: dict[str, Keyword] = {
     "multipleOf": scalars.multipleOf,
@@ -118,19 +120,21 @@ _CONTAINS = frozenset({"minContains", "maxContains"})
 BY_NAME: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect("draft3", _COMMON | _UP_TO_4 | _UP_TO_7 | _UP_TO_2019 | _DRAFT3, _NONE, _FORMATS_3, "id", True),
-        Dialect("draft4", _COMMON | _FROM_4 | _UP_TO_4 | _UP_TO_7 | _UP_TO_2019, _NONE, _FORMATS, "id", True),
-        Dialect("draft6", _COMMON | _FROM_4 | _FROM_6 | _UP_TO_7 | _UP_TO_2019, _NONE, _FORMATS, "$id", True),
-        Dialect("draft7", _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _UP_TO_7 | _UP_TO_2019, _IF, _FORMATS, "$id", True),
+        Dialect("draft3", _COMMON | _UP_TO_4 | _DEPENDENCIES | _UP_TO_2019 | _DRAFT3, _NONE, _FORMATS_3, "id", True),
+        Dialect("draft4", _COMMON | _FROM_4 | _UP_TO_4 | _DEPENDENCIES | _UP_TO_2019, _NONE, _FORMATS, "id", True),
+        Dialect("draft6", _COMMON | _FROM_4 | _FROM_6 | _DEPENDENCIES | _UP_TO_2019, _NONE, _FORMATS, "$id", True),
+        Dialect(
+            "draft7", _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _DEPENDENCIES | _UP_TO_2019, _IF, _FORMATS, "$id", True
+        ),
         Dialect(
             "draft2019-09",
-            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _UP_TO_2019 | _2019,
+            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _DEPENDENCIES | _UP_TO_2019 | _2019,
             _IF | _CONTAINS,
             _FORMATS,
         ),
         Dialect(
             "draft2020-12",
-            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _2020,
+            _COMMON | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _DEPENDENCIES | _2020,
             _IF | _CONTAINS,
             _FORMATS,
         ),

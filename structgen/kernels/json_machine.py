@@ -33,7 +33,19 @@ ten bits of a high surrogate. Keys and strings are compared decoded: as the UTF-
 
 **Frames** are immutable and append-only: ``[forward] record | count << 32, parent, depth, others, seen...``. Offsets
 from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` heads a list
-``[forward] previous, hash`` of the undeclared keys seen. ``forward`` serves the copy from scratch to arena.
+``[forward] previous, hash`` of the undeclared keys seen. ``forward`` serves the copy from scratch to arena. Arrays have
+the first three fields; where items must be distinct, ``others`` lists the hashes of finished items and the field behind
+it is the place in the text where the current item starts.
+
+**Counted arrays** (``contains``, some item that must differ) are automata: each state is a record of its own with
+choices (node of the next item, state after it), and the machine splits at the comma. **Obligations** of an object
+(some member, which the schema does not name, must satisfy a condition) are bits behind the keys seen: a member's key
+has choices (node, bits that it meets), and the machine splits at the quote that ends it.
+
+**Distinct items**: the text so far lies in a buffer, and a finished item is hashed from its text (`_hash_value`). A
+byte inside an item is allowed if what remains has endlessly many completions (`_endless_place`, `_endless_frame`), or a
+search finds one that is not among the items before (`_finds_fresh`). Where two items must be equal instead, the array
+cannot close before, and goes on as a plain one after.
 
 **Pool** rows are DFA states over bytes, shared by all grammars of a vocabulary: ``pool[state * 256 + byte]`` is the
 next state or -1, ``flags[state]`` says accepting, lazy (not filled yet), inside a UTF-8 sequence.
@@ -49,15 +61,16 @@ STRING, ENUM, KEY, OTHER_KEY = 16, 32, 48, 64
 BODY, ESCAPE, HEX, LOW_BACKSLASH, LOW_U, LOW_HEX = 0, 1, 2, 6, 7, 8  # HEX and LOW_HEX take four places each
 
 # --- header of the grammar array ---
-H_WHITESPACE, H_RUN, H_INDENT, H_ESCAPES, H_ORDER, H_SIZE = 0, 1, 2, 3, 4, 8
+H_WHITESPACE, H_RUN, H_INDENT, H_ESCAPES, H_ORDER, H_UNIQUE, H_SIZE = 0, 1, 2, 3, 4, 5, 8
 COMPACT, SINGLE, ANY, INDENT = 0, 1, 2, 3
 
 # --- value node: flags, then (offset, count) of the list of alternatives per kind ---
 NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS, NODE_SIZE = 0, 1, 3, 5, 7, 9
-NULL_FLAG, TRUE_FLAG, FALSE_FLAG = 1, 2, 4
+NULL_FLAG, TRUE_FLAG, FALSE_FLAG, ENDLESS_FLAG = 1, 2, 4, 8  # the last: more values than could ever be written
+VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there are at least
 
 # --- string record; record 0 (the header) stands for "no bounds" ---
-S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
+S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_ENDLESS, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7, 8
 S_DFA, S_ENUM = 0, 1
 # distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
 # come, or -1. Slack: how much more than k that may be, in any state but the start.
@@ -67,11 +80,28 @@ D_BASE, D_ROW, D_PERIOD, D_SLACK, D_TABLE = 0, 1, 2, 3, 4
 E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
 
 # --- frame records ---
-R_KIND, R_OBJECT, R_ARRAY = 0, 0, 1
+R_KIND, R_OBJECT, R_ARRAY, R_COUNTED = 0, 0, 1, 2
 O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX = 1, 2, 3, 4, 5, 6
-O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_OBJECT_SIZE = 7, 8, 9, 10, 11, 12, 13
+O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES, O_COUNTS = (
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+)
+# O_DUTIES: set of the obligations. If there are any, E_CHILD and O_CHILD (and its classes) are places of choices:
+# their number, then (node, bits) each; O_CLASSES is the number of classes, O_COUNTS (0: one class) a table of how many
+# words each class has from each state of the automaton on, at most ENDLESS_WORDS.
+ENDLESS_WORDS = 1 << 30
 NO_OTHERS, ONE_CLASS, CLASSES = 0, 1, 2
-A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_SIZE = 1, 2, 3, 4, 5, 6
+A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_UNIQUE, A_PAIRED, A_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
+DISTINCT, PAIRED = 1, 2  # A_UNIQUE: items must differ; two must be equal, after which the record is A_PAIRED
+# counted arrays: whether it may close, endlessly many completions, choices (node, record after it), A_UNIQUE
+T_CLOSES, T_ENDLESS, T_COUNT, T_CHOICES = 1, 2, 3, 4
 
 # --- pool flags ---
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
@@ -84,8 +114,9 @@ NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.characters`
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-) = range(0, 68, 2)  # fmt: skip
-CONTEXT_SIZE = 68
+    C_WRITTEN, C_PROBE, C_NESTING,
+) = range(0, 74, 2)  # fmt: skip
+CONTEXT_SIZE = 74
 _CHECKED = bool(config.BOUNDSCHECK)
 # Internal functions are never called from Python; without wrappers they compile in two thirds of the time.
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -143,9 +174,9 @@ def _reader(table, bits, signed=True):
     return checked
 
 
-def _writer(table):
-    """A function ``(m, index, value)`` that writes an int64 element of a table."""
-    write = _unchecked_writer(table, 64)
+def _writer(table, bits=64):
+    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
+    write = _unchecked_writer(table, bits)
     if not _CHECKED:
         return write
 
@@ -199,6 +230,23 @@ def _set_mask_word(typingctx, row, index, value):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _wrapped(combine):
+    """Arithmetic modulo 2**64. (Numba's own tells LLVM that it never overflows, and LLVM makes use of that.)"""
+
+    @intrinsic
+    def apply(typingctx, one, two):
+        def codegen(context, builder, signature, args):
+            return combine(builder, *args)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return apply
+
+
+_wrapped_add = _wrapped(lambda builder, one, two: builder.add(one, two))
+_wrapped_mul = _wrapped(lambda builder, one, two: builder.mul(one, two))
 
 
 def _bulk(combine):
@@ -277,6 +325,9 @@ _own, _set_own = _reader(C_OWN, 64), _writer(C_OWN)
 _search, _set_search = _reader(C_SEARCH, 64), _writer(C_SEARCH)
 _start, _set_start = _reader(C_START, 64), _writer(C_START)
 _cross, _set_cross = _reader(C_CROSS, 64), _writer(C_CROSS)
+_written, _set_written = _reader(C_WRITTEN, 8, signed=False), _writer(C_WRITTEN, 8)
+_probe, _set_probe = _reader(C_PROBE, 64), _writer(C_PROBE)
+_nesting, _set_nesting = _reader(C_NESTING, 64), _writer(C_NESTING)
 
 
 @_internal
@@ -313,6 +364,7 @@ _save_stack, _restore_stack = _saver(_set_stack), _restorer(_stack)
 _save_own, _restore_own = _saver(_set_own), _restorer(_own)
 _save_start, _restore_start = _saver(_set_start), _restorer(_start)
 _save_cross, _restore_cross = _saver(_set_cross), _restorer(_cross)
+_save_probe, _restore_probe = _saver(_set_probe), _restorer(_probe)
 
 
 @_internal
@@ -343,12 +395,14 @@ def _thread_to_regs(m, t):
 
 # --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4
+F_START = 4  # of an array of distinct items
 SCRATCH = 1 << 40
 SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and without overflow in shifts
 
 # --- registers of a step: the configuration in and out, then: top of scratch, alternatives,
-# pool state missing, whether the mask row is still to be cleared ---------
-TOP, ALTERNATIVES, MISSING, FRESH, REGISTERS = 4, 5, 6, 7, 8
+# pool state missing, whether the mask row is still to be cleared, place in the text of the byte read, length of the
+# text before this call, searches given up for want of steps ---------
+TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, REGISTERS = 4, 5, 6, 7, 8, 9, 10, 11
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
 
@@ -365,37 +419,55 @@ def _load(m, place):
 
 
 @_internal
+def _has_list(m, record):
+    """Whether frames of a record list hashes: of undeclared keys, or of distinct items."""
+    return _grammar(m, record + R_KIND) == R_OBJECT or _grammar(m, record + A_UNIQUE) != 0
+
+
+@_internal
+def _frame_size(m, record):
+    """Words of a frame without its forward link."""
+    if _grammar(m, record + R_KIND) == R_OBJECT:
+        return 4 + _grammar(m, record + O_WORDS)
+    return 5 if _grammar(m, record + A_UNIQUE) else 3
+
+
+@_internal
 def _new_frame(m, record, count, parent, source):
     """Append a frame to scratch: a copy of ``source``'s seen keys with a new count, or an empty one (source -1)."""
-    words = 0
-    size = 4
-    if _grammar(m, record + R_KIND) == R_OBJECT:
-        words = _grammar(m, record + O_WORDS)
-        size = 5 + words
+    size = _frame_size(m, record)
     top = _reg(m, TOP)
-    if top + size > _size(m, C_SCRATCH):
+    if top + size + 1 > _size(m, C_SCRATCH):
         return -2
     _set_scratch(m, top, -1)
     place = top + 1
     _set_scratch(m, place + F_HEAD, record | (count << 32))
     _set_scratch(m, place + F_PARENT, parent)
     if source >= 0:
-        _set_scratch(m, place + F_DEPTH, _load(m, source + F_DEPTH))
-    elif parent >= 0:
-        _set_scratch(m, place + F_DEPTH, _load(m, parent + F_DEPTH) + 1)
+        for w in range(F_DEPTH, size):
+            _set_scratch(m, place + w, _load(m, source + w))
     else:
-        _set_scratch(m, place + F_DEPTH, 1)
-    if _grammar(m, record + R_KIND) == R_OBJECT:
-        if source >= 0:
-            _set_scratch(m, place + F_OTHERS, _load(m, source + F_OTHERS))
-            for w in range(words):
-                _set_scratch(m, place + F_SEEN + w, _load(m, source + F_SEEN + w))
-        else:
+        _set_scratch(m, place + F_DEPTH, _load(m, parent + F_DEPTH) + 1 if parent >= 0 else 1)
+        if size > F_OTHERS:
             _set_scratch(m, place + F_OTHERS, -1)
-            for w in range(words):
-                _set_scratch(m, place + F_SEEN + w, 0)
-    _set_reg(m, TOP, top + size)
+            for w in range(F_SEEN, size):
+                _set_scratch(m, place + w, 0)
+    _set_reg(m, TOP, top + size + 1)
     return place + SCRATCH
+
+
+@_internal
+def _add_hash(m, frame, hashed):
+    """Put a hash at the head of the list of a frame in scratch. Whether there was room."""
+    place = _reg(m, TOP) + 1
+    if place + 2 > _size(m, C_SCRATCH):
+        return False
+    _set_scratch(m, place - 1, -1)
+    _set_scratch(m, place, _scratch(m, frame - SCRATCH + F_OTHERS))
+    _set_scratch(m, place + 1, hashed)
+    _set_scratch(m, frame - SCRATCH + F_OTHERS, place + SCRATCH)
+    _set_reg(m, TOP, place + 2)
+    return True
 
 
 # --- objects: which keys may still come ---
@@ -420,10 +492,16 @@ def _missing_word(m, record, frame, extra, w):
 
 
 @_internal
+def _key_words(m, record):
+    """Seen words of keys; one for the obligations, if there are any, follows."""
+    return _grammar(m, record + O_WORDS) - (1 if _grammar(m, record + O_DUTIES) else 0)
+
+
+@_internal
 def _missing(m, record, frame, extra):
     """How many required keys are not seen, if key ``extra`` were added."""
     count = 0
-    for w in range(_grammar(m, record + O_WORDS)):
+    for w in range(_key_words(m, record)):
         left = _missing_word(m, record, frame, extra, w)
         while left:
             left &= left - 1
@@ -446,8 +524,8 @@ def _has_missing_below(m, record, frame, bit):
 @_internal
 def _last_seen(m, record, frame):
     """The highest key bit seen, or -1."""
-    for back in range(_grammar(m, record + O_WORDS)):
-        w = _grammar(m, record + O_WORDS) - 1 - back
+    for back in range(_key_words(m, record)):
+        w = _key_words(m, record) - 1 - back
         have = _load(m, frame + F_SEEN + w)
         if have:
             bit = -1
@@ -473,11 +551,207 @@ def _needs_skipped(m, record, frame, key, bit):
     return False
 
 
+# --- objects: obligations ---
+@_internal
+def _duties(m, record, frame):
+    """The obligations that no member has met yet."""
+    duties = _grammar(m, record + O_DUTIES)
+    if duties == 0:
+        return 0
+    return duties & ~_load(m, frame + F_SEEN + _grammar(m, record + O_WORDS) - 1)
+
+
+@_internal
+def _met_by(m, choices, duty, number):
+    """The bits of the ``number``-th of the choices that meet ``duty``, or 0."""
+    for c in range(_grammar(m, choices)):
+        bits = _grammar(m, choices + 2 + 2 * c)
+        if bits & duty:
+            if number == 0:
+                return bits
+            number -= 1
+    return 0
+
+
+@_internal
+def _class_choices(m, record, number):
+    """The choices of class ``number`` (from 0) of undeclared keys."""
+    child = _grammar(m, record + O_CHILD)
+    return _grammar(m, child + 1 + number) if _grammar(m, record + O_OTHERS) == CLASSES else child
+
+
+@_internal
+def _room(m, record, frame, extra, count):
+    """How many members more may come than have to, if the object had ``count`` members and the key ``extra``."""
+    most = _grammar(m, record + O_MAX)
+    return 1 << 30 if most < 0 else most - count - _missing(m, record, frame, extra)
+
+
+@_internal
+def _source_bits(m, record, frame, source, duty, number, late, after, taken):
+    """What the ``number``-th choice for ``duty`` of a declared key (or of a class of others behind these) meets."""
+    declared = _grammar(m, record + O_COUNT)
+    if source >= declared:
+        return _met_by(m, _class_choices(m, record, source - declared), duty, number)
+    entry = _grammar(m, record + O_ENTRIES) + E_SIZE * source
+    bit = _grammar(m, entry + E_BIT)
+    choices = _grammar(m, entry + E_CHILD)
+    if late or choices < 0 or source == taken or bit <= after or _seen(m, frame, bit):
+        return 0
+    return _met_by(m, choices, duty, number)
+
+
+@_internal
+def _source_cost(m, record, frame, source):
+    """How much of the room for members that are not required a member takes."""
+    if source >= _grammar(m, record + O_COUNT):
+        return 1
+    bit = _grammar(m, _grammar(m, record + O_ENTRIES) + E_SIZE * source + E_BIT)
+    return 1 - ((_missing_word(m, record, frame, -1, bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1)
+
+
+@_internal
+def _on_path(m, depth, source):
+    """Whether a shallower level of the search has chosen the source."""
+    for level in range(depth):
+        if _nesting(m, 4 * level + 2) == source:
+            return True
+    return False
+
+
+@_internal
+def _coverable(m, record, frame, unmet, room, late, after, taken):
+    """Whether members still to come can meet the obligations ``unmet``, with ``room`` for those not required.
+
+    ``late``: declared keys cannot come any more; else those behind bit ``after`` can, but for the entry ``taken``.
+    Depth first; a level of the search is (unmet, room, source, its next choice). Each level meets one obligation more,
+    and a record has only a few (`structgen.machine.duties.MAX_DUTIES`).
+    """
+    if room < 0:
+        return False
+    if unmet == 0:
+        return True
+    declared = _grammar(m, record + O_COUNT)
+    sources = declared
+    if _grammar(m, record + O_OTHERS) != NO_OTHERS:
+        sources += _grammar(m, record + O_CLASSES)
+    depth = 0
+    _set_nesting(m, 0, unmet)
+    _set_nesting(m, 1, room)
+    _set_nesting(m, 2, 0)
+    _set_nesting(m, 3, 0)
+    while depth >= 0:
+        unmet, room = _nesting(m, 4 * depth), _nesting(m, 4 * depth + 1)
+        source, number = _nesting(m, 4 * depth + 2), _nesting(m, 4 * depth + 3)
+        if source >= sources:
+            depth -= 1
+            continue
+        bits = _source_bits(m, record, frame, source, unmet & -unmet, number, late, after, taken)
+        if bits == 0 or (source < declared and _on_path(m, depth, source)):
+            _set_nesting(m, 4 * depth + 2, source + 1)
+            _set_nesting(m, 4 * depth + 3, 0)
+            continue
+        _set_nesting(m, 4 * depth + 3, number + 1)
+        left = room - _source_cost(m, record, frame, source)
+        if left < 0:
+            continue
+        if unmet & ~bits == 0:
+            return True
+        depth += 1
+        _set_nesting(m, 4 * depth, unmet & ~bits)
+        _set_nesting(m, 4 * depth + 1, left)
+        _set_nesting(m, 4 * depth + 2, 0)
+        _set_nesting(m, 4 * depth + 3, 0)
+    return False
+
+
+@_internal
+def _choice_alive(m, record, frame, bits, room, late, after, taken):
+    """Whether a member that meets ``bits`` is worth choosing and leaves obligations that can be met."""
+    unmet = _duties(m, record, frame)
+    if bits and bits & unmet == 0:
+        return False
+    return _coverable(m, record, frame, unmet & ~bits, room, late, after, taken)
+
+
+@_internal
+def _declared_alive(m, record, frame, entry, c):
+    """`_choice_alive` for choice ``c`` of a declared key."""
+    bit = _grammar(m, entry + E_BIT)
+    count = (_load(m, frame) >> 32) + 1
+    bits = _grammar(m, _grammar(m, entry + E_CHILD) + 2 + 2 * c)
+    room = _room(m, record, frame, bit, count)
+    ordered = _grammar(m, H_ORDER) != 0
+    late = ordered and _load(m, frame + F_OTHERS) >= 0
+    number = (entry - _grammar(m, record + O_ENTRIES)) // E_SIZE
+    return _choice_alive(m, record, frame, bits, room, late, bit if ordered else -1, number)
+
+
+@_internal
+def _entry_alive(m, record, frame, entry):
+    """Whether some choice of a declared key leaves obligations that can be met."""
+    if _grammar(m, record + O_DUTIES) == 0:
+        return True
+    for c in range(_grammar(m, _grammar(m, entry + E_CHILD))):
+        if _declared_alive(m, record, frame, entry, c):
+            return True
+    return False
+
+
+@_internal
+def _other_alive(m, record, frame, bits):
+    """`_choice_alive` for an undeclared key that meets ``bits``."""
+    room = _room(m, record, frame, -1, (_load(m, frame) >> 32) + 1)
+    return _choice_alive(m, record, frame, bits, room, _grammar(m, H_ORDER) != 0, -1, -1)
+
+
+@_internal
+def _class_alive(m, record, frame, number):
+    """Whether some key of a class leaves obligations that can be met."""
+    choices = _class_choices(m, record, number)
+    for c in range(_grammar(m, choices)):
+        if _other_alive(m, record, frame, _grammar(m, choices + 2 + 2 * c)):
+            return True
+    return False
+
+
+@_internal
+def _others_alive(m, record, frame):
+    """Whether some undeclared key leaves obligations that can be met."""
+    if _grammar(m, record + O_DUTIES) == 0:
+        return True
+    for number in range(_grammar(m, record + O_CLASSES)):
+        if _class_alive(m, record, frame, number):
+            return True
+    return False
+
+
+@_internal
+def _all_classes_alive(m, record, frame):
+    for number in range(_grammar(m, record + O_CLASSES)):
+        if not _class_alive(m, record, frame, number):
+            return False
+    return True
+
+
+@_internal
+def _live_words(m, record, frame, state):
+    """How many undeclared keys go on from a state of their automaton and leave obligations that can be met."""
+    classes = _grammar(m, record + O_CLASSES)
+    place = _grammar(m, record + O_COUNTS) + (state - _grammar(m, record + O_START)) * classes
+    total = 0
+    for number in range(classes):
+        words = _grammar(m, place + number)
+        if words and _class_alive(m, record, frame, number):
+            total = min(total + words, ENDLESS_WORDS)
+    return total
+
+
 @_internal
 def _admissible(m, record, frame, entry):
     """Whether the declared key of ``entry`` may be added to the object now, so that it can still be completed."""
     bit = _grammar(m, entry + E_BIT)
-    if _grammar(m, entry + E_CHILD) < 0 or _seen(m, frame, bit):
+    if _grammar(m, entry + E_CHILD) < 0 or _seen(m, frame, bit) or not _entry_alive(m, record, frame, entry):
         return False
     count = _load(m, frame) >> 32
     most = _grammar(m, record + O_MAX)
@@ -519,6 +793,8 @@ def _others_admissible(m, record, frame):
         return False
     if _grammar(m, record + O_NARROW) and not _words_remain(m, record, frame):
         return False
+    if not _others_alive(m, record, frame):
+        return False
     most = _grammar(m, record + O_MAX)
     if most < 0 and _grammar(m, H_ORDER) == 0:
         return True
@@ -550,14 +826,31 @@ def _can_close(m, frame):
     head = _load(m, frame)
     record = head & LOW32
     count = head >> 32
-    if _grammar(m, record + R_KIND) == R_ARRAY:
+    kind = _grammar(m, record + R_KIND)
+    if kind == R_ARRAY:
+        if _grammar(m, record + A_UNIQUE) == PAIRED and not _is_pair(m, frame, _reg(m, POSITION)):
+            return False
         return count >= _grammar(m, record + A_MIN)
+    if kind == R_COUNTED:
+        return _grammar(m, record + T_CLOSES) != 0
+    if _duties(m, record, frame):
+        return False
     return count >= _grammar(m, record + O_MIN) and _missing(m, record, frame, -1) == 0
 
 
 @_internal
-def _item_node(m, record, index):
+def _item_choices(m, record):
+    """How many choices there are for the next item (a plain array has one, which may be dead)."""
+    return max(_grammar(m, record + T_COUNT), 1) if _grammar(m, record + R_KIND) == R_COUNTED else 1
+
+
+@_internal
+def _item_node(m, record, index, choice):
     """The node of the array's item ``index``, or -1 if there cannot be one."""
+    if _grammar(m, record + R_KIND) == R_COUNTED:
+        if choice >= _grammar(m, record + T_COUNT):
+            return -1
+        return _grammar(m, _grammar(m, record + T_CHOICES) + 2 * choice)
     most = _grammar(m, record + A_MAX)
     if most >= 0 and index >= most:
         return -1
@@ -632,7 +925,7 @@ def _narrow(m, entries, value, byte):
 
 @_internal
 def _hash_byte(value, byte):
-    return (value ^ byte) * HASH_PRIME
+    return _wrapped_mul(value ^ byte, HASH_PRIME)
 
 
 @_internal
@@ -669,14 +962,20 @@ def _unused_word(m, record, frame, state, hashed):
     ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that
     the object has, the words are enumerated, depth first.
     """
-    if _grammar(m, record + O_NARROW) == 0 or _words_left(m, state) < 0:
-        return True
+    counted = _grammar(m, record + O_COUNTS) != 0
+    left = ENDLESS_WORDS
+    if counted:
+        left = _live_words(m, record, frame, state)
+    elif _grammar(m, record + O_NARROW) and _words_left(m, state) >= 0:
+        left = _words_left(m, state)
+    if left == 0 or left == ENDLESS_WORDS:
+        return left != 0
     used = 0
     place = _load(m, frame + F_OTHERS)
     while place >= 0:
         used += 1
         place = _load(m, place)
-    if _words_left(m, state) > used:
+    if left > used:
         return True
     _set_search(m, 0, state)
     _set_search(m, 1, hashed)
@@ -686,10 +985,11 @@ def _unused_word(m, record, frame, state, hashed):
         current = _search(m, depth)
         value = _search(m, depth + 1)
         if _flags(m, current) & ACCEPTING and not _is_duplicate(m, frame, value):
-            return True
+            if not counted or _class_alive(m, record, frame, _payload(m, current) - 1):
+                return True
         for byte in range(256):
             following = _pool(m, current * 256 + byte)
-            if following >= 0:
+            if following >= 0 and not (counted and _live_words(m, record, frame, following) == 0):
                 if depth + 2 > _size(m, C_SEARCH):
                     return False  # narrower than need be, never wider
                 _set_search(m, depth, following)
@@ -893,7 +1193,7 @@ def _escape_alive(m):
 @_internal
 def _must_escape_alive(m, first, last):
     """Whether a character in first..last that must be escaped (control, quote, backslash) may come next."""
-    if _range_alive(m, first, min(last, 0x1F)):
+    if first <= 0x1F and _range_alive(m, first, min(last, 0x1F)):
         return True
     for point in (0x22, 0x5C):
         if first <= point <= last and _range_alive(m, point, point):
@@ -1005,9 +1305,218 @@ def _simple_escape(m, byte):
     return -1
 
 
+# --- distinct items: the hash of a finished value's text ---
+STRING_TAG, NUMBER_TAG, OBJECT_TAG, ARRAY_TAG, WORD_TAG = 3, 5, 7, 11, 13
+MAX_SCALE = 1 << 60  # of exponents; larger ones are as good as each other
+
+
+@_internal
+def _mixed(one, two):
+    """A hash of two numbers, in their order (the finaliser of SplitMix64)."""
+    value = _wrapped_add(_wrapped_mul(one, HASH_PRIME), two)
+    value = _wrapped_mul(value ^ ((value >> 30) & 0x3FFFFFFFF), -4658895280553007687)
+    value = _wrapped_mul(value ^ ((value >> 27) & 0x1FFFFFFFFF), -7723592293110705685)
+    return value ^ ((value >> 31) & 0x1FFFFFFFF)
+
+
+@_internal
+def _hash_point(value, point):
+    """Feed the UTF-8 of a code point to a hash."""
+    if point < 0x80:
+        return _hash_byte(value, point)
+    if point < 0x800:
+        return _hash_byte(_hash_byte(value, 0xC0 | (point >> 6)), 0x80 | (point & 0x3F))
+    if point < 0x10000:
+        value = _hash_byte(_hash_byte(value, 0xE0 | (point >> 12)), 0x80 | ((point >> 6) & 0x3F))
+        return _hash_byte(value, 0x80 | (point & 0x3F))
+    value = _hash_byte(_hash_byte(value, 0xF0 | (point >> 18)), 0x80 | ((point >> 12) & 0x3F))
+    return _hash_byte(_hash_byte(value, 0x80 | ((point >> 6) & 0x3F)), 0x80 | (point & 0x3F))
+
+
+@_internal
+def _written_unit(m, place):
+    """The UTF-16 unit of four hexadecimal digits in the text."""
+    unit = 0
+    for i in range(4):
+        unit = (unit << 4) | _hex_value(_written(m, place + i))
+    return unit
+
+
+@_internal
+def _hash_string(m, place):
+    """(hash of what a string stands for, place behind it); ``place`` is behind the opening quote."""
+    value = HASH_START
+    while True:
+        byte = _written(m, place)
+        place += 1
+        if byte == 0x22:
+            return value, place
+        if byte != 0x5C:
+            value = _hash_byte(value, byte)
+            continue
+        byte = _written(m, place)
+        place += 1
+        if byte != 0x75:
+            point = _simple_escape(m, byte)
+            value = _hash_byte(value, 0x2F if point < 0 else point)
+            continue
+        point = _written_unit(m, place)
+        place += 4
+        if 0xD800 <= point <= 0xDBFF:
+            point = 0x10000 + ((point - 0xD800) << 10) + _written_unit(m, place + 2) - 0xDC00
+            place += 6
+        value = _hash_point(value, point)
+
+
+@_internal
+def _hash_number(m, place, limit):
+    """(hash of a number's value, place behind it): its sign, significant digits and power of ten."""
+    value = HASH_START
+    sign = 0
+    if _written(m, place) == 0x2D:
+        sign = 1
+        place += 1
+    zeros, scale, started, fraction = 0, 0, False, False
+    while place < limit:
+        byte = _written(m, place)
+        if byte == 0x2E:
+            fraction = True
+        elif 0x30 <= byte <= 0x39:
+            if fraction:
+                scale -= 1
+            if byte == 0x30:
+                if started:
+                    zeros += 1
+            else:
+                for _ in range(zeros):
+                    value = _hash_byte(value, 0x30)
+                value = _hash_byte(value, byte)
+                zeros, started = 0, True
+        else:
+            break
+        place += 1
+    if place < limit and (_written(m, place) | 0x20) == 0x65:
+        place += 1
+        negative = _written(m, place) == 0x2D
+        if negative or _written(m, place) == 0x2B:
+            place += 1
+        exponent = 0
+        while place < limit and 0x30 <= _written(m, place) <= 0x39:
+            exponent = min(exponent * 10 + _written(m, place) - 0x30, MAX_SCALE)
+            place += 1
+        scale += -exponent if negative else exponent
+    if not started:
+        return _mixed(NUMBER_TAG, 0), place
+    return _mixed(_mixed(NUMBER_TAG + sign, value), scale + zeros), place
+
+
+@_internal
+def _skip_blank(m, place):
+    while _written(m, place) <= 0x20:
+        place += 1
+    return place
+
+
+@_internal
+def _hash_scalar(m, place, limit):
+    """(hash, place behind) of a string, number or literal."""
+    byte = _written(m, place)
+    if byte == 0x22:
+        value, place = _hash_string(m, place + 1)
+        return _mixed(STRING_TAG, value), place
+    if byte == 0x2D or 0x30 <= byte <= 0x39:
+        return _hash_number(m, place, limit)
+    return _mixed(WORD_TAG, byte), place + (5 if byte == 0x66 else 4)
+
+
+@_internal
+def _hash_value(m, place, limit):
+    """The hash of the JSON value in the text from ``place``, which ends before ``limit``: equal for equal values.
+
+    ``nesting`` holds (hash so far, hash of the key) of each open container. Objects add up their members, since their
+    order does not matter. Where it is too small, values nested deeper are equal to few others: the hash goes by text.
+    """
+    depth = 0
+    room = _size(m, C_NESTING) // 3
+    while True:
+        place = _skip_blank(m, place)
+        byte = _written(m, place)
+        if byte == 0x7B or byte == 0x5B:
+            if depth == room:
+                value = HASH_START
+                while place < limit:
+                    value = _hash_byte(value, _written(m, place))
+                    place += 1
+                return value
+            _set_nesting(m, 3 * depth, OBJECT_TAG if byte == 0x7B else ARRAY_TAG)
+            _set_nesting(m, 3 * depth + 1, 0)
+            _set_nesting(m, 3 * depth + 2, byte)
+            depth += 1
+            place = _skip_blank(m, place + 1)
+            if _written(m, place) != byte + 2:
+                if byte == 0x7B:
+                    key, place = _hash_string(m, place + 1)
+                    _set_nesting(m, 3 * depth - 2, key)
+                    place = _skip_blank(m, place) + 1
+                continue
+            depth -= 1
+            value = _mixed(byte, _nesting(m, 3 * depth))
+            place += 1
+        else:
+            value, place = _hash_scalar(m, place, limit)
+        while depth > 0:
+            opened = _nesting(m, 3 * depth - 1)
+            total = _nesting(m, 3 * depth - 3)
+            if opened == 0x7B:
+                total = _wrapped_add(total, _mixed(_nesting(m, 3 * depth - 2), value))
+            else:
+                total = _mixed(total, value)
+            _set_nesting(m, 3 * depth - 3, total)
+            place = _skip_blank(m, place)
+            byte = _written(m, place)
+            place += 1
+            if byte == 0x2C:
+                if opened == 0x7B:
+                    place = _skip_blank(m, place)
+                    key, place = _hash_string(m, place + 1)
+                    _set_nesting(m, 3 * depth - 2, key)
+                    place = _skip_blank(m, place) + 1
+                break
+            depth -= 1
+            value = _mixed(opened, total)
+        else:
+            return value
+
+
+@_internal
+def _is_distinct(m, record):
+    """Whether a record is an array of distinct items."""
+    return _grammar(m, record + R_KIND) != R_OBJECT and _grammar(m, record + A_UNIQUE) == DISTINCT
+
+
+@_internal
+def _is_pair(m, frame, limit):
+    """Whether the item that ends before ``limit`` is equal to one before it."""
+    if _load(m, frame + F_OTHERS) < 0:
+        return False
+    return _is_duplicate(m, frame, _hash_value(m, _load(m, frame + F_START), limit))
+
+
+@_internal
+def _is_fresh(m, frame, limit):
+    """Whether a value that ends before ``limit`` differs from the items before it, if it is an item that has to."""
+    if frame < 0 or not _is_distinct(m, _load(m, frame) & LOW32):
+        return True
+    if _load(m, frame + F_OTHERS) < 0:
+        return True
+    return not _is_duplicate(m, frame, _hash_value(m, _load(m, frame + F_START), limit))
+
+
 # --- ends of strings and keys ---
 @_internal
 def _value_done(m):
+    if _grammar(m, H_UNIQUE) and not _is_fresh(m, _reg(m, 3), _reg(m, POSITION) + 1):
+        return DEAD
     _set_reg(m, 0, AFTER)
     _set_reg(m, 1, 0)
     _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) == ANY else 1)
@@ -1024,49 +1533,63 @@ def _key_done(m, frame, child):
 
 
 @_internal
-def _close_declared_key(m, record, entry):
+def _close_declared_key(m, record, entry, alt):
     frame = _reg(m, 3)
+    child, bits = _grammar(m, entry + E_CHILD), 0
+    if _grammar(m, record + O_DUTIES):
+        choices = child
+        _set_reg(m, ALTERNATIVES, _grammar(m, choices))
+        if alt >= _grammar(m, choices) or not _declared_alive(m, record, frame, entry, alt):
+            return DEAD
+        child, bits = _grammar(m, choices + 1 + 2 * alt), _grammar(m, choices + 2 + 2 * alt)
     count = (_load(m, frame) >> 32) + 1
     parent = _load(m, frame + F_PARENT)
     new = _new_frame(m, record, count, parent, frame)
     if new < 0:
         return FULL
     bit = _grammar(m, entry + E_BIT)
-    _set_scratch(
-        m,
-        new - SCRATCH + F_SEEN + bit // SEEN_BITS,
-        _scratch(m, new - SCRATCH + F_SEEN + bit // SEEN_BITS) | 1 << (bit % SEEN_BITS),
-    )
-    return _key_done(m, new, _grammar(m, entry + E_CHILD))
-
-
-@_internal
-def _close_other_key(m, record, state, hashed):
-    frame = _reg(m, 3)
-    if not _flags(m, state) & ACCEPTING or _is_duplicate(m, frame, hashed):
-        return DEAD
-    child = _grammar(m, record + O_CHILD)
-    if _grammar(m, record + O_OTHERS) == CLASSES:
-        child = _grammar(m, child + _payload(m, state))
-    if _reg(m, TOP) + 3 > _size(m, C_SCRATCH):
-        return FULL
-    count = (_load(m, frame) >> 32) + 1
-    parent = _load(m, frame + F_PARENT)
-    new = _new_frame(m, record, count, parent, frame)
-    if new < 0 or _reg(m, TOP) + 3 > _size(m, C_SCRATCH):
-        return FULL
-    place = _reg(m, TOP) + 1
-    _set_scratch(m, place - 1, -1)
-    _set_scratch(m, place, _scratch(m, new - SCRATCH + F_OTHERS))
-    _set_scratch(m, place + 1, hashed)
-    _set_scratch(m, new - SCRATCH + F_OTHERS, place + SCRATCH)
-    _set_reg(m, TOP, place + 2)
+    word = new - SCRATCH + F_SEEN + bit // SEEN_BITS
+    _set_scratch(m, word, _scratch(m, word) | 1 << (bit % SEEN_BITS))
+    _meet(m, record, new, bits)
     return _key_done(m, new, child)
 
 
 @_internal
-def _quote(m):
-    """The closing quote of a string or key."""
+def _meet(m, record, frame, bits):
+    """Note in a frame in scratch that obligations are met."""
+    if bits:
+        word = frame - SCRATCH + F_SEEN + _grammar(m, record + O_WORDS) - 1
+        _set_scratch(m, word, _scratch(m, word) | bits)
+
+
+@_internal
+def _close_other_key(m, record, state, hashed, alt):
+    frame = _reg(m, 3)
+    if not _flags(m, state) & ACCEPTING or _is_duplicate(m, frame, hashed):
+        return DEAD
+    child, bits = _grammar(m, record + O_CHILD), 0
+    if _grammar(m, record + O_OTHERS) == CLASSES:
+        child = _grammar(m, child + _payload(m, state))
+    if _grammar(m, record + O_DUTIES):
+        choices = child
+        _set_reg(m, ALTERNATIVES, _grammar(m, choices))
+        if alt >= _grammar(m, choices):
+            return DEAD
+        child, bits = _grammar(m, choices + 1 + 2 * alt), _grammar(m, choices + 2 + 2 * alt)
+        if not _other_alive(m, record, frame, bits):
+            return DEAD
+    count = (_load(m, frame) >> 32) + 1
+    parent = _load(m, frame + F_PARENT)
+    new = _new_frame(m, record, count, parent, frame)
+    if new < 0 or not _add_hash(m, new, hashed):
+        return FULL
+    _meet(m, record, new, bits)
+    return _key_done(m, new, child)
+
+
+@_internal
+def _quote(m, alt):
+    """The closing quote of a string or key, which may be met in several ways."""
     mode = _reg(m, 0) & ~15
     if mode == STRING:
         record = _reg(m, 1) & LOW32
@@ -1082,29 +1605,29 @@ def _quote(m):
         return _value_done(m)
     record = _load(m, _reg(m, 3)) & LOW32
     if mode == OTHER_KEY:
-        return _close_other_key(m, record, _reg(m, 1) & LOW32, _reg(m, 2))
+        return _close_other_key(m, record, _reg(m, 1) & LOW32, _reg(m, 2), alt)
     lo = _reg(m, 2) & MASK20
     if lo < (_reg(m, 2) >> 20) & MASK20:
         entry = _grammar(m, record + O_ENTRIES) + E_SIZE * lo
         if _grammar(m, entry + E_LENGTH) == _reg(m, 2) >> 40:
             if not _admissible(m, record, _reg(m, 3), entry):
                 return DEAD
-            return _close_declared_key(m, record, entry)
+            return _close_declared_key(m, record, entry, alt)
     if not _others_admissible(m, record, _reg(m, 3)):
         return DEAD
     state, hashed = _replay(m, record, _reg(m, 2))
     if state < 0:
         return DEAD
-    return _close_other_key(m, record, state, hashed)
+    return _close_other_key(m, record, state, hashed, alt)
 
 
 @_internal
-def _string_step(m, byte):
+def _string_step(m, byte, alt):
     """One byte inside a string or key."""
     place = _reg(m, 0) & 15
     if place == BODY:
         if byte == 0x22:
-            return _quote(m)
+            return _quote(m, alt)
         if byte == 0x5C:
             if not _escape_alive(m):
                 return DEAD
@@ -1187,6 +1710,8 @@ def _start_value(m, node, byte, alt):
         frame = _new_frame(m, record, 0, _reg(m, 3), -1)
         if frame < 0:
             return FULL
+        if kind == NODE_ARRAYS and _grammar(m, record + A_UNIQUE):
+            _set_scratch(m, frame - SCRATCH + F_START, _reg(m, POSITION) + 1)
         _set_reg(m, 0, OBJECT_FIRST if byte == 0x7B else ARRAY_FIRST)
         _set_reg(m, 1, 0)
         _set_reg(m, 2, 0 if _grammar(m, H_WHITESPACE) == ANY else 1)
@@ -1263,10 +1788,15 @@ def _start_key(m, record):
 
 
 @_internal
-def _next_item(m, record, count):
+def _next_item(m, record, count, choice):
     """The frame of the array with one more item begun, or -2 (scratch is full)."""
-    parent = _load(m, _reg(m, 3) + F_PARENT)
-    return _new_frame(m, record, count + 1, parent, _reg(m, 3))
+    frame = _reg(m, 3)
+    after, number = record, count + 1
+    if _grammar(m, record + R_KIND) == R_COUNTED:
+        after, number = _grammar(m, _grammar(m, record + T_CHOICES) + 2 * choice + 1), 0
+    elif _grammar(m, record + A_UNIQUE) == PAIRED and count > 0 and _is_pair(m, frame, _reg(m, POSITION)):
+        after = _grammar(m, record + A_PAIRED)
+    return _new_frame(m, after, number, _load(m, frame + F_PARENT), frame)
 
 
 @_internal
@@ -1287,10 +1817,10 @@ def _first_step(m, byte, alt):
         if indent:
             return _pad(m, KEY_NEXT, 0, _grammar(m, H_INDENT) * _load(m, frame + F_DEPTH))
         return _start_key(m, record)
-    node = _item_node(m, record, 0)
+    node = _item_node(m, record, 0, 0)  # the first states of counted arrays have one choice each
     if node < 0 or (indent and byte != 0x0A):
         return DEAD
-    new = _next_item(m, record, 0)
+    new = _next_item(m, record, 0, 0)
     if new < 0:
         return FULL
     _set_reg(m, 3, new)
@@ -1300,7 +1830,7 @@ def _first_step(m, byte, alt):
 
 
 @_internal
-def _after_step(m, byte):
+def _after_step(m, byte, alt):
     """A byte after a finished value inside a container."""
     frame = _reg(m, 3)
     if frame < 0:
@@ -1315,12 +1845,18 @@ def _after_step(m, byte):
             if not _can_add(m, record, frame):
                 return DEAD
             return _separated(m, KEY_NEXT, 0)
-        node = _item_node(m, record, count)
+        _set_reg(m, ALTERNATIVES, _item_choices(m, record))
+        node = _item_node(m, record, count, alt)
         if node < 0:
             return DEAD
-        new = _next_item(m, record, count)
+        new = _next_item(m, record, count, alt)
         if new < 0:
             return FULL
+        if _grammar(m, record + A_UNIQUE) and _has_list(m, _load(m, new) & LOW32):
+            start = _load(m, frame + F_START)
+            if not _add_hash(m, new, _hash_value(m, start, _reg(m, POSITION))):
+                return FULL
+            _set_scratch(m, new - SCRATCH + F_START, _reg(m, POSITION) + 1)
         _set_reg(m, 3, new)
         return _separated(m, VALUE, node)
     closing = _reg(m, 0) == CLOSE or not indent
@@ -1341,7 +1877,8 @@ def _structure_step(m, byte, alt):
         status = _number_byte(m, _reg(m, 2), byte)
         if status != DEAD or not _flags(m, _reg(m, 2)) & ACCEPTING:
             return status
-        _value_done(m)
+        if _value_done(m) == DEAD:
+            return DEAD
         q = AFTER
     elif q == LITERAL:
         if byte != _literal_byte(_reg(m, 1), _reg(m, 2)):
@@ -1365,7 +1902,7 @@ def _structure_step(m, byte, alt):
     if q == AFTER or q == CLOSE:
         if q == CLOSE and byte == 0x2C:
             return DEAD
-        return _after_step(m, byte)
+        return _after_step(m, byte, alt)
     if q == COLON:
         if byte != 0x3A:
             return DEAD
@@ -1382,16 +1919,223 @@ def _structure_step(m, byte, alt):
 
 
 @_internal
+def _plain_step(m, byte, alt):
+    """`_step`, but that what it leads to may have only completions that repeat an item."""
+    _set_reg(m, ALTERNATIVES, 1)
+    if _reg(m, 0) >= STRING:
+        return _string_step(m, byte, alt)
+    return _structure_step(m, byte, alt)
+
+
+# --- distinct items: whether one that was begun can become a new one ---
+MAX_PROBES = 1500  # steps of one round of a search
+CUT = -1
+# Bytes in the order in which a search tries them: what ends things first.
+PROBED = (
+    b'"}],:1234567890tfnabcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.+_/'
+    + bytes(byte for byte in range(0x21, 0x5C) if not chr(byte).isalnum() and byte not in b'",-.+/:[')
+    + bytes(byte for byte in range(0x5E, 0x7F) if not chr(byte).isalpha() and byte not in b"_{}")
+    + bytes(range(0x80, 0x100))
+    + b"{[\\ \n"
+)
+PROBED_BYTES = tuple(PROBED)
+FIRST_BLANK = len(PROBED) - 2
+LETTER_E, LETTER_U, SLASH = 0x65, 0x75, 0x2F
+
+
+@_internal
+def _endless_place(m):
+    """Whether what is being written has, by itself, endlessly many completions."""
+    q = _reg(m, 0)
+    if q == VALUE or q == COLON:
+        return (_grammar(m, _reg(m, 1) + NODE_FLAGS) & ENDLESS_FLAG) != 0
+    if q == PAD or q == NEWLINE:
+        node = _reg(m, 1) & ((1 << 40) - 1)
+        return _reg(m, 1) >> 40 == VALUE and (_grammar(m, node + NODE_FLAGS) & ENDLESS_FLAG) != 0
+    mode = q & ~15
+    if mode == STRING:
+        record = _reg(m, 1) & LOW32
+        if record == 0:
+            return True
+        if _grammar(m, record + S_ENDLESS) == 0:
+            return False
+        most = _grammar(m, record + S_MAX)
+        return most < 0 or (_reg(m, 2) >> 32) < most
+    if mode == OTHER_KEY:
+        record = _load(m, _reg(m, 3)) & LOW32
+        return _grammar(m, record + O_NARROW) == 0 and _grammar(m, record + O_COUNTS) == 0
+    return False
+
+
+@_internal
+def _endless_frame(m, frame):
+    """Whether an open container can go on in endlessly many ways, whatever value is being written in it."""
+    head = _load(m, frame)
+    record, count = head & LOW32, head >> 32
+    kind = _grammar(m, record + R_KIND)
+    if kind == R_COUNTED:
+        return _grammar(m, record + T_ENDLESS) != 0
+    if kind == R_ARRAY:
+        node = _item_node(m, record, count, 0)
+        if node < 0:
+            return False
+        if _grammar(m, record + A_MAX) < 0 and not _is_distinct(m, record) and _grammar(m, record + A_REST) >= 0:
+            return True
+        return (_grammar(m, node + NODE_FLAGS) & ENDLESS_FLAG) != 0
+    most = _grammar(m, record + O_MAX)
+    if most >= 0 and count + 2 + _missing(m, record, frame, -1) > most:
+        return False
+    if _grammar(m, record + O_OTHERS) != NO_OTHERS and _grammar(m, record + O_NARROW) == 0:
+        return True
+    if _grammar(m, record + O_DUTIES):
+        return False
+    for e in range(_grammar(m, record + O_COUNT)):
+        entry = _grammar(m, record + O_ENTRIES) + E_SIZE * e
+        child = _grammar(m, entry + E_CHILD)
+        if child >= 0 and _grammar(m, child + NODE_FLAGS) & ENDLESS_FLAG and _admissible(m, record, frame, entry):
+            return True
+    return False
+
+
+@_internal
+def _outnumbers(m, frame):
+    """Whether there are more values for an item of an array's frame, from what is read of it, than items before it."""
+    used = 0
+    place = _load(m, frame + F_OTHERS)
+    while place >= 0:
+        used += 1
+        place = _load(m, place)
+    q = _reg(m, 0)
+    if q == VALUE:
+        return (_grammar(m, _reg(m, 1) + NODE_FLAGS) >> VALUES_SHIFT) > used
+    if q == ENUM:
+        return ((_reg(m, 2) >> 20) & MASK20) - (_reg(m, 2) & MASK20) > used
+    return False
+
+
+@_internal
+def _distinct_alive(m):
+    """Whether, in every array of distinct items that is open, the item begun can become one that is not there yet."""
+    frame = _reg(m, 3)
+    if frame < 0:
+        return ALIVE
+    finished = _reg(m, 0) == AFTER or _reg(m, 0) == CLOSE or (_reg(m, 0) == PAD and _reg(m, 1) >> 40 == CLOSE)
+    endless = _endless_place(m)
+    while frame >= 0:
+        record = _load(m, frame) & LOW32
+        if _is_distinct(m, record):
+            open_item = not finished and _reg(m, 0) != ARRAY_FIRST
+            if open_item or frame != _reg(m, 3):
+                if not endless and _load(m, frame + F_OTHERS) >= 0:
+                    if frame != _reg(m, 3) or not _outnumbers(m, frame):
+                        return _finds_fresh(m, frame)
+        if not endless:
+            endless = _endless_frame(m, frame)
+        frame = _load(m, frame + F_PARENT)
+    return ALIVE
+
+
+@_internal
+def _item_ended(m, frame):
+    """Whether the configuration stands behind a finished, new item of an array's frame."""
+    if _reg(m, 3) != frame:
+        return False
+    q = _reg(m, 0)
+    if q == AFTER:
+        return True
+    if q != NUMBER or not _flags(m, _reg(m, 2)) & ACCEPTING:
+        return False
+    return _is_fresh(m, frame, _reg(m, POSITION))
+
+
+@_internal
+def _finds_fresh(m, frame):
+    """Search for text that ends the item of an array's frame as a new one. Leaves ``regs`` as they were.
+
+    ALIVE if it is found. Where the steps run out it is DEAD too, which narrows the mask and is counted.
+    """
+    place, alternatives = _reg(m, POSITION), _reg(m, ALTERNATIVES)
+    _save_probe(m, 0)
+    found = CUT
+    for round in range(3):
+        if found == CUT:
+            found = _probe_items(m, frame, place, 12 << (2 * round))
+    if found == CUT:
+        _set_reg(m, GIVEN_UP, _reg(m, GIVEN_UP) + 1)
+        found = DEAD
+    if found < MISS:
+        _restore_probe(m, 0)
+        _set_reg(m, POSITION, place)
+        _set_reg(m, ALTERNATIVES, alternatives)
+    return found
+
+
+@_internal
+def _probe_items(m, frame, place, limit):
+    """Depth first, at most ``limit`` bytes ahead: ALIVE, DEAD, CUT (by a limit), or what a step asks for.
+
+    Tried without other spellings of the same value: exponents, escapes of what needs none, blanks that the options do
+    not prescribe. (That leaves out control characters that have no short escape.)
+    """
+    _set_probe(m, 5, 0)
+    _set_probe(m, 6, 0)
+    candidates = len(PROBED_BYTES) if _grammar(m, H_WHITESPACE) == INDENT else FIRST_BLANK
+    steps, depth, found = 0, 0, DEAD
+    while depth >= 0:
+        level = 7 * depth
+        _restore_probe(m, level)
+        _set_reg(m, POSITION, place + 1 + depth)
+        at, alt = _probe(m, level + 5), _probe(m, level + 6)
+        if at == 0 and alt == 0 and _item_ended(m, frame):
+            return ALIVE
+        if at == candidates:
+            depth -= 1
+            continue
+        if steps >= MAX_PROBES or depth == limit or level + 14 > _size(m, C_PROBE):
+            found = CUT
+            depth -= 1
+            continue
+        _set_probe(m, level + 5, at + 1)
+        _set_probe(m, level + 6, 0)
+        byte = PROBED_BYTES[at]
+        if _reg(m, 0) == NUMBER and byte | 0x20 == LETTER_E:
+            continue
+        if _reg(m, 0) >= STRING and _reg(m, 0) & 15 == ESCAPE and (byte == SLASH or byte == LETTER_U):
+            continue
+        if place + depth + 3 > _size(m, C_WRITTEN):
+            return FULL
+        _set_written(m, place + 1 + depth, byte)
+        status = _plain_step(m, byte, alt)
+        if status >= MISS:
+            return status
+        if alt + 1 < _reg(m, ALTERNATIVES):
+            _set_probe(m, level + 5, at)
+            _set_probe(m, level + 6, alt + 1)
+        if status == ALIVE:
+            steps += 1
+            depth += 1
+            _save_probe(m, 7 * depth)
+            _set_probe(m, 7 * depth + 5, 0)
+            _set_probe(m, 7 * depth + 6, 0)
+    return found
+
+
+@_internal
 def _step(m, byte, alt):
     """One byte from the configuration in ``regs``, by alternative ``alt`` where it has several.
 
     Sets ``regs[ALTERNATIVES]`` (also when this one is dead). The result is DEAD, ALIVE, MISS (the pool row named in
     ``regs[MISSING]`` is to be filled) or FULL (scratch is too small).
     """
-    _set_reg(m, ALTERNATIVES, 1)
-    if _reg(m, 0) >= STRING:
-        return _string_step(m, byte)
-    return _structure_step(m, byte, alt)
+    if _grammar(m, H_UNIQUE) == 0:
+        return _plain_step(m, byte, alt)
+    if _reg(m, POSITION) + 2 > _size(m, C_WRITTEN):
+        return FULL
+    _set_written(m, _reg(m, POSITION), byte)
+    status = _plain_step(m, byte, alt)
+    if status != ALIVE:
+        return status
+    return _distinct_alive(m)
 
 
 # --- sets of configurations ---
@@ -1411,9 +2155,9 @@ def _same_frames(m, one, two):
         if one < 0 or two < 0 or _load(m, one) != _load(m, two):
             return False
         record = _load(m, one) & LOW32
-        if _grammar(m, record + R_KIND) == R_OBJECT:
-            for w in range(_grammar(m, record + O_WORDS)):
-                if _load(m, one + F_SEEN + w) != _load(m, two + F_SEEN + w):
+        if _has_list(m, record):
+            for w in range(F_SEEN, _frame_size(m, record)):
+                if _load(m, one + w) != _load(m, two + w):
                     return False
             others = _load(m, one + F_OTHERS)
             if not _same_others(m, others, _load(m, two + F_OTHERS)):
@@ -1462,6 +2206,7 @@ def _advance(m, count, start, end):
             status = ALIVE
             while place < end:
                 q, a, b, f = _reg(m, 0), _reg(m, 1), _reg(m, 2), _reg(m, 3)
+                _set_reg(m, POSITION, _reg(m, WRITTEN) + place - start)
                 status = _step(m, _data(m, place), alt)
                 if status >= MISS:
                     return status
@@ -1542,15 +2287,14 @@ def _settle(m, top, count):
                 new = known
             else:
                 record = _scratch(m, source) & LOW32
-                is_object = _grammar(m, record + R_KIND) == R_OBJECT
-                size = 4 + _grammar(m, record + O_WORDS) if is_object else 3
+                size = _frame_size(m, record)
                 new = top + 1
                 _set_arena(m, top, -1)
                 for i in range(size):
                     _set_arena(m, new + i, _scratch(m, source + i))
                 _set_scratch(m, source - 1, new)
                 top = new + size
-                if is_object:
+                if _has_list(m, record):
                     top = _settle_others(m, top, new)
             if patch < 0:
                 _set_result(m, 4 * t + 3, new)
@@ -1668,6 +2412,7 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
             return FULL
         _restore_stack(m, level)
         byte = _node(m, i, NODE_BYTE)
+        _set_reg(m, POSITION, _reg(m, WRITTEN) + _node(m, i, NODE_DEPTH))
         status = _step(m, byte, alt)
         if status >= MISS:
             return status
@@ -1717,6 +2462,7 @@ def _declared_keys(m, lo, hi, out):
             return FULL
         _restore_own(m, level)
         byte = _node(m, i, NODE_BYTE)
+        _set_reg(m, POSITION, _reg(m, WRITTEN) + _node(m, i, NODE_DEPTH))
         if _reg(m, 0) == KEY and byte == 0x22:
             at = _reg(m, 2) & MASK20
             record = _load(m, frame) & LOW32
@@ -1772,7 +2518,7 @@ def _numbers_of(m):
     if _reg(m, 0) == VALUE:
         return _reg(m, 1)
     if _reg(m, 0) == ARRAY_FIRST and _grammar(m, H_WHITESPACE) != INDENT:
-        return _item_node(m, _load(m, _reg(m, 3)) & LOW32, 0)
+        return _item_node(m, _load(m, _reg(m, 3)) & LOW32, 0, 0)
     return -1
 
 
@@ -1813,6 +2559,36 @@ def _stay_row(m, state, place, out):
 
 
 @_internal
+def _among_distinct(m):
+    """Whether some open array has distinct items, so that masks depend on the text of what is being written."""
+    if _grammar(m, H_UNIQUE) == 0:
+        return False
+    frame = _reg(m, 3)
+    while frame >= 0:
+        record = _load(m, frame) & LOW32
+        if _grammar(m, record + R_KIND) != R_OBJECT and _grammar(m, record + A_UNIQUE):
+            return True
+        frame = _load(m, frame + F_PARENT)
+    return False
+
+
+@_internal
+def _endless_here(m):
+    """Whether the string or key, or a container around it within an array of distinct items, can go on endlessly."""
+    if _endless_place(m):
+        return True
+    frame = _reg(m, 3)
+    while frame >= 0:
+        record = _load(m, frame) & LOW32
+        if _is_distinct(m, record):
+            return False
+        if _endless_frame(m, frame):
+            return True
+        frame = _load(m, frame + F_PARENT)
+    return True
+
+
+@_internal
 def _string_plan(m):
     """How to make the mask of a value string.
 
@@ -1849,19 +2625,18 @@ def _key_plan(m):
     place = _reg(m, 0) & 15
     if place > ESCAPE or _grammar(m, record + O_NARROW) != 0:
         return 0
+    if _grammar(m, record + O_COUNTS) and not _all_classes_alive(m, record, _reg(m, 3)):
+        return 0
+    simple = _grammar(m, record + O_OTHERS) == ONE_CLASS and _grammar(m, record + O_DUTIES) == 0
     if _reg(m, 0) & ~15 == OTHER_KEY:
-        if (
-            _grammar(m, record + O_OTHERS) == ONE_CLASS
-            and (_reg(m, 1) & LOW32) == _limit(m, L_UNIVERSAL)
-            and place == BODY
-        ):
+        if simple and (_reg(m, 1) & LOW32) == _limit(m, L_UNIVERSAL) and place == BODY:
             return 2
         return 1
     if place != BODY or not _others_admissible(m, record, _reg(m, 3)):
         return 0
     if _grammar(m, record + O_COUNT) > 0 and _table_inside_sequence(m, _grammar(m, record + O_ENTRIES), _reg(m, 2)):
         return 0
-    return 2 if _grammar(m, record + O_OTHERS) == ONE_CLASS else 1
+    return 2 if simple else 1
 
 
 @_internal
@@ -1871,10 +2646,16 @@ def _fill_thread(m, out):
     mode = _reg(m, 0) & ~15 if _reg(m, 0) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        status = _structure_rows(m, out)
+        distinct = _among_distinct(m)
+        if distinct:
+            status = _exact(m, _trie_field(m, 2 * DIGITS), _trie_field(m, 2 * DIGITS + 1), out)
+            if status < MISS:
+                _restore_start(m, 0)
+        else:
+            status = _structure_rows(m, out)
         if status >= MISS:
             return status
-        if _grammar(m, H_WHITESPACE) != ANY or _grammar(m, H_RUN) >= 0:
+        if distinct or _grammar(m, H_WHITESPACE) != ANY or _grammar(m, H_RUN) >= 0:
             status = _exact(m, _trie_field(m, 2 * BLANK + 0), _trie_field(m, 2 * BLANK + 1), out)
             if status >= MISS:
                 return status
@@ -1885,6 +2666,8 @@ def _fill_thread(m, out):
         plan = _string_plan(m)
     elif mode == KEY or mode == OTHER_KEY:
         plan = _key_plan(m)
+    if plan and _among_distinct(m):  # remainders would do without the text before the quote
+        plan = 1 if plan <= 2 and _endless_here(m) else 0
     if plan == 0:
         return _exact(m, _trie_field(m, 2 * trie + 0), _trie_field(m, 2 * trie + 1), out)
     return _fill_text(m, out, mode, plan)
@@ -2117,6 +2900,7 @@ def _fill(m, count, out):
 def _fill_row(m, state, place, number, out):
     """The row of a pool state: tokens inside a number, or inside a string at place BODY or ESCAPE."""
     _set_reg(m, FRESH, 1)
+    _set_reg(m, POSITION, _reg(m, WRITTEN))
     if number:
         _ready(m, out)
         return _digits(m, state, out)
@@ -2131,6 +2915,7 @@ def _next_bytes(m, count, out):
         for byte in range(256):
             alt = 0
             while True:
+                _set_reg(m, POSITION, _reg(m, WRITTEN))
                 _thread_to_regs(m, t)
                 _set_reg(m, TOP, 0)
                 status = _step(m, byte, alt)

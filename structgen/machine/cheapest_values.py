@@ -2,9 +2,10 @@
 
 Costs are the least solution of a system of equations over the nodes (Knuth's generalisation of Dijkstra's algorithm:
 the cost of an object or array is more than that of any of its members), solved for the nodes that a question leads to
-and kept. They are exact but for three things: of optional members that only fill an object up to ``minProperties``
-the cheapest each are taken; where both a pattern and a length bind, characters are counted instead of bytes; and an
-indented line counts as if it were ``USUAL_DEPTH`` deep.
+and kept. They are exact but for a few things: of optional members that only fill an object up to ``minProperties``
+the cheapest each are taken, and of those that meet obligations the cheapest for one after the other; where both a
+pattern and a length bind, characters are counted instead of bytes; an indented line counts as if it were
+``USUAL_DEPTH`` deep; and that items must be distinct is left to the caller.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +23,9 @@ import numpy.typing as npt
 from structgen.automata.dfa import Dfa, universal
 from structgen.kernels.json_machine import HASH_PRIME, HASH_START
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
-from structgen.machine.goals import Node, array_live, object_live
-from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.machine.liveness import array_live, is_live, object_live
+from structgen.machine.node import Node
+from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.machine.tables import utf8, without_dead
 from structgen.options import JsonOptions
 
@@ -29,6 +33,7 @@ USUAL_DEPTH = 2
 _WORD = 1 << 64
 
 Costs = Callable[[Node], int]
+Items = tuple[Node, ...]
 
 
 def key_hash(text: bytes, start: int = HASH_START) -> int:
@@ -86,9 +91,28 @@ class ObjectForm:
         return KeyClasses(dfa.transitions, dfa.accepting.astype(np.int32), [others])
 
     @cached_property
+    def other_choices(self) -> list[list[Choice]]:
+        """Ways to meet obligations by undeclared keys, by class, as ``others`` numbers them."""
+        spec = self.spec
+        if not isinstance(spec.others, KeyClasses):
+            return spec.other_choices
+        return [ways for node, ways in zip(spec.others.nodes, spec.other_choices, strict=True) if node.live]
+
+    @cached_property
     def names(self) -> frozenset[bytes]:
         """The declared names."""
         return frozenset(self.texts)
+
+    def ways(self, bit: int) -> list[Choice]:
+        """The plain value of a declared key, then those that meet obligations."""
+        choices = self.spec.choices.get(list(self.spec.keys)[bit], []) if self.spec.duties else []
+        return [(self.nodes[bit], 0), *(way for way in choices if way[0].live)]
+
+    def other_ways(self, label: int) -> list[Choice]:
+        """The same of a class of undeclared keys, numbered from 1."""
+        assert self.others is not None
+        choices = self.other_choices[label - 1] if self.spec.duties else []
+        return [(self.others.nodes[label - 1], 0), *(way for way in choices if way[0].live)]
 
     def missing(self, seen: int) -> int:
         """Required keys that are not ``seen``, by the schema or by a key that is."""
@@ -106,6 +130,7 @@ class Open(NamedTuple):
     size: int = 0
     seen: int = 0
     others: bool = False
+    met: int = 0  # obligations
     used: Callable[[], Collection[int]] = frozenset
 
 
@@ -132,7 +157,7 @@ class Values:
         self.ordered = options.key_order == "declared"
         self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
         self.colon = b":" if self._indent is None else b": "
-        self._found: dict[Node, tuple[int, bytes | ArraySpec | Plan]] = {}
+        self._found: dict[Node, tuple[int, bytes | Items | Plan]] = {}
         self._texts: dict[tuple[Node, int], bytes] = {}
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
@@ -176,14 +201,14 @@ class Values:
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
 
-    def _write(self, choice: bytes | ArraySpec | Plan, depth: int) -> bytes:
+    def _write(self, choice: bytes | Items | Plan, depth: int) -> bytes:
         if isinstance(choice, bytes):
             return choice
         line = self.line(depth + 1)
         if isinstance(choice, Plan):
             parts = [self.member(member, depth + 1) for member in choice.members]
         else:
-            parts = [self.text(item(choice, index), depth + 1) for index in range(choice.least)]
+            parts = [self.text(node, depth + 1) for node in choice]
         opening, closing = (b"{", b"}") if isinstance(choice, Plan) else (b"[", b"]")
         if not parts:
             return opening + closing
@@ -204,7 +229,7 @@ class Values:
                         parents[child] = []
                         nodes.append(child)
                     parents[child].append(node)
-        trial: dict[Node, tuple[int, bytes | ArraySpec | Plan]] = {}
+        trial: dict[Node, tuple[int, bytes | Items | Plan]] = {}
         for node in nodes:
             scalar = self._scalar(node)
             if scalar is not None:
@@ -235,16 +260,17 @@ class Values:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
-    def _compound(self, node: Node, cost: Costs) -> tuple[int, ArraySpec | Plan] | None:
+    def _compound(self, node: Node, cost: Costs) -> tuple[int, Items | Plan] | None:
         """The cheapest object or array, as far as ``cost`` knows its parts."""
-        best: tuple[int, ArraySpec | Plan] | None = None
+        best: tuple[int, Items | Plan] | None = None
         for array in node.arrays:
-            if array_live(array, _is_live):
-                total = 2 + self._items_cost(array, cost)
-                if total < (best[0] if best else NEVER):
-                    best = (total, array)
+            if array_live(array, is_live):
+                items = self.items(array, cost)
+                total = NEVER if items is None else 2 + self._items_cost(items, cost)
+                if items is not None and total < (best[0] if best else NEVER):
+                    best = (total, items)
         for spec in node.objects:
-            if object_live(spec, _is_live):
+            if object_live(spec, is_live):
                 plan = self.plan(Open(self.object_form(spec)), False, cost)
                 if plan is not None:
                     total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
@@ -252,14 +278,34 @@ class Values:
                         best = (total, plan)
         return best
 
-    def _items_cost(self, spec: ArraySpec, cost: Costs) -> int:
-        if not spec.least:
+    def items(self, spec: ArraySpec | CountedSpec, cost: Costs | None = None, start: int = 0) -> Items | None:
+        """The nodes of the fewest (cheapest) items that complete an array, from ``start`` items or that state on."""
+        if isinstance(spec, CountedSpec):
+            return self._counted_items(spec, cost or self.cost, start)
+        return tuple(item(spec, index) for index in range(start, spec.least))
+
+    def _counted_items(self, spec: CountedSpec, cost: Costs, start: int) -> Items | None:
+        """The cheapest way from a state of a counted array to one where it may close (Dijkstra's algorithm)."""
+        heap: list[tuple[int, int, int, Items]] = [(0, 0, start, ())]
+        order = count()
+        done: set[int] = set()
+        while heap:
+            price, _, state, nodes = heappop(heap)
+            if state in done:
+                continue
+            done.add(state)
+            if spec.states[state].closes:
+                return nodes
+            for node, after in spec.states[state].choices:
+                step = cost(node) if node.live and spec.live[after] else NEVER
+                if step < NEVER and after not in done:
+                    heappush(heap, (price + step + 1 + self._line, next(order), after, (*nodes, node)))
+        return None
+
+    def _items_cost(self, items: Items, cost: Costs) -> int:
+        if not items:
             return 0
-        total = sum(cost(node) for node in spec.prefix[: spec.least])
-        repeated = spec.least - len(spec.prefix)
-        if repeated > 0:
-            total += repeated * cost(spec.rest)
-        return total + (1 + self._line) * spec.least - 1 + self._line
+        return sum(map(cost, items)) + (1 + self._line) * len(items) - 1 + self._line
 
     # --- strings ---
     def words(self, dfa: Dfa | None) -> Words:
@@ -291,31 +337,82 @@ class Values:
         add = form.missing(state.seen)
         if add & ~free:
             return None
-        count = state.size + add.bit_count()
-        if spec.most is not None and count > spec.most:
+        size = state.size + add.bit_count()
+        if spec.most is not None and size > spec.most:
             return None
         least = max(spec.least, state.size + 1 if forced else 0)
         members: list[tuple[int, Member]] = []
+        ways = self._meeting(state, free, add, cost) if spec.duties else {}
+        if ways is None:
+            return None
+        for key, chosen in ways.items():
+            if isinstance(key, int):
+                size += 0 if add >> key & 1 else 1
+                add |= 1 << key
+            else:
+                members.append((cost(chosen) + len(key), Member(key, chosen)))
+                size += 1
         fresh = self._undeclared(state, cost)
-        following = next(fresh, None) if count < least else None
-        while count < least:
-            limit = NEVER if spec.most is None else spec.most - count
-            price, more = self._filler(form, free & ~add, state.seen | add, limit, least - count, cost)
+        following = next(fresh, None) if size < least else None
+        while size < least:
+            limit = NEVER if spec.most is None else spec.most - size
+            price, more = self._filler(form, free & ~add, state.seen | add, limit, least - size, cost)
             if following is not None and following[0] <= price:
                 members.append(following)
-                count += 1
+                size += 1
                 following = next(fresh, None)
             elif more:
                 add |= more
-                count += more.bit_count()
+                size += more.bit_count()
             else:
                 return None
-        declared = [Member(form.keys[bit], form.nodes[bit]) for bit in bits_of(add)]
+        declared = [Member(form.keys[bit], ways.get(bit, form.nodes[bit])) for bit in bits_of(add)]
         total = sum(price for price, _ in members) + self.price(form, add, cost)
-        total += (count - state.size) * (len(self.colon) + self._line)
+        total += (size - state.size) * (len(self.colon) + self._line)
         if total >= NEVER:
             return None
         return Plan(total, (*declared, *[member for _, member in members]), not members)
+
+    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, Node] | None:
+        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible."""
+        form, spec = state.form, state.form.spec
+        unmet = (1 << spec.duties) - 1 & ~state.met
+        names = list(spec.keys)
+        found: dict[int | bytes, Node] = {}
+        while unmet:
+            duty = unmet & -unmet
+            options: list[tuple[int, int | bytes, Choice]] = []
+            for bit in bits_of(free):
+                for way in spec.choices[names[bit]]:
+                    if bit not in found and way[1] & duty and way[0].live:
+                        price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
+                        options.append((price, bit, way))
+            options += self._undeclared_ways(state, duty, set(found), cost)
+            best = min(options, key=lambda option: option[0], default=None)
+            if best is None or best[0] >= NEVER:
+                return None
+            found[best[1]] = best[2][0]
+            unmet &= ~best[2][1]
+        return found
+
+    def _undeclared_ways(
+        self, state: Open, duty: int, taken: set[int | bytes], cost: Costs
+    ) -> Iterator[tuple[int, bytes, Choice]]:
+        """For each class of undeclared keys, a fresh one whose value meets an obligation: (price, key, way)."""
+        form = state.form
+        if form.others is None:
+            return
+        used = state.used()
+        for label, ways in enumerate(form.other_choices, 1):
+            ways = [way for way in ways if way[1] & duty and way[0].live]
+            if ways:
+                words = Words(form.others.transitions, np.where(form.others.labels == label, 0, NEVER).astype(np.int64))
+                for _, text, _ in words.by_cost(0):
+                    key = b'"' + spelled(text) + b'":'
+                    if text not in form.names and key_hash(text) not in used and key not in taken:
+                        for way in ways:
+                            yield cost(way[0]) + len(key), key, way
+                        break
 
     def price(self, form: ObjectForm, bits: int, cost: Costs | None = None) -> int:
         """Bytes of some declared members, without separators."""
@@ -341,12 +438,13 @@ class Values:
         if form.others is None:
             return
         used = state.used()
-        for price, text, node in self.other_keys(form, 0, cost):
+        for price, text, label in self.other_keys(form, 0, cost):
+            node = form.others.nodes[label - 1]
             if text not in form.names and key_hash(text) not in used:
                 yield price + 3, Member(b'"' + spelled(text) + b'":', node)
 
-    def other_keys(self, form: ObjectForm, state: int, cost: Costs | None = None) -> Iterator[tuple[int, bytes, Node]]:
-        """Rests of undeclared keys from a state of their automaton, cheapest first: (cost with the value, rest, node).
+    def other_keys(self, form: ObjectForm, state: int, cost: Costs | None = None) -> Iterator[tuple[int, bytes, int]]:
+        """Rests of undeclared keys from a state of their automaton, cheapest first: (cost with the value, rest, class).
 
         Declared names and keys that the object has already are among them.
         """
@@ -357,7 +455,7 @@ class Values:
             final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
             form.words = (prices, Words(classes.transitions, final))
         for price, text, end in form.words[1].by_cost(state):
-            yield price, text, classes.nodes[int(classes.labels[end]) - 1]
+            yield price, text, int(classes.labels[end])
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -373,18 +471,20 @@ def item(spec: ArraySpec, index: int) -> Node:
     return spec.prefix[index] if index < len(spec.prefix) else spec.rest
 
 
-def _is_live(node: Node) -> bool:
-    return node.live
-
-
 def _needed(node: Node) -> Iterator[Node]:
     """The nodes that the cost of a node may depend on."""
     for array in node.arrays:
+        if isinstance(array, CountedSpec):
+            for state in array.states:
+                yield from (child for child, _ in state.choices)
+            continue
         yield from array.prefix[: array.least]
         if array.least > len(array.prefix):
             yield array.rest
     for spec in node.objects:
-        if spec.least > len(spec.required):
+        for ways in (*spec.choices.values(), *spec.other_choices):
+            yield from (child for child, _ in ways)
+        if spec.least > len(spec.required) or spec.duties:
             yield from spec.keys.values()
             if isinstance(spec.others, KeyClasses):
                 yield from spec.others.nodes

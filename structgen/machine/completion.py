@@ -11,23 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.kernels import json_machine as k
-from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, item, key_hash
+from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.machine.cheapest_words import spelled
-from structgen.machine.goals import Node, array_live, children, object_live
+from structgen.machine.liveness import array_live, children, is_live, object_live
+from structgen.machine.node import Node
 from structgen.machine.pool import AutomatonPool
-from structgen.machine.specs import ArraySpec, EnumSpec, StringSpec
+from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
 from structgen.machine.tables import Tables
 from structgen.options import JsonOptions
 
 Arena = npt.NDArray[np.int64]
 # Rests of containers that are kept: of those whose text does not depend on which undeclared keys they have.
 MAX_KEPT = 20_000
+MAX_STEPS = 10_000
+MAX_KEYS = 1_000  # undeclared keys that are looked at, to find one that is not used and leads on
 _LITERALS = (b"null", b"true", b"false")
 # Bytes to try inside an escape, in this order: any live one can be completed; "d" may begin a surrogate pair.
 _ESCAPE_BYTES = [bytes([byte]) for byte in b'"\\/nrt0123456789abcefud']
@@ -56,6 +60,7 @@ class Matcher(Protocol):
     def configurations(self) -> tuple[npt.NDArray[np.int64], Arena]: ...
     def accept_bytes(self, data: bytes) -> bool: ...
     def is_accepting(self) -> bool: ...
+    def next_bytes(self) -> npt.NDArray[np.bool_]: ...
     def rollback(self, steps: int = 1) -> None: ...
 
 
@@ -86,6 +91,8 @@ class Completions:
                     pieces = iter(self._texts(threads, arena))
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
                 if piece is None:
+                    piece = _next_byte(matcher)
+                if piece is None or steps > MAX_STEPS:
                     raise AssertionError(f"no completion of configurations {threads.tolist()}")
                 text, steps = text + piece, steps + 1
             return text
@@ -112,6 +119,13 @@ class Completions:
                 if begun is not None and escape.startswith(begun):
                     yield escape[len(begun) :]
         yield from _ESCAPE_BYTES
+
+
+def _next_byte(matcher: Matcher) -> bytes | None:
+    """Accept one byte, of those that end things first. For arrays of distinct items, where the cheapest repeats one."""
+    following = matcher.next_bytes()
+    byte = next((bytes([byte]) for byte in k.PROBED_BYTES if following[byte]), None)
+    return byte if byte is not None and matcher.accept_bytes(byte) else None
 
 
 def _escapes_of(text: bytes) -> Iterator[bytes]:
@@ -147,22 +161,49 @@ class _Index:
         self.pool = grammar.rows.pool
         self.nodes: dict[int, Node] = {}
         self.strings: dict[int, StringSpec | EnumForm] = {}
-        self.frames: dict[int, ObjectForm | ArraySpec] = {}
+        self.frames: dict[int, ObjectForm | ArraySpec | Counted] = {}
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
         self.nodes[root.offset] = root
         found = [root]
         for node in found:
             for place, string in zip(self._records(node, k.NODE_STRINGS), node.strings, strict=True):
                 self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
-            objects = [spec for spec in node.objects if object_live(spec, _is_live)]
+            objects = [spec for spec in node.objects if object_live(spec, is_live)]
             for place, spec in zip(self._records(node, k.NODE_OBJECTS), objects, strict=True):
                 self.frames[place] = values.object_form(spec)
-            arrays = [spec for spec in node.arrays if array_live(spec, _is_live)]
-            self.frames.update(zip(self._records(node, k.NODE_ARRAYS), arrays, strict=True))
+            self._arrays(node)
             for child in children(node):
                 if child.live and child.offset not in self.nodes:
                     self.nodes[child.offset] = child
                     found.append(child)
+
+    def _arrays(self, node: Node) -> None:
+        """A counted array has a record for each of its first choices, and further ones for its states."""
+        records = iter(self._records(node, k.NODE_ARRAYS))
+        for spec in node.arrays:
+            if not array_live(spec, is_live):
+                continue
+            if isinstance(spec, ArraySpec):
+                place = next(records)
+                self.frames[place] = spec
+                if spec.distinct is False:
+                    self.frames[int(self.table[place + k.A_PAIRED])] = spec
+                continue
+            choices = [after for child, after in spec.states[0].choices if child.live and spec.live[after]]
+            starts = [next(records) for _ in choices or [0]]
+            reached = dict.fromkeys(starts, 0)
+            waiting = list(reached)
+            for place in waiting:
+                self.frames[place] = Counted(spec, reached[place])
+                first, count = int(self.table[place + k.T_CHOICES]), int(self.table[place + k.T_COUNT])
+                afters = [a for child, a in spec.states[reached[place]].choices if child.live and spec.live[a]]
+                if place in starts and choices:
+                    afters = [choices[starts.index(place)]]
+                for number, after in enumerate(afters[:count]):
+                    record = int(self.table[first + 2 * number + 1])
+                    if record not in reached:
+                        reached[record] = after
+                        waiting.append(record)
 
     def _records(self, node: Node, field: int) -> list[int]:
         first, count = self.table[node.offset + field : node.offset + field + 2].tolist()
@@ -175,8 +216,11 @@ class _Index:
         self.kept[key] = text
 
 
-def _is_live(node: Node) -> bool:
-    return node.live
+class Counted(NamedTuple):
+    """A state of a counted array."""
+
+    spec: CountedSpec
+    state: int
 
 
 class _Reader:
@@ -241,19 +285,23 @@ class _Reader:
         lead = self._values.line(depth) if q != k.KEY_NEXT else b""
         if q == k.AFTER:
             lead = b"," + lead
-        if isinstance(form, ArraySpec):
-            return self._array(form, int(self._arena[frame]) >> 32, depth, lead)
+        if not isinstance(form, ObjectForm):
+            return self._array(form, int(self._arena[frame]) >> 32, q != k.ARRAY_FIRST, depth, lead)
         return self._object(self._open(form, frame), depth, lead, q == k.KEY_NEXT)
 
-    def _array(self, spec: ArraySpec, count: int, depth: int, lead: bytes) -> bytes:
+    def _array(self, form: ArraySpec | Counted, count: int, begun: bool, depth: int, lead: bytes) -> bytes | None:
         values = self._values
-        items = [values.text(item(spec, index), depth) for index in range(count, spec.least)]
+        spec, start = form if isinstance(form, Counted) else (form, count)
+        nodes = values.items(spec, start=start)
+        if nodes is None:
+            return None
+        items = [values.text(node, depth) for node in nodes]
         text = lead + (b"," + values.line(depth)).join(items) if items else b""
-        return text + (values.line(depth - 1) if count or items else b"") + b"]"
+        return text + (values.line(depth - 1) if begun or items else b"") + b"]"
 
     def _object(self, state: Open, depth: int, lead: bytes, forced: bool) -> bytes | None:
         values = self._values
-        key = (id(state.form), state.size, state.seen, state.others, lead, forced, values.line(depth))
+        key = (id(state.form), state.size, state.seen, state.others, state.met, lead, forced, values.line(depth))
         try:
             return self._index.kept[key]
         except KeyError:
@@ -305,10 +353,12 @@ class _Reader:
         for bit in bits:
             if self._values.ordered and (state.others or state.seen >> bit):
                 continue
-            after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
-            text = self._member(Member(spelled(form.texts[bit][at:]) + b'":', form.nodes[bit]), after, frame)
-            if text is not None:
-                return text
+            rest = spelled(form.texts[bit][at:]) + b'":'
+            for node, meets in form.ways(bit):
+                after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit, met=state.met | meets)
+                text = self._member(Member(rest, node), after, frame)
+                if text is not None:
+                    return text
         return None
 
     def _begun_undeclared(self, state: Open, begun: bytes, frame: int) -> bytes | None:
@@ -326,11 +376,19 @@ class _Reader:
     def _undeclared(self, state: Open, place: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
         """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
         used, names = state.used(), state.form.names
-        for _, text, node in self._values.other_keys(state.form, place):
+        tried: set[int] = set()  # with obligations, a key of one class may lead on where one of another does not
+        for _, text, label in islice(self._values.other_keys(state.form, place), MAX_KEYS):
             whole = key_hash(text, hashed)
-            if whole not in used and (begun is None or begun + text not in names):
-                after = state._replace(size=state.size + 1, others=True, used=partial(frozenset, {*used, whole}))
-                return self._member(Member(spelled(text) + b'":', node), after, frame)
+            if label not in tried and whole not in used and (begun is None or begun + text not in names):
+                tried.add(label)
+                for node, bits in state.form.other_ways(label):
+                    after = state._replace(size=state.size + 1, others=True, met=state.met | bits)
+                    after = after._replace(used=partial(frozenset, {*used, whole}))
+                    found = self._member(Member(spelled(text) + b'":', node), after, frame)
+                    if found is not None:
+                        return found
+                if not state.form.spec.duties:
+                    return None
         return None
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
@@ -340,7 +398,7 @@ class _Reader:
         return None if rest is None else self._values.member(member, depth) + rest
 
     # --- frames ---
-    def _form(self, frame: int) -> ObjectForm | ArraySpec:
+    def _form(self, frame: int) -> ObjectForm | ArraySpec | Counted:
         return self._index.frames[int(self._arena[frame]) & k.LOW32]
 
     def _parent(self, frame: int) -> int:
@@ -353,7 +411,8 @@ class _Reader:
         words = max(1, -(-len(form.keys) // k.SEEN_BITS))
         head, _, _, others, *seen = self._arena[frame : frame + k.F_SEEN + words].tolist()
         mask = sum(word << k.SEEN_BITS * place for place, word in enumerate(seen))
-        return Open(form, head >> 32, mask, others >= 0, partial(self._hashes, others))
+        met = int(self._arena[frame + k.F_SEEN + words]) if form.spec.duties else 0
+        return Open(form, head >> 32, mask, others >= 0, met, partial(self._hashes, others))
 
     def _hashes(self, place: int) -> set[int]:
         """The undeclared keys of an object."""

@@ -14,6 +14,7 @@ from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
     TRUE,
+    UNIQ,
     All,
     Enum,
     Format,
@@ -31,16 +32,20 @@ from structgen.formula.language import (
     Pat,
     Uniq,
     and_,
+    not_,
+    unordered,
 )
+from structgen.machine.counted import CountedArrays, Plan, counters
 from structgen.machine.key_classes import ObjectBuilder
 from structgen.machine.key_terms import encodable
 from structgen.machine.normal_form import Conjunction
 from structgen.machine.number_spec import NumberSpec
 from structgen.machine.numbers import automaton
-from structgen.machine.specs import ArraySpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
+from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
 
 if TYPE_CHECKING:
-    from structgen.machine.goals import GoalGraph, Node
+    from structgen.machine.goals import GoalGraph
+    from structgen.machine.node import Node
 
 # Specs of scalars depend on nothing but their literals and options, so all schemas share them. Formulas live as long as
 # the process in any case; the specs are forgotten when there are this many.
@@ -64,6 +69,8 @@ class Conjunctions:
     def __init__(self, graph: GoalGraph) -> None:
         self._graph = graph
         self._options = graph.options
+        form = graph.normal_form
+        self._counted = CountedArrays(graph.node, form.possible, graph.options.max_automaton_states)
 
     # --- numbers ---
     def number(self, literals: Conjunction) -> NumberChoice | None:
@@ -170,11 +177,12 @@ class Conjunctions:
         return dfa if positive else complement(dfa, limit)
 
     # --- arrays ---
-    def array(self, literals: Conjunction) -> ArraySpec | None:
-        """Item nodes by position, and the number of items."""
+    def array(self, literals: Conjunction) -> ArraySpec | CountedSpec | None:
+        """Item nodes by position, and the number of items; an automaton where items are counted by what they are."""
         least, most = 0, None
         ranges: list[tuple[int, int | None, Formula]] = []
-        unique = None
+        distinct: bool | None = None
+        counted = counters(literals)
         for literal in literals:
             atom, positive = split(literal)
             if isinstance(atom, Items) and atom.value is TRUE:
@@ -185,20 +193,20 @@ class Conjunctions:
             elif isinstance(atom, Idx) and positive:
                 ranges.append((atom.lo, atom.hi, atom.value))
             elif isinstance(atom, Uniq):
-                unique = literal
-            elif isinstance(atom, Items):
-                self._graph.unsupported(literal, "contains")
-            else:
-                self._graph.unsupported(literal, "a condition that some array item must meet")
+                distinct = positive
+        if distinct is False:
+            least = max(least, 2)
+            if counted or most is not None or any(lo or hi is not None for lo, hi, _ in ranges):
+                self._graph.unsupported(not_(UNIQ), "the negation of uniqueItems beside limits on the items")
+                distinct = None
         if most is not None and most < least:
             return None
-        if unique is not None:
-            if isinstance(unique, Not):
-                self._graph.unsupported(unique, "the negation of uniqueItems")
-            elif most is None or most > 1:
-                self._graph.unsupported(unique, "uniqueItems")
+        if distinct and most is not None and most < 2:
+            distinct = None
+        if counted:
+            return self._counted.build(Plan(ranges, counted, least, most, bool(distinct)))
         prefix, rest = self._items(ranges)
-        return ArraySpec(prefix, rest, least, most)
+        return ArraySpec(prefix, rest, least, most, distinct)
 
     def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[Node], Node]:
         """Nodes of the items before the last boundary, one each, and of all later items."""
@@ -231,7 +239,8 @@ class Conjunctions:
             elif isinstance(atom, All) and isinstance(atom.keys, Enum) and atom.value is FALSE:
                 builder.require(str(atom.keys.values[0]))
             else:
-                self._graph.unsupported(literal, "a condition that some undeclared member must meet")
+                assert isinstance(atom, All)
+                builder.oblige(atom.keys, not_(unordered(atom.value)))
         return builder.build()
 
 

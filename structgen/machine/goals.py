@@ -9,7 +9,7 @@ machine live: it never enters what it cannot leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from structgen.errors import SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -17,37 +17,18 @@ from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
+from structgen.machine.liveness import array_live, is_live, possibly_live, reachable, solve
+from structgen.machine.node import Node, StringAlternative
 from structgen.machine.normal_form import NormalForm
-from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, NumberChoice, ObjectSpec, StringSpec
+from structgen.machine.specs import EnumSpec, NumberChoice
 from structgen.options import JsonOptions
 
 # Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
 MAX_PROBES = 3
 
-StringAlternative = EnumSpec | StringSpec
 # Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
 MAX_SCALARS = 20_000
 _scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
-
-
-class Node:
-    """A goal for one value: flags for null, true and false, and alternatives for the other types.
-
-    ``live``: some value satisfies it (set by `GoalGraph.solve`). ``offset``: its place in the tables.
-    """
-
-    __slots__ = ("arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "offset", "strings")
-
-    def __init__(self, formula: Formula) -> None:
-        self.formula = formula
-        self.flags = 0
-        self.strings: list[StringAlternative] = []
-        self.numbers: list[NumberChoice] = []
-        self.objects: list[ObjectSpec] = []
-        self.arrays: list[ArraySpec] = []
-        self.expanded = False
-        self.live = False
-        self.offset = -1
 
 
 class GoalGraph:
@@ -85,11 +66,18 @@ class GoalGraph:
             self._pending = [node for node in reachable(root) if not node.expanded]
             self._drain()
         solve(self.nodes.values())
+        self._check_distinct(root)
         if not root.live:
             raise UnsatisfiableSchemaError(
                 "no JSON value satisfies the schema", hint="Relax conditions that exclude each other."
             )
         return root
+
+    def _check_distinct(self, root: Node) -> None:
+        """Refuse arrays of distinct items of which it is not known whether there are enough."""
+        for node in reachable(root):
+            if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
+                self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
 
     def node(self, formula: Formula) -> Node:
         """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
@@ -227,120 +215,3 @@ def _merged_enums(alternatives: list[StringAlternative]) -> list[StringAlternati
         return alternatives
     values = tuple(dict.fromkeys(value for spec in enums for value in spec.values))
     return [EnumSpec(values), *(spec for spec in alternatives if not isinstance(spec, EnumSpec))]
-
-
-def children(node: Node) -> Iterable[Node]:
-    """The nodes that a node's objects and arrays lead to."""
-    for spec in node.objects:
-        yield from spec.keys.values()
-        if isinstance(spec.others, KeyClasses):
-            yield from spec.others.nodes
-        elif spec.others is not None:
-            yield spec.others
-    for array in node.arrays:
-        yield from array.prefix
-        yield array.rest
-
-
-def _is_scalar_live(node: Node) -> bool:
-    return bool(node.flags or node.strings or node.numbers)
-
-
-def object_live(spec: ObjectSpec, live: Callable[[Node], bool]) -> bool:
-    """Whether the object has a value, given which nodes have. Sets ``spec.forbidden``."""
-    forbidden = {name for name, node in spec.keys.items() if not live(node)}
-    while True:
-        blocked = {
-            name
-            for name, names in spec.dependents.items()
-            if name not in forbidden and (names & forbidden or _too_many(spec, names | {name}))
-        }
-        if not blocked:
-            break
-        forbidden |= blocked
-    spec.forbidden = forbidden
-    if spec.required & forbidden:
-        return False
-    if spec.most is not None and len(spec.required) > spec.most:
-        return False
-    others, undeclared = spec.others, 0
-    if isinstance(others, KeyClasses):
-        if any(map(live, others.nodes)):
-            if others.words is None:
-                return True
-            undeclared = others.words
-    elif others is not None and live(others):
-        return True
-    return len(spec.keys) - len(forbidden) + undeclared >= spec.least
-
-
-def _too_many(spec: ObjectSpec, names: set[str]) -> bool:
-    return spec.most is not None and len(spec.required | names) > spec.most
-
-
-def array_live(spec: ArraySpec, live: Callable[[Node], bool]) -> bool:
-    """Whether the array has a value, given which nodes have."""
-    return spec.least <= longest(spec, live)
-
-
-def longest(spec: ArraySpec, live: Callable[[Node], bool]) -> float:
-    """The most items that the array can have."""
-    limit = float("inf") if spec.most is None else spec.most
-    for index, node in enumerate(spec.prefix):
-        if not live(node):
-            return min(limit, index)
-    return limit if live(spec.rest) else min(limit, len(spec.prefix))
-
-
-def _alive(node: Node, live: Callable[[Node], bool]) -> bool:
-    return any(object_live(spec, live) for spec in node.objects) or any(array_live(s, live) for s in node.arrays)
-
-
-def solve(nodes: Iterable[Node]) -> None:
-    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one."""
-    open_nodes = []
-    for node in nodes:
-        node.live = _is_scalar_live(node)
-        if not node.live:
-            open_nodes.append(node)
-    open_nodes.reverse()  # children were mostly created after their parents
-    changed = True
-    while changed and open_nodes:
-        changed = False
-        waiting = []
-        for node in open_nodes:
-            if _alive(node, _live):
-                node.live = changed = True
-            else:
-                waiting.append(node)
-        open_nodes = waiting
-
-
-def _live(node: Node) -> bool:
-    return node.live
-
-
-def reachable(root: Node) -> dict[Node, None]:
-    """The nodes that a node leads to, itself first."""
-    reached: dict[Node, None] = {root: None}
-    stack = [root]
-    while stack:
-        for child in children(stack.pop()):
-            if child not in reached:
-                reached[child] = None
-                stack.append(child)
-    return reached
-
-
-def possibly_live(root: Node, active: set[Node]) -> bool:
-    """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
-    reached = reachable(root)
-    alive = {node for node in reached if not node.expanded or node in active or _is_scalar_live(node)}
-    changed = True
-    while changed and root not in alive:
-        changed = False
-        for node in reversed(list(reached)):
-            if node not in alive and _alive(node, alive.__contains__):
-                alive.add(node)
-                changed = True
-    return root in alive

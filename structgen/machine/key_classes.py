@@ -12,13 +12,15 @@ from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
 from structgen.formula.values import STRING
+from structgen.machine.duties import MAX_DUTIES, choices
 from structgen.machine.key_terms import encodable, named, string_atoms, truth
 from structgen.machine.normal_form import dependency
-from structgen.machine.specs import KeyClasses, ObjectSpec
+from structgen.machine.specs import Choice, KeyClasses, ObjectSpec
 
 if TYPE_CHECKING:
     from structgen.machine.conjunctions import Conjunctions
-    from structgen.machine.goals import GoalGraph, Node
+    from structgen.machine.goals import GoalGraph
+    from structgen.machine.node import Node
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
@@ -37,6 +39,7 @@ class ObjectBuilder:
         self._order: dict[str, None] = {}
         self._required: dict[str, None] = {}
         self._dependents: dict[str, set[str]] = {}
+        self._duties: list[tuple[Formula, Formula]] = []  # (class, what the value of some key in it satisfies)
         self._least = 0
         self._most: int | None = None
 
@@ -61,6 +64,10 @@ class ObjectBuilder:
         """A key that must be present."""
         self._required[name] = None
 
+    def oblige(self, keys: Formula, value: Formula) -> None:
+        """Some member whose key is in a class must have a value that satisfies ``value``."""
+        self._duties.append((keys, value))
+
     def members(self, atom: All) -> None:
         """A condition on the values of a class of keys."""
         keys = atom.keys
@@ -76,7 +83,7 @@ class ObjectBuilder:
         if self._most is not None and self._most < self._least:
             return None
         keys = {name: self._value(name) for name in self._names()}
-        others, narrow = self._others(keys)
+        others, narrow, bits = self._others(keys)
         required = set(self._required)
         dependents: dict[str, set[str]] = {}
         if self._dependents:
@@ -85,7 +92,37 @@ class ObjectBuilder:
                 required |= dependents.get(name, set())
             if self._most is not None and self._least > 1:
                 self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
-        return ObjectSpec(keys, required, dependents, self._least, self._most, others, narrow)
+        spec = ObjectSpec(keys, required, dependents, self._least, self._most, others, narrow)
+        if self._duties:
+            self._oblige(spec, bits)
+        return spec
+
+    def _oblige(self, spec: ObjectSpec, bits: list[int]) -> None:
+        """Add the obligations; ``bits``: those that each class of undeclared keys may meet."""
+        if len(self._duties) > MAX_DUTIES:
+            raise SchemaTooComplexError(
+                f"an object has {len(self._duties)} conditions that some member must meet",
+                budget="MAX_DUTIES",
+                limit=MAX_DUTIES,
+            )
+        if spec.most is not None and spec.dependents:
+            what = "a condition that some member must meet, beside maxProperties and dependentRequired"
+            self._graph.unsupported(TRUE, what)
+        spec.duties = len(self._duties)
+        for name, node in spec.keys.items():
+            allowed = sum(1 << i for i, (keys, _) in enumerate(self._duties) if self._holds(keys, name))
+            spec.choices[name] = self._choices(node, allowed)
+        nodes: list[Node] = []
+        if isinstance(spec.others, KeyClasses):
+            nodes = spec.others.nodes
+        elif spec.others is not None:
+            nodes = [spec.others]
+        spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
+
+    def _choices(self, node: Node, allowed: int) -> list[Choice]:
+        """The ways in which a member with values ``node`` can meet some of the obligations ``allowed``."""
+        conditions = [(1 << i, value) for i, (_, value) in enumerate(self._duties) if allowed >> i & 1]
+        return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
 
     def _names(self) -> dict[str, None]:
         """Every key that is named anywhere, in declared order."""
@@ -93,7 +130,7 @@ class ObjectBuilder:
         for name, needed in self._dependents.items():
             names[name] = None
             names.update(dict.fromkeys(sorted(needed)))
-        for keys, _ in self._rules:
+        for keys, _ in (*self._rules, *self._duties):
             names.update(dict.fromkeys(named(keys)))
         return names
 
@@ -112,18 +149,23 @@ class ObjectBuilder:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
-    def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, bool]:
-        """The node, or classes of nodes, of the keys that are not in ``keys``."""
-        if not self._rules:
-            return self._graph.node(TRUE), False
+    def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, bool, list[int]]:
+        """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
+        if not self._rules and not self._duties:
+            return self._graph.node(TRUE), False, []
         atoms: dict[Formula, None] = {}
-        for rule, _ in self._rules:
+        for rule, _ in (*self._rules, *self._duties):
             if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
                 atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
-            value = and_(*[value for rule, value in self._rules if truth(self._string(rule), {})])
-            return (None, False) if value is FALSE else (self._graph.node(value), False)
+            value, bits = self._of_class({})
+            return (None, False, []) if value is FALSE else (self._graph.node(value), False, [bits])
         return self._classes(list(atoms), keys)
+
+    def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
+        """What undeclared keys with these facts about them have as values, and the obligations they may meet."""
+        value = and_(*[value for rule, value in self._rules if truth(self._string(rule), facts)])
+        return value, sum(1 << i for i, (rule, _) in enumerate(self._duties) if truth(self._string(rule), facts))
 
     def _string(self, rule: Formula) -> Formula:
         """What a rule's class says of keys, which are strings."""
@@ -131,7 +173,7 @@ class ObjectBuilder:
             return rule
         return self._graph.normal_form.restrict(rule, STRING)
 
-    def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, bool]:
+    def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, bool, list[int]]:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
@@ -142,15 +184,16 @@ class ObjectBuilder:
             )
         table, bits = product(present, limit)
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
-        formulas: dict[Formula, int] = {}
+        formulas: dict[tuple[Formula, int], int] = {}
         class_of: dict[int, int] = {}
         for signature in np.unique(bits).tolist():
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
             facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
-            value = and_(*[value for rule, value in self._rules if truth(self._string(rule), facts)])
-            class_of[signature] = 0 if value is FALSE else formulas.setdefault(value, len(formulas) + 1)
+            value = self._of_class(facts)
+            class_of[signature] = 0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1)
         labels = np.array([class_of[signature] for signature in bits.tolist()], np.int32)
-        return self._trimmed(table, labels, [self._graph.node(formula) for formula in formulas], keys)
+        classes, narrow = self._trimmed(table, labels, [self._graph.node(formula) for formula, _ in formulas], keys)
+        return classes, narrow, [] if classes is None else [duties for _, duties in formulas]
 
     def _trimmed(
         self, table: np.ndarray, labels: np.ndarray, nodes: list[Node], keys: dict[str, Node]
@@ -188,14 +231,19 @@ def valid_ends(table: np.ndarray) -> np.ndarray:
     return np.asarray(table[:, 0x41] >= 0)
 
 
-def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Remove states from which no labelled one is reached (start stays first) and renumber."""
-    live = labels > 0
+def reaching(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which states lead to one of ``ends`` (bool[n]), these included."""
+    live = ends
     while True:
         reach = live | ((table >= 0) & live[table]).any(axis=1)
         if (reach == live).all():
-            break
+            return live
         live = reach
+
+
+def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Remove states from which no labelled one is reached (start stays first) and renumber."""
+    live = reaching(table, labels > 0)
     number = np.full(len(live) + 1, -1, np.int32)
     number[:-1][live] = np.arange(live.sum(), dtype=np.int32)
     return np.ascontiguousarray(number[table[live]]), labels[live]

@@ -41,7 +41,6 @@ from structgen.formula.language import (
     unordered,
 )
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
-from structgen.machine.existentials import ArrayWitnesses, MemberWitnesses, is_array_witness, is_member_witness
 from structgen.machine.object_choices import Conjunction as Conjunction
 from structgen.machine.object_choices import ObjectChoices, merged
 
@@ -107,43 +106,16 @@ class NormalForm:
         if isinstance(formula, And):
             literals = plain_literals(formula.args, kind)
             if literals is not None:
-                return self._settle([literals], kind)
+                return [literals]
         elif isinstance(formula, Type):
             return [()] if formula.mask & kind else []
-        return self._settle(self._expand(self.restrict(formula, kind), kind), kind)
+        return self._expand(self.restrict(formula, kind), kind)
 
     def possible(self, formula: Formula) -> bool:
         """Whether some value may satisfy ``formula``; False is certain."""
         if isinstance(formula, Type):
             return formula is not FALSE
         return any(self._overlap(formula, kind) for kind in KINDS)
-
-    def _settle(self, alternatives: list[Conjunction], kind: int) -> list[Conjunction]:
-        """The alternatives with their existential literals spelled out, as far as that is exact."""
-        if kind == ARRAY:
-            asks: Callable[[Formula], bool] = is_array_witness
-        elif kind == OBJECT:
-            asks = is_member_witness
-        else:
-            return alternatives
-        if not any(asks(literal) for alternative in alternatives for literal in alternative):
-            return alternatives
-        return self._bounded(found for alternative in alternatives for found in self._spelled_out(alternative, asks))
-
-    def _spelled_out(self, alternative: Conjunction, asks: Callable[[Formula], bool]) -> Iterable[Conjunction]:
-        asking = [literal for literal in alternative if asks(literal)]
-        if not asking:
-            return [alternative]
-        witnesses: ArrayWitnesses | MemberWitnesses
-        if asks is is_array_witness:
-            witnesses = ArrayWitnesses(alternative, self.possible)
-        else:
-            witnesses = MemberWitnesses(alternative, self.possible, self._refs)
-        parts = [[tuple(literal for literal in alternative if literal not in asking)]]
-        for literal in asking:
-            choice = witnesses.choice(literal)
-            parts.append([(literal,)] if choice is None else choice)
-        return self._product(parts, OBJECT if asks is is_member_witness else ARRAY)
 
     def _expand(self, formula: Formula, kind: int) -> list[Conjunction]:
         if formula is FALSE:
@@ -243,9 +215,8 @@ class NormalForm:
             names = [name for name in atom.keys.values if isinstance(name, str)]
             if len(names) == 1 and atom.value is FALSE:
                 return [(formula,)]
-            return self._bounded(
-                (not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names
-            )
+            members = [(not_(All(Enum([name]), FALSE)), All(Enum([name]), not_(atom.value))) for name in names]
+            return self._bounded(tuple(part for part in member if part is not TRUE) for member in members)
         if isinstance(atom, Enum) and kind in (OBJECT, ARRAY):
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
             return self._conjunction(parts, kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from structgen.automata.lengths import Distances
 from structgen.machine.numbers import NumberAutomaton
 
 if TYPE_CHECKING:
-    from structgen.machine.goals import Node
+    from structgen.machine.node import Node
 
 
 @dataclass(slots=True)
@@ -57,13 +57,18 @@ class KeyClasses:
     words: int | None = None
 
 
+Choice: TypeAlias = "tuple[Node, int]"
+"""The node of a member's value, and the obligations (bits) that such a value meets."""
+
+
 @dataclass(slots=True)
 class ObjectSpec:
     """An object. ``keys`` maps each key that the schema names to its value's node, in declared order.
 
     ``required`` names must be present; ``dependents[k]`` are required if k is present (closed under itself). Other
     keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``narrow``: there are prefixes
-    that only finitely many undeclared keys have.
+    that only finitely many undeclared keys have. ``duties``: how many obligations the members have to meet together;
+    ``choices[k]``: the ways in which key k can meet some of them, ``other_choices``: other keys, by class.
     """
 
     keys: dict[str, Node]
@@ -74,13 +79,43 @@ class ObjectSpec:
     others: Node | KeyClasses | None
     narrow: bool = False
     forbidden: set[str] = field(default_factory=set)  # keys whose values no JSON satisfies; set when solved
+    duties: int = 0
+    choices: dict[str, list[Choice]] = field(default_factory=dict)
+    other_choices: list[list[Choice]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class ArraySpec:
-    """An array: nodes of the first items, of all later ones, and how many items there may be."""
+    """An array: nodes of the first items, of all later ones, and how many items there may be.
+
+    ``distinct``: no two items are equal (True), or two must be (False); None: either.
+    """
 
     prefix: list[Node]
     rest: Node
     least: int
     most: int | None
+    distinct: bool | None = None
+    uncertain: bool = False  # whether enough distinct items exist is not known; set when solved
+
+
+@dataclass(slots=True)
+class CountedState:
+    """A state of a counted array: whether the array may close, and (node of the next item, state after it).
+
+    ``needs``: for each choice how many values its node must have so that, of distinct items, one is surely new.
+    """
+
+    closes: bool
+    choices: list[tuple[Node, int]]
+    needs: list[int]
+
+
+@dataclass(slots=True)
+class CountedSpec:
+    """An array as an automaton over what its items satisfy; state 0 is the empty array."""
+
+    states: list[CountedState]
+    distinct: bool = False
+    live: list[bool] = field(default_factory=list)  # which states have completions; set when solved
+    uncertain: bool = False

@@ -10,13 +10,18 @@ from array import array
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
-from structgen.machine.goals import Node, array_live, children, longest, object_live
+from structgen.machine.cardinality import count_values, endless_nodes, endless_states, string_is_endless_everywhere
+from structgen.machine.key_classes import reaching, trim
+from structgen.machine.liveness import array_live, children, is_live, longest, object_live
+from structgen.machine.node import Node
 from structgen.machine.pool import AutomatonPool
-from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.options import JsonOptions
 
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
@@ -30,6 +35,7 @@ class Tables:
     words: array[int]
     texts: array[int]
     root: int
+    distinct: bool  # whether some array's items are compared, for which matchers keep their text
 
     @property
     def memory_bytes(self) -> int:
@@ -46,10 +52,6 @@ def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions, max_goal
     return _Writer(pool, options).write(root, max_goals)
 
 
-def _is_live(node: Node) -> bool:
-    return node.live
-
-
 class _Writer:
     def __init__(self, pool: AutomatonPool, options: JsonOptions) -> None:
         self.pool = pool
@@ -59,10 +61,16 @@ class _Writer:
         self.texts = bytearray()
         self._entries: dict[tuple[tuple[bytes, int, int], ...], int] = {}
         self._strings: dict[int, int] = {}  # the root keeps the specs alive
+        self._endless: set[Node] = set()
+        self._distinct = False
 
     def write(self, root: Node, max_goals: int) -> Tables:
         nodes = self._place(root, max_goals)
         self.grammar.extend([0] * (k.NODE_SIZE * len(nodes)))
+        self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
+        if self._distinct:
+            self.grammar[k.H_UNIQUE] = 1
+            self._endless = endless_nodes(nodes)
         for node in nodes:
             self._node(node)
         return Tables(
@@ -70,6 +78,7 @@ class _Writer:
             array("q", self.words or [0]),
             array("B", bytes(self.texts) or b"\0"),
             root.offset,
+            self._distinct,
         )
 
     def _place(self, root: Node, max_goals: int) -> list[Node]:
@@ -91,18 +100,28 @@ class _Writer:
 
     def _node(self, node: Node) -> None:
         grammar, place = self.grammar, node.offset
-        grammar[place] = node.flags
+        grammar[place] = node.flags | self._amount(node)
         if node.strings:
             self._alternatives(place + k.NODE_STRINGS, [self._string(spec) for spec in node.strings])
         if node.numbers:
             numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
             self._alternatives(place + k.NODE_NUMBERS, numbers)
         if node.objects:
-            objects = [self._object(spec) for spec in node.objects if object_live(spec, _is_live)]
+            objects = [self._object(spec) for spec in node.objects if object_live(spec, is_live)]
             self._alternatives(place + k.NODE_OBJECTS, objects)
         if node.arrays:
-            arrays = [self._array(spec) for spec in node.arrays if array_live(spec, _is_live)]
+            arrays = [record for spec in node.arrays if array_live(spec, is_live) for record in self._array(spec)]
             self._alternatives(place + k.NODE_ARRAYS, arrays)
+
+    def _amount(self, node: Node) -> int:
+        """How many values a node has, as its flags tell it, for arrays of distinct items."""
+        if not self._distinct:
+            return 0
+        if node in self._endless:
+            return k.ENDLESS_FLAG | k.MAX_VALUES << k.VALUES_SHIFT
+        compound = bool(node.objects or node.arrays)
+        count, _ = count_values(node, k.MAX_VALUES, self._endless.__contains__, lambda _: compound)
+        return count << k.VALUES_SHIFT
 
     def _alternatives(self, field: int, records: list[int]) -> None:
         self.grammar[field] = len(self.grammar)
@@ -124,7 +143,7 @@ class _Writer:
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
             entries = self._table([(value.encode(), 0, 0) for value in spec.values])
-            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
+            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values), 0)
         if spec.dfa is None:
             start, distances = self.pool.universal, 0
         else:
@@ -133,7 +152,9 @@ class _Writer:
                 table = spec.distances
                 distances = self._record(start, table.nxt.shape[1], table.period, slack(table))
                 self.grammar.extend(table.nxt.ravel().tolist())
-        return self._record(k.S_DFA, start, spec.least, -1 if spec.most is None else spec.most, distances, 0, 0)
+        most = -1 if spec.most is None else spec.most
+        endless = int(self._distinct and string_is_endless_everywhere(spec))
+        return self._record(k.S_DFA, start, spec.least, most, distances, 0, 0, endless)
 
     def _table(self, rows: list[tuple[bytes, int, int]]) -> int:
         """Write a sorted table of (text, child, bit) rows; equal tables are shared."""
@@ -151,40 +172,52 @@ class _Writer:
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
-        words = max(1, -(-len(spec.keys) // k.SEEN_BITS))
+        words = max(1, -(-len(spec.keys) // k.SEEN_BITS)) + (1 if spec.duties else 0)
         rows, bits = [], {}
         for bit, (name, node) in enumerate(spec.keys.items()):
             bits[name] = bit
             text = utf8(name)
             if text is not None:
-                rows.append((text, node.offset if name not in spec.forbidden else -1, bit))
+                child = -1 if name in spec.forbidden else node.offset
+                if spec.duties and child >= 0:
+                    child = self._choices(node, spec.choices[name])
+                rows.append((text, child, bit))
         entries = self._table(rows)
         required = self._mask([bits[name] for name in spec.required], words)
         dependent: list[int] = []
         for name, names in spec.dependents.items():
             dependent += (bits[name], self._mask([bits[other] for other in names], words))
-        kind, start, child = self._others(spec)
+        kind, start, child, classes, counts = self._others(spec)
         dependents = len(self.grammar)
         self.grammar.extend(dependent)
         most = -1 if spec.most is None else spec.most
         return self._record(
             k.R_OBJECT, entries, len(rows), words, required, spec.least, most,
-            kind, start, child, dependents, len(dependent) // 2, int(spec.narrow),
+            kind, start, child, dependents, len(dependent) // 2, int(spec.narrow), (1 << spec.duties) - 1, classes,
+            counts,
         )  # fmt: skip
 
-    def _others(self, spec: ObjectSpec) -> tuple[int, int, int]:
-        others = spec.others
+    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int]:
+        """Kind, start state, node (or choices), number and word counts of the classes of undeclared keys."""
+        others, ways = spec.others, spec.other_choices
         if isinstance(others, KeyClasses):
             live = [node.live for node in others.nodes]
             if not any(live):
-                return k.NO_OTHERS, 0, 0
+                return k.NO_OTHERS, 0, 0, 0, 0
             if not all(live):
                 others = without_dead(others, live)
+                ways = [choices for choices, alive in zip(ways, live, strict=False) if alive]
             start = self.pool.add_key_classes(others)
-            return k.CLASSES, start, self._record(0, *[node.offset for node in others.nodes])
+            places = [node.offset for node in others.nodes]
+            counts = 0
+            if spec.duties:
+                counts = self._record(*class_words(others).ravel().tolist())
+                places = [self._choices(node, choices) for node, choices in zip(others.nodes, ways, strict=True)]
+            return k.CLASSES, start, self._record(0, *places), len(places), counts
         if others is None or not others.live:
-            return k.NO_OTHERS, 0, 0
-        return k.ONE_CLASS, self.pool.universal, others.offset
+            return k.NO_OTHERS, 0, 0, 0, 0
+        child = self._choices(others, ways[0]) if spec.duties else others.offset
+        return k.ONE_CLASS, self.pool.universal, child, 1, 0
 
     def _mask(self, bits: list[int], words: int) -> int:
         place = len(self.words)
@@ -193,12 +226,44 @@ class _Writer:
             self.words[place + bit // k.SEEN_BITS] |= 1 << (bit % k.SEEN_BITS)
         return place
 
-    def _array(self, spec: ArraySpec) -> int:
-        most = longest(spec, _is_live)
+    def _choices(self, node: Node, ways: list[Choice]) -> int:
+        """Choices of a member's value: the plain one, then those that meet obligations."""
+        live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
+        return self._record(len(live), *[field for child, bits in live for field in (child.offset, bits)])
+
+    def _array(self, spec: ArraySpec | CountedSpec) -> list[int]:
+        """The records that an array of the spec may begin with."""
+        if isinstance(spec, CountedSpec):
+            return self._counted(spec)
+        most = longest(spec, is_live)
         prefix = self._record(*[node.offset for node in spec.prefix])
         rest = spec.rest.offset if spec.rest.live else -1
         limit = -1 if most == float("inf") else int(most)
-        return self._record(k.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+        fields = (k.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+        if spec.distinct is False:
+            return [self._record(*fields, k.PAIRED, self._record(*fields, 0, 0))]
+        return [self._record(*fields, k.DISTINCT if spec.distinct else 0, 0)]
+
+    def _counted(self, spec: CountedSpec) -> list[int]:
+        """Records of the states; the first has one for each choice, since no comma stands before a first item."""
+        endless = endless_states(spec, self._endless.__contains__)
+        live = [number for number, alive in enumerate(spec.live) if alive]
+        records = {number: self._record(*[0] * k.A_SIZE) for number in live}
+        first: list[int] = []
+        for number in live:
+            ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
+            choices = [(node.offset, records[after]) for node, after in ways]
+            head = (k.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
+            tail = (0, k.DISTINCT if spec.distinct else 0, 0)
+            place = self._record(*[field for choice in choices for field in choice])
+            self.grammar[records[number] : records[number] + k.A_SIZE] = [*head, len(choices), place, *tail]
+            if number == 0:
+                first = [self._record(*head, 1, place + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
+        return first
+
+
+def _is_paired(spec: ArraySpec | CountedSpec) -> bool:
+    return isinstance(spec, ArraySpec) and spec.distinct is False
 
 
 def header(options: JsonOptions) -> list[int]:
@@ -231,10 +296,21 @@ def utf8(text: str) -> bytes | None:
         return None
 
 
+def class_words(classes: KeyClasses) -> npt.NDArray[np.int64]:
+    """How many keys of each class go on from each state, int64[states, classes], at most `k.ENDLESS_WORDS`."""
+    counts = []
+    for label in range(1, len(classes.nodes) + 1):
+        ends = classes.labels == label
+        live = reaching(classes.transitions, ends)
+        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
+            np.int32
+        )
+        counts.append(np.where(live, count_words(Dfa(table, ends), k.ENDLESS_WORDS), 0))
+    return np.minimum(np.stack(counts, axis=1), k.ENDLESS_WORDS)
+
+
 def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:
     """The classes whose nodes have values."""
-    from structgen.machine.key_classes import trim
-
     number = {0: 0}
     nodes = []
     for index, node in enumerate(classes.nodes):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_THREADS = 256
 SCRATCH_WORDS = 2048
+PROBE_WORDS = 7 * 200  # a search for a new item looks that many bytes ahead
+NESTING_WORDS = 3 * 256  # values nested deeper are compared by their text
 STACK_WORDS = 4096
 EMPTY = np.zeros(1, np.int64)
 
@@ -27,7 +29,9 @@ class Context:
     following). Fields are an ``array`` because its items are three times as fast to set as numpy's.
     """
 
-    __slots__ = ("_arena", "_arrays", "_rows", "_tables", "_versions", "address", "fields", "registers", "result")
+    __slots__ = (
+        "_arena", "_arrays", "_rows", "_tables", "_versions", "_written", "address", "fields", "registers", "result",
+    )  # fmt: skip
 
     def __init__(self, rows: MaskRows) -> None:
         self._rows = rows
@@ -44,6 +48,8 @@ class Context:
         self._set(k.C_STACK, np.empty(max(20 * depth, STACK_WORDS), np.int64))
         self._set(k.C_OWN, np.empty(5 * depth + 5, np.int64))
         self._set(k.C_SEARCH, np.empty(512, np.int64))
+        self._set(k.C_PROBE, np.empty(PROBE_WORDS, np.int64))
+        self._set(k.C_NESTING, np.empty(NESTING_WORDS, np.int64))
         self._set(k.C_SCRATCH, np.empty(SCRATCH_WORDS, np.int64))
         self._set(k.C_SPARE, np.empty(rows.lexicon.width, np.int32))
         lexicon = rows.lexicon
@@ -62,6 +68,7 @@ class Context:
         self._set(k.C_LIMITS, rows.limits)
         self._arena: Any = None
         self._tables: Any = None
+        self._written: array[int] = array("B")
         self._versions = -1
         self.refresh()
 
@@ -78,8 +85,8 @@ class Context:
             self._set(k.C_SLOTS, pool.slots)
             self._set(k.C_ROWS, rows.rows)
 
-    def enter(self, tables: Tables, threads: array[int], arena: array[int]) -> int:
-        """Work on a matcher's configurations and arena; the context's address."""
+    def enter(self, tables: Tables, threads: array[int], arena: array[int], text: array[int], length: int) -> int:
+        """Work on a matcher's configurations, arena and (of distinct items) text so far; the context's address."""
         fields = self.fields
         fields[k.C_THREADS], fields[k.C_THREADS + 1] = threads.buffer_info()
         if arena is not self._arena:
@@ -90,6 +97,11 @@ class Context:
             fields[k.C_GRAMMAR], fields[k.C_GRAMMAR + 1] = tables.grammar.buffer_info()
             fields[k.C_WORDS], fields[k.C_WORDS + 1] = tables.words.buffer_info()
             fields[k.C_TEXTS], fields[k.C_TEXTS + 1] = tables.texts.buffer_info()
+        if tables.distinct:
+            self._written = text
+            fields[k.C_WRITTEN], fields[k.C_WRITTEN + 1] = text.buffer_info()
+            self.registers[k.WRITTEN] = length
+            self.registers[k.GIVEN_UP] = 0
         if self._rows.version + self._rows.pool.version != self._versions:
             self.refresh()
         return self.address
@@ -105,8 +117,11 @@ class Context:
         elif status == k.MISS_ROW:
             self._rows.compute(self.registers[k.MISSING], self.registers[k.ALTERNATIVES])
         elif status == k.FULL:
-            for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN):
-                self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
+            if self._tables.distinct and self.registers[k.POSITION] + 2 > len(self._written):
+                self._written.extend(bytes(len(self._written)))
+            else:
+                for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN):
+                    self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
         else:
             raise AssertionError(f"unknown kernel result {status}")
         self.refresh()

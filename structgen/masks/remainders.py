@@ -15,7 +15,7 @@ from structgen.vocabulary.trie import Trie, build_trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
 _ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 0x08, 0x66: 0x0C, 0x6E: 0x0A, 0x72: 0x0D, 0x74: 0x09}
-_STRUCTURAL = frozenset(b" \t\n\r,:{}[]\"0123456789+-.eEaflnrstu")
+_STRUCTURAL = frozenset(b' \t\n\r,:{}[]"0123456789+-.eEaflnrstu')
 # A remainder with this many quotes may itself hold a key, which might repeat the one just closed.
 HARD_QUOTES = 2
 

@@ -70,7 +70,7 @@ class MaskRows:
         self._local = threading.local()
         header = array("i", [0] * k.H_SIZE)
         header[k.H_ESCAPES] = int(lexicon.escapes)
-        self._header = Tables(header, array("q", [0]), array("B", [0]), 0)
+        self._header = Tables(header, array("q", [0]), array("B", [0]), 0, False)
         self._fill_fixed()
 
     @property
@@ -100,7 +100,7 @@ class MaskRows:
             context = self.context()
             number = self.pool.is_number(state)
             while True:
-                address = context.enter(self._header, _NO_THREADS, _NO_THREADS)
+                address = context.enter(self._header, _NO_THREADS, _NO_THREADS, _NO_TEXT, 0)
                 status = k.fill_row(address, state, place, number, out.ctypes.data)
                 if status < k.MISS:
                     break
@@ -155,6 +155,7 @@ def token_characters(lexicon: Lexicon) -> npt.NDArray[np.int64]:
 
 _LOCK = threading.Lock()
 _NO_THREADS = array("q", [0])
+_NO_TEXT = array("B", [0])
 _CURRENT: dict[tuple[str, bool], MaskRows] = {}
 
 

@@ -61,9 +61,7 @@ def test_atoms(formula: Formula, satisfied: list[Any], violated: list[Any]) -> N
 
 
 def test_references_resolve_through_the_table() -> None:
-    refs: dict[Hashable, Formula] = {
-        "list": and_(Type(OBJECT), All(named("next"), or_(Type(NULL), ref("list"))))
-    }
+    refs: dict[Hashable, Formula] = {"list": and_(Type(OBJECT), All(named("next"), or_(Type(NULL), ref("list"))))}
     assert evaluate(ref("list"), {"next": {"next": None}}, refs)
     assert not evaluate(ref("list"), {"next": {"next": 1}}, refs)
     assert evaluate(TRUE, {}, refs)

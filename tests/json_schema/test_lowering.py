@@ -41,7 +41,9 @@ def agree(schema: Any, make: Schemas, valid: Callable[[Any], bool], count: int =
 @pytest.mark.parametrize("dialect", VALIDATORS)
 def test_random_schemas_agree_with_jsonschema(dialect: str) -> None:
     for seed in range(250):
-        make = Schemas(dialect, seed, without=("unevaluatedProperties", "unevaluatedItems"))
+        # From 2019-09 on "dependencies" is no keyword for the oracle; optional/dependencies-compatibility tests it.
+        late = ("dependencies",) if dialect.startswith("draft20") else ()
+        make = Schemas(dialect, seed, without=("unevaluatedProperties", "unevaluatedItems", *late))
         schema = make.root()
         agree(schema, make, VALIDATORS[dialect](schema).is_valid)
 

@@ -16,7 +16,7 @@ TABLE: list[tuple[Any, JsonOptions | None, str, str, str]] = [  # schema, option
     ({"title": "x"}, None, "/title", "annotation", ""),
     ({"$defs": {}}, None, "/$defs", "annotation", "structure"),
     ({"x-y": 1}, None, "/x-y", "annotation", "not a keyword of draft2020-12"),
-    ({"dependencies": {}}, None, "/dependencies", "annotation", "not a keyword of draft2020-12"),
+    ({"dependencies": {}}, None, "/dependencies", "enforced", ""),
     ({"dependencies": {}}, D7, "/dependencies", "enforced", ""),
     ({"format": "date"}, None, "/format", "enforced", ""),
     ({"format": "date"}, JsonOptions(assert_formats=False), "/format", "annotation", "not asserted"),
