@@ -2000,16 +2000,33 @@ def _endless_frame(m, frame):
 @_internal
 def _outnumbers(m, frame):
     """Whether there are more values for an item of an array's frame, from what is read of it, than items before it."""
-    used = 0
-    place = _load(m, frame + F_OTHERS)
-    while place >= 0:
-        used += 1
-        place = _load(m, place)
+    head = _load(m, frame)
+    used = (head >> 32) - 1
+    if _grammar(m, (head & LOW32) + R_KIND) == R_COUNTED:  # which does not count its items
+        used = 0
+        place = _load(m, frame + F_OTHERS)
+        while place >= 0:
+            used += 1
+            place = _load(m, place)
     q = _reg(m, 0)
     if q == VALUE:
         return (_grammar(m, _reg(m, 1) + NODE_FLAGS) >> VALUES_SHIFT) > used
     if q == ENUM:
         return ((_reg(m, 2) >> 20) & MASK20) - (_reg(m, 2) & MASK20) > used
+    return False
+
+
+@_internal
+def _has_fresh_entry(m, frame):
+    """Whether one of the enumerated strings that go on from what is read is no item of an array's frame yet."""
+    entries = _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES)
+    for e in range(_reg(m, 2) & MASK20, (_reg(m, 2) >> 20) & MASK20):
+        offset = _grammar(m, entries + E_SIZE * e + E_OFFSET)
+        value = HASH_START
+        for i in range(_grammar(m, entries + E_SIZE * e + E_LENGTH)):
+            value = _hash_byte(value, _text(m, offset + i))
+        if not _is_duplicate(m, frame, _mixed(STRING_TAG, value)):
+            return True
     return False
 
 
@@ -2027,8 +2044,13 @@ def _distinct_alive(m):
             open_item = not finished and _reg(m, 0) != ARRAY_FIRST
             if open_item or frame != _reg(m, 3):
                 if not endless and _load(m, frame + F_OTHERS) >= 0:
-                    if frame != _reg(m, 3) or not _outnumbers(m, frame):
+                    if frame != _reg(m, 3):
                         return _finds_fresh(m, frame)
+                    if not _outnumbers(m, frame):
+                        if _reg(m, 0) != ENUM:
+                            return _finds_fresh(m, frame)
+                        if not _has_fresh_entry(m, frame):
+                            return DEAD
         if not endless:
             endless = _endless_frame(m, frame)
         frame = _load(m, frame + F_PARENT)
