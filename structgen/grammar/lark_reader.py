@@ -1,0 +1,257 @@
+"""Lark grammars in normal form.
+
+Lark's own loader reads the text: templates, imports, ``%extend`` and ``%override``, repetitions and priorities mean
+what they mean there. Terminals become automata over bytes (`structgen.grammar.python_regex`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structgen.automata.dfa import Dfa, empty
+from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
+from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
+from structgen.grammar.python_regex import python_regex_dfa
+
+if TYPE_CHECKING:
+    from lark.grammar import Rule as LarkRule
+    from lark.lexer import TerminalDef
+
+_EMBEDDED = "STRUCTGEN_JSON_"
+
+
+@dataclass(frozen=True)
+class LarkGrammar:
+    """A Lark grammar as read.
+
+    Attributes:
+        grammar: the normal form.
+        embedded: JSON Schemas of ``%json {...}`` by terminal number.
+        warnings: what is there but has no effect: rules and terminals that the start rule does not reach.
+        text: the grammar's text.
+    """
+
+    grammar: ContextFreeGrammar
+    embedded: dict[int, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    text: str = ""
+
+
+def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> LarkGrammar:
+    """Read a grammar in Lark's language.
+
+    Args:
+        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        start: the rule that texts must match.
+        import_paths: folders where ``%import`` looks, besides the grammar's own and Lark's library.
+
+    Raises:
+        GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
+        ConstraintError: the package lark is missing, or the file cannot be read.
+    """
+    text, name, folders = _load(source)
+    plain, schemas = _without_schemas(text)
+    terminals, rules, ignored, defined = _compile(plain, text, name, start, [*folders, *map(str, import_paths)])
+    places = _Places(text)
+    builder = _Builder(text, places, schemas)
+    grammar = builder.build(terminals, rules, ignored, start)
+    reached = {rule.origin.name for rule in rules}
+    warnings = tuple(
+        f"rule {rule!r} is never used (line {places.of(rule).line})"
+        for rule in defined
+        if rule not in reached and not rule.startswith("_") and "__" not in rule
+    )
+    return LarkGrammar(grammar, builder.embedded, warnings, text)
+
+
+def _load(source: str | Path) -> tuple[str, str, list[str]]:
+    """Text, name and import folders of a source."""
+    if isinstance(source, str) and not ("\n" not in source.strip() and source.strip().endswith(".lark")):
+        return source, "<grammar>", []
+    path = Path(source)
+    try:
+        return path.read_text(encoding="utf-8"), str(path), [str(path.parent)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConstraintError(f"cannot read the grammar {str(path)!r}: {error}") from error
+
+
+def _without_schemas(text: str) -> tuple[str, dict[str, Any]]:
+    """The text with every ``%json {...}`` replaced by a declared terminal, and their schemas."""
+    schemas: dict[str, Any] = {}
+    pieces, done = [], 0
+    for found in re.finditer(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|%json\s*(?=[{tf])', text):
+        if not found.group().startswith("%json") or found.start() < done:
+            continue
+        try:
+            schema, end = json.JSONDecoder().raw_decode(text, found.end())
+        except json.JSONDecodeError as error:
+            place = _at(text, error.pos)
+            raise GrammarError(
+                f"%json is not followed by a JSON Schema: {error.msg}",
+                line=place.line,
+                column=place.column,
+                source=text,
+            ) from None
+        name = f"{_EMBEDDED}{len(schemas)}"
+        schemas[name] = schema
+        pieces += [text[done : found.start()], name]
+        done = end
+    plain = "".join([*pieces, text[done:]])
+    return (plain + f"\n%declare {' '.join(schemas)}\n" if schemas else plain), schemas
+
+
+def _at(text: str, offset: int) -> Place:
+    before = text[:offset]
+    return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+
+
+class _Places:
+    """Where names are defined in a grammar's text."""
+
+    def __init__(self, text: str) -> None:
+        self._found: dict[str, Place] = {}
+        for match in re.finditer(r"^[ \t]*[!?]*([A-Za-z_][A-Za-z_0-9]*)(?=[ \t]*[:{.])", text, re.MULTILINE):
+            self._found.setdefault(match.group(1), _at(text, match.start(1)))
+        self._text = text
+
+    def of(self, name: str) -> Place:
+        """Where a name is defined; of one that is not, where it is first used."""
+        place = self._found.get(name)
+        if place is None:
+            match = re.search(rf"\b{re.escape(name)}\b", self._text)
+            place = _at(self._text, match.start()) if match else Place()
+        return place
+
+
+def _compile(
+    plain: str, text: str, name: str, start: str, folders: list[str]
+) -> tuple[list[TerminalDef], list[LarkRule], list[str], list[str]]:
+    """Terminals, rules, ignored terminals and names of all rules, by Lark's loader."""
+    try:
+        from lark.exceptions import GrammarError as LarkGrammarError
+        from lark.exceptions import LarkError, UnexpectedInput
+        from lark.load_grammar import load_grammar
+    except ImportError as error:
+        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
+    try:
+        grammar, _ = load_grammar(plain, name, folders, False)  # type: ignore[no-untyped-call]
+        defined = [definition[0] for definition in grammar.rule_defs]
+        if start not in defined:
+            near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
+            raise GrammarError(f"there is no rule {start!r} to start from{near}", hint="Name the first rule: start=...")
+        terminals, rules, ignored = grammar.compile([start], "*")
+    except UnexpectedInput as error:
+        raise GrammarError(
+            f"cannot read the grammar: {str(error).splitlines()[0]}", line=error.line, column=error.column, source=text
+        ) from None
+    except (LarkGrammarError, LarkError, AssertionError, OSError) as error:
+        raise _translated(error, text) from error
+    return terminals, rules, ignored, defined
+
+
+def _translated(error: Exception, text: str) -> GrammarError:
+    """Lark's error as ours, with the place that its message names, or that of the name in quotes."""
+    message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    line, column = 0, 0
+    found = re.search(r"at line (\d+) column (\d+)", str(error))
+    if found:
+        line, column = int(found.group(1)), int(found.group(2))
+    else:
+        quoted = re.search(r"'([A-Za-z_][A-Za-z_0-9]*)'", message) or re.search(r": ([A-Za-z_]\w*)$", message)
+        place = _Places(text).of(quoted.group(1)) if quoted else Place()
+        line, column = place.line, place.column
+    return GrammarError(message, line=line, column=column, source=text)
+
+
+class _Builder:
+    """Numbers terminals and rules."""
+
+    def __init__(self, text: str, places: _Places, schemas: dict[str, Any]) -> None:
+        self._text = text
+        self._places = places
+        self._schemas = schemas
+        self._terminals: list[Terminal] = []
+        self._numbers: dict[str, int] = {}
+        self.embedded: dict[int, Any] = {}
+
+    def build(
+        self, terminals: list[TerminalDef], rules: list[LarkRule], ignored: list[str], start: str
+    ) -> ContextFreeGrammar:
+        patterns = {terminal.name: terminal for terminal in terminals}
+        names = {start: 0}
+        for rule in rules:
+            names.setdefault(rule.origin.name, len(names))
+        converted = []
+        for rule in rules:
+            symbols = [
+                ~self._terminal(symbol.name, patterns) if symbol.is_term else names.setdefault(symbol.name, len(names))
+                for symbol in rule.expansion
+            ]
+            place = self._places.of(rule.origin.name)
+            converted.append(Rule(names[rule.origin.name], tuple(symbols), place))
+        skipped = tuple(self._terminal(name, patterns) for name in ignored)
+        return ContextFreeGrammar(tuple(self._terminals), tuple(names), tuple(converted), 0, skipped)
+
+    def _terminal(self, name: str, patterns: dict[str, TerminalDef]) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._terminals)
+            self._terminals.append(self._make(name, patterns.get(name), number))
+        return number
+
+    def _make(self, name: str, definition: TerminalDef | None, number: int) -> Terminal:
+        place = self._places.of(name)
+        if name in self._schemas:
+            self.embedded[number] = self._schemas[name]
+            return Terminal(name, empty(), "%json", 0, place)
+        if definition is None:
+            self._refuse(
+                f"the terminal {name} is declared, but has no pattern",
+                place,
+                "Terminals of a callback or a post-lexer (an indenter) cannot be enforced here; give it a pattern.",
+            )
+        assert definition is not None
+        dfa = self._dfa(definition, place)
+        if dfa.is_empty:
+            self._refuse(f"the terminal {name} matches no text", place, "Remove it, or widen its pattern.")
+        if dfa.accepting[0]:
+            self._refuse(
+                f"the terminal {name} matches the empty text",
+                place,
+                "Terminals have at least one character, as in Lark; make it optional in a rule instead.",
+            )
+        return Terminal(name, dfa, definition.pattern.value, definition.priority, place)
+
+    def _dfa(self, definition: TerminalDef, place: Place) -> Dfa:
+        pattern = definition.pattern
+        if pattern.type == "str" and not pattern.flags:
+            return word_dfa(pattern.value)
+        try:
+            return python_regex_dfa(pattern.to_regexp())
+        except PatternError as error:
+            self._refuse(f"the terminal {definition.name}: {error}", place, "")
+        except SchemaTooComplexError as error:
+            self._refuse(f"the terminal {definition.name} is too complex: {error}", place, "Simplify it.")
+        raise AssertionError
+
+    def _refuse(self, message: str, place: Place, hint: str) -> None:
+        raise GrammarError(message, line=place.line, column=place.column, source=self._text, hint=hint or None)
+
+
+@lru_cache(4096)
+def word_dfa(text: str) -> Dfa:
+    """The automaton of one text: a chain of states, which is minimal as it stands."""
+    data = text.encode()
+    transitions = np.full((len(data) + 1, 256), -1, np.int32)
+    transitions[np.arange(len(data)), np.frombuffer(data, np.uint8)] = np.arange(1, len(data) + 1)
+    accepting = np.zeros(len(data) + 1, np.bool_)
+    accepting[-1] = True
+    return Dfa(transitions, accepting)

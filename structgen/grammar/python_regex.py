@@ -1,0 +1,200 @@
+"""Python's regular expressions (module ``re``) as automata over UTF-8 bytes.
+
+Python's own parser reads them, so syntax, flags, classes and case folding are those of ``re``. The result is the set
+of texts that match *as a whole*: greedy and lazy repetition say the same there, and lookarounds see no further than
+the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+import re._casefix as _casefix  # type: ignore[import-not-found]
+import re._constants as c  # type: ignore[import-not-found]
+import re._parser as sre  # type: ignore[import-not-found]
+import sys
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from structgen.automata import charset
+from structgen.automata.charset import CharSet
+from structgen.automata.dfa import MAX_STATES, Dfa
+from structgen.automata.ecma_ast import (
+    END,
+    START,
+    Alternate,
+    Boundary,
+    Chars,
+    Concat,
+    Look,
+    Node,
+    Repeat,
+)
+from structgen.automata.pattern import search_dfa
+from structgen.errors import PatternError
+
+NEWLINE = charset.single(10)
+_CATEGORIES = {
+    c.CATEGORY_DIGIT: r"\d",
+    c.CATEGORY_NOT_DIGIT: r"\D",
+    c.CATEGORY_SPACE: r"\s",
+    c.CATEGORY_NOT_SPACE: r"\S",
+    c.CATEGORY_WORD: r"\w",
+    c.CATEGORY_NOT_WORD: r"\W",
+}
+
+
+@lru_cache(4096)
+def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES) -> Dfa:
+    """The texts that ``re.fullmatch(pattern, text, flags)`` accepts. Cached for the process.
+
+    Raises:
+        PatternError: not a legal expression, or not regular (backreferences, conditional groups).
+        SchemaTooComplexError: an automaton would exceed ``max_states`` states.
+    """
+    return search_dfa(Concat((START, parse(pattern, flags), END)), max_states)
+
+
+def parse(pattern: str, flags: int = 0) -> Node:
+    """The syntax tree of an expression. Raises PatternError."""
+    try:
+        tree = sre.parse(pattern, flags)
+    except re.error as error:
+        raise PatternError(
+            f"not a Python regular expression: {error.msg}", pattern=pattern, position=error.pos or 0
+        ) from None
+    except (OverflowError, RecursionError) as error:
+        raise PatternError(f"not a usable regular expression: {error}", pattern=pattern) from None
+    return _Converter(pattern).sequence(tree, tree.state.flags)
+
+
+class _Converter:
+    """From Python's parse tree to ours."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def sequence(self, tree: Iterable[tuple[Any, Any]], flags: int) -> Node:
+        parts = tuple(self._node(op, value, flags) for op, value in tree)
+        return parts[0] if len(parts) == 1 else Concat(parts)
+
+    def _node(self, op: Any, value: Any, flags: int) -> Node:
+        if op is c.LITERAL:
+            return Chars(_cased([(value, value)], flags))
+        if op is c.NOT_LITERAL:
+            return Chars(charset.complement(_cased([(value, value)], flags)))
+        if op is c.ANY:
+            return Chars(charset.ANY if flags & re.DOTALL else charset.complement(NEWLINE))
+        if op is c.IN:
+            return Chars(self._class(value, flags))
+        if op is c.BRANCH:
+            return Alternate(tuple(self.sequence(option, flags) for option in value[1]))
+        if op is c.SUBPATTERN:
+            _, added, removed, body = value
+            return self.sequence(body, (flags | added) & ~removed)
+        if op in (c.MAX_REPEAT, c.MIN_REPEAT):
+            low, high, body = value
+            return Repeat(self.sequence(body, flags), low, None if high == c.MAXREPEAT else high)
+        if op in (c.ASSERT, c.ASSERT_NOT):
+            direction, body = value
+            return Look(self.sequence(body, flags), direction < 0, op is c.ASSERT_NOT)
+        if op is c.AT:
+            return self._at(value, flags)
+        names = {c.GROUPREF: "a backreference", c.GROUPREF_EXISTS: "a conditional group"}
+        names |= {c.ATOMIC_GROUP: "an atomic group", c.POSSESSIVE_REPEAT: "a possessive repetition"}
+        raise PatternError(f"{names.get(op, str(op))} is not supported", pattern=self._pattern)
+
+    def _at(self, place: Any, flags: int) -> Node:
+        if place is c.AT_BEGINNING_STRING or (place is c.AT_BEGINNING and not flags & re.MULTILINE):
+            return START
+        if place is c.AT_BEGINNING:
+            return Alternate((START, Look(Chars(NEWLINE), True, False)))
+        if place is c.AT_END_STRING:
+            return END
+        if place is c.AT_END and flags & re.MULTILINE:
+            return Alternate((END, Look(Chars(NEWLINE), False, False)))
+        if place is c.AT_END:
+            return Alternate((END, Look(Concat((Chars(NEWLINE), END)), False, False)))
+        return Boundary(_category(r"\w", bool(flags & re.ASCII)), place is c.AT_NON_BOUNDARY)
+
+    def _class(self, items: list[tuple[Any, Any]], flags: int) -> CharSet:
+        negated = bool(items) and items[0][0] is c.NEGATE
+        ranges: list[tuple[int, int]] = []
+        sets: list[CharSet] = []
+        for op, value in items[1:] if negated else items:
+            if op is c.LITERAL:
+                ranges.append((value, value))
+            elif op is c.RANGE:
+                ranges.append(value)
+            elif op is c.CATEGORY:
+                sets.append(_category(_CATEGORIES[value], bool(flags & re.ASCII)))
+            else:
+                raise PatternError(f"{op} in a class is not supported", pattern=self._pattern)
+        found = charset.union(_cased(ranges, flags), *sets)
+        return charset.complement(found) if negated else found
+
+
+@cache
+def _category(expression: str, ascii_only: bool) -> CharSet:
+    """The characters of a class, asked of ``re`` itself."""
+    return _matching(expression, re.ASCII if ascii_only else 0)
+
+
+def _matching(expression: str, flags: int) -> CharSet:
+    spans = (match.span() for match in re.finditer(f"(?:{expression})+", _every_character(), flags))
+    return charset.normalise((_shifted(start), _shifted(end - 1)) for start, end in _split(spans))
+
+
+@cache
+def _every_character() -> str:
+    return "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, sys.maxunicode + 1)))
+
+
+def _split(spans: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+    """Spans that do not reach over the gap where the surrogates are left out."""
+    for start, end in spans:
+        if start < 0xD800 < end:
+            yield start, 0xD800
+            yield 0xD800, end
+        else:
+            yield start, end
+
+
+def _shifted(place: int) -> int:
+    return place if place < 0xD800 else place + 0x800
+
+
+@cache
+def _cases() -> tuple[dict[int, int], dict[int, list[int]]]:
+    """Of characters with case: their lower case, and what has each lower case (as ``re`` compares them)."""
+    import _sre  # type: ignore[import-not-found]
+
+    lower = {
+        point: _sre.unicode_tolower(point)
+        for point in range(sys.maxunicode + 1)
+        if not 0xD800 <= point <= 0xDFFF and _sre.unicode_iscased(point)
+    }
+    upper: dict[int, list[int]] = {}
+    for point, low in lower.items():
+        upper.setdefault(low, []).append(point)
+    return lower, upper
+
+
+def _cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
+    """The characters of some ranges, with those that differ from them by case if the flags ignore it."""
+    found = charset.normalise(ranges)
+    if not flags & re.IGNORECASE:
+        return found
+    if flags & re.ASCII:
+        letters = [p for low, high in found for p in range(max(low, 65), min(high, 122) + 1) if chr(p).isalpha()]
+        return charset.union(found, *(charset.single(ord(chr(p).swapcase())) for p in letters))
+    lower, upper = _cases()
+    wanted: set[int] = set()
+    for low, high in found:
+        inside = range(low, high + 1) if high - low < len(lower) else [p for p in lower if low <= p <= high]
+        for point in inside:
+            lowest = lower.get(point, point)
+            wanted.add(lowest)
+            wanted.update(_casefix._EXTRA_CASES.get(lowest, ()))
+    points = [point for low in wanted for point in upper.get(low, ())]
+    return charset.union(found, charset.normalise((p, p) for p in points))
