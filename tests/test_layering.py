@@ -18,7 +18,7 @@ STAGES: list[set[str]] = [
     {"json_schema", "grammar", "protocols"},
     {"machine"},
     {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual"},
-    {"composition"},
+    {"composition", "text_grammars"},
     {"decoding", "models"},
     {"generator", "constraints", "api"},
     {"benchmarking"},

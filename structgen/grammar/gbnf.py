@@ -130,7 +130,7 @@ class _Parser:
             return _Reference(text, place)
         if kind == "text":
             characters = _characters(text[1:-1])
-            return Concat(tuple(Chars(charset.single(ord(c))) for c in characters))
+            return Concat(tuple(Chars(charset.single(ord(c))) for c, _ in characters))
         if kind == "class":
             return Chars(self._class(text[1:-1], place))
         if text == ".":
@@ -169,12 +169,12 @@ class _Parser:
 
     def _class(self, text: str, place: Place) -> CharSet:
         negated = text.startswith("^")
-        characters = _characters(text[1:] if negated else text, classes=True)
+        characters = _characters(text[1:] if negated else text)
         ranges, at = [], 0
         while at < len(characters):
-            low = high = ord(characters[at].removeprefix("\\"))
-            if at + 2 < len(characters) and characters[at + 1] == "-":
-                high = ord(characters[at + 2].removeprefix("\\"))
+            low = high = ord(characters[at][0])
+            if at + 2 < len(characters) and characters[at + 1] == ("-", False):
+                high = ord(characters[at + 2][0])
                 at += 2
             if high < low:
                 self._fail("a range in a class must go up", place)
@@ -187,19 +187,17 @@ class _Parser:
         raise GrammarError(message, line=place.line, column=place.column, source=self.text)
 
 
-def _characters(text: str, classes: bool = False) -> list[str]:
-    """The characters of a literal or class; in classes, escaped ones keep a backslash, so that they end no range."""
+def _characters(text: str) -> list[tuple[str, bool]]:
+    """The characters that a literal or class stands for, and whether each was escaped."""
     found = []
     for match in re.finditer(r"\\x([0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)|(.)", text, re.DOTALL):
         code = match.group(1) or match.group(2) or match.group(3)
         if code:
-            character = chr(int(code, 16))
+            found.append((chr(int(code, 16)), True))
         elif match.group(4):
-            character = _ESCAPES.get(match.group(4), match.group(4))
+            found.append((_ESCAPES.get(match.group(4), match.group(4)), True))
         else:
-            found.append(match.group(5))
-            continue
-        found.append("\\" + character if classes and character == "-" else character)
+            found.append((match.group(5), False))
     return found
 
 
