@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structgen.automata.dfa import Dfa, empty
+from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import python_regex_dfa
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from lark.lexer import TerminalDef
 
 _EMBEDDED = "STRUCTGEN_JSON_"
+MANY_WORDS = 16
+"""So many options of a rule that are single words become one terminal."""
 
 
 @dataclass(frozen=True)
@@ -114,21 +117,24 @@ def _at(text: str, offset: int) -> Place:
 
 
 class _Places:
-    """Where names are defined in a grammar's text."""
+    """Where names are defined in a grammar's text; of those that are not, where they first occur. O(text)."""
 
     def __init__(self, text: str) -> None:
-        self._found: dict[str, Place] = {}
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._defined: dict[str, int] = {}
+        self._used: dict[str, int] = {}
         for match in re.finditer(r"^[ \t]*[!?]*([A-Za-z_][A-Za-z_0-9]*)(?=[ \t]*[:{.])", text, re.MULTILINE):
-            self._found.setdefault(match.group(1), _at(text, match.start(1)))
-        self._text = text
+            self._defined.setdefault(match.group(1), match.start(1))
+        for match in re.finditer(r"\b[A-Za-z_]\w*", text):
+            self._used.setdefault(match.group(), match.start())
 
     def of(self, name: str) -> Place:
-        """Where a name is defined; of one that is not, where it is first used."""
-        place = self._found.get(name)
-        if place is None:
-            match = re.search(rf"\b{re.escape(name)}\b", self._text)
-            place = _at(self._text, match.start()) if match else Place()
-        return place
+        """Where a name stands; nowhere if the text does not hold it."""
+        offset = self._defined.get(name, self._used.get(name))
+        if offset is None:
+            return Place()
+        line = bisect_right(self._lines, offset)
+        return Place(line, offset - self._lines[line - 1] + 1)
 
 
 def _compile(
@@ -185,20 +191,34 @@ class _Builder:
     def build(
         self, terminals: list[TerminalDef], rules: list[LarkRule], ignored: list[str], start: str
     ) -> ContextFreeGrammar:
+        """The normal form of Lark's compiled rules."""
         patterns = {terminal.name: terminal for terminal in terminals}
         names = {start: 0}
         for rule in rules:
             names.setdefault(rule.origin.name, len(names))
-        converted = []
+        words: dict[str, list[str]] = {}
         for rule in rules:
+            if (word := _word(rule, patterns)) is not None:
+                words.setdefault(rule.origin.name, []).append(word)
+        words = {name: texts for name, texts in words.items() if len(texts) >= MANY_WORDS}
+        converted = [self._words(names[name], name, texts) for name, texts in words.items()]
+        for rule in rules:
+            if rule.origin.name in words and _word(rule, patterns) is not None:
+                continue
             symbols = [
                 ~self._terminal(symbol.name, patterns) if symbol.is_term else names.setdefault(symbol.name, len(names))
                 for symbol in rule.expansion
             ]
-            place = self._places.of(rule.origin.name)
-            converted.append(Rule(names[rule.origin.name], tuple(symbols), place))
+            converted.append(Rule(names[rule.origin.name], tuple(symbols), self._places.of(rule.origin.name)))
         skipped = tuple(self._terminal(name, patterns) for name in ignored)
         return ContextFreeGrammar(tuple(self._terminals), tuple(names), tuple(converted), 0, skipped)
+
+    def _words(self, number: int, name: str, texts: list[str]) -> Rule:
+        """One terminal for many words."""
+        place = self._places.of(name)
+        dfa = from_strings(texts, 4 * sum(map(len, texts)) + 2)
+        self._terminals.append(Terminal(f"{name}:words", dfa, f"{len(texts)} words", 0, place))
+        return Rule(number, (~(len(self._terminals) - 1),), place)
 
     def _terminal(self, name: str, patterns: dict[str, TerminalDef]) -> int:
         number = self._numbers.get(name)
@@ -244,6 +264,16 @@ class _Builder:
 
     def _refuse(self, message: str, place: Place, hint: str) -> None:
         raise GrammarError(message, line=place.line, column=place.column, source=self._text, hint=hint or None)
+
+
+def _word(rule: LarkRule, patterns: dict[str, TerminalDef]) -> str | None:
+    """The text of a rule that is one word; None of others."""
+    if len(rule.expansion) != 1 or not rule.expansion[0].is_term:
+        return None
+    definition = patterns.get(rule.expansion[0].name)
+    if definition is None or definition.pattern.type != "str" or definition.pattern.flags:
+        return None
+    return str(definition.pattern.value)
 
 
 @lru_cache(4096)
