@@ -1,0 +1,68 @@
+"""How much of the compiler's budgets do real schemas use? The defaults of `JsonOptions` come from this.
+
+    python benchmarks/budgets.py DATA        DATA: a folder of MaskBench files
+
+Prints, over all schemas that compile: alternatives of one value, states of one automaton, goals; median to maximum.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from structgen import JsonOptions
+from structgen.errors import ConstraintError
+from structgen.json_schema.lowering import lower
+from structgen.machine.goals import GoalGraph
+from structgen.machine.liveness import reachable
+from structgen.machine.node import Node
+from structgen.machine.specs import CountedSpec, KeyClasses, StringSpec
+
+SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+
+
+def automata(node: Node) -> Iterator[int]:
+    """States of the automata of one goal."""
+    for string in node.strings:
+        if isinstance(string, StringSpec) and string.dfa is not None:
+            yield len(string.dfa)
+    for spec in node.objects:
+        if isinstance(spec.others, KeyClasses):
+            yield len(spec.others.labels)
+    for array in node.arrays:
+        if isinstance(array, CountedSpec):
+            yield len(array.states)
+
+
+def main(folder: Path) -> None:
+    """Measure and print a table."""
+    options = JsonOptions.exact()
+    alternatives, states, goals, refused = [], [], [], 0
+    for path in sorted(folder.glob("*.json")):
+        try:
+            lowered = lower(json.loads(path.read_text(encoding="utf-8"))["schema"], options, None)
+            nodes = reachable(GoalGraph(lowered, options).compile(lowered.root))
+        except ConstraintError:
+            refused += 1
+            continue
+        alternatives.append(max(max(len(n.objects), len(n.arrays), len(n.strings), len(n.numbers)) for n in nodes))
+        states.append(max((count for node in nodes for count in automata(node)), default=0))
+        goals.append(len(nodes))
+    print(f"{len(goals):,} schemas, {refused} refused")
+    print("| | " + " | ".join("most" if share == 1 else f"p{100 * share:g}" for share in SHARES) + " | budget |")
+    print("| --- |" + " ---: |" * (len(SHARES) + 1))
+    for name, values, budget in (
+        ("alternatives of one value", alternatives, options.max_alternatives),
+        ("states of one automaton", states, options.max_automaton_states),
+        ("goals", goals, options.max_goals),
+    ):
+        cells = [f"{np.quantile(values, share, method='higher'):,}" for share in SHARES]
+        print(f"| {name} | " + " | ".join(cells) + f" | {budget:,} |")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
