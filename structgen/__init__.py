@@ -8,7 +8,10 @@ from structgen.constraints import Constraint, json_schema
 from structgen.errors import (
     BitmaskError,
     ConstraintError,
+    EmptyLanguageError,
     GenerationError,
+    GrammarError,
+    GrammarWarning,
     IncompleteOutputError,
     MatcherStateError,
     ModelError,
@@ -24,9 +27,11 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
+from structgen.grammar_machine.api import compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.json_schema.loading import load_schema
 from structgen.matcher import GrammarMatcher
 from structgen.options import JsonOptions
+from structgen.text_constraints import TextConstraint, choice, gbnf, lark, regex
 from structgen.vocabulary.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -37,11 +42,14 @@ __all__ = [
     "CompiledGrammar",
     "Constraint",
     "ConstraintError",
+    "EmptyLanguageError",
     "GenerationError",
     "GenerationOptions",
     "GenerationResult",
     "Generator",
+    "GrammarError",
     "GrammarMatcher",
+    "GrammarWarning",
     "IncompleteOutputError",
     "JsonOptions",
     "MatcherStateError",
@@ -52,6 +60,7 @@ __all__ = [
     "SchemaTooComplexError",
     "StreamEvent",
     "StructgenError",
+    "TextConstraint",
     "TokenError",
     "TokenizerError",
     "UnresolvableReferenceError",
@@ -61,9 +70,17 @@ __all__ = [
     "__version__",
     "allocate_token_bitmask",
     "apply_token_bitmask_inplace",
+    "choice",
+    "compile_choice",
+    "compile_gbnf",
     "compile_json_schema",
+    "compile_lark",
+    "compile_regex",
     "fill_next_token_bitmasks",
+    "gbnf",
     "generate_json",
     "json_schema",
+    "lark",
     "load_schema",
+    "regex",
 ]

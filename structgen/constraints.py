@@ -83,7 +83,7 @@ class JsonSchemaConstraint:
         def build() -> Any:
             return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
 
-        return _COMPILED.get((self._key, self.options, id(self.registry), vocabulary), build, keep=self.registry)
+        return COMPILED.get((self._key, self.options, id(self.registry), vocabulary), build, keep=self.registry)
 
     def parse(self, text: str) -> Any:
         """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
@@ -276,4 +276,4 @@ class _CompiledCache:
         return sum(grammar.memory_bytes for grammar, _ in self._entries.values())
 
 
-_COMPILED = _CompiledCache()
+COMPILED = _CompiledCache()

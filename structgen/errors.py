@@ -119,6 +119,10 @@ class EmptyLanguageError(GrammarError):
     """No text is in the language of the grammar."""
 
 
+class GrammarWarning(UserWarning):
+    """Something in a grammar has no effect, such as a rule that is never used."""
+
+
 class OptionsError(StructgenError, ValueError):
     """An option has a value that it cannot have; the message names the option."""
 

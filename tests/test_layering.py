@@ -20,7 +20,7 @@ STAGES: list[set[str]] = [
     {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual"},
     {"composition", "text_grammars"},
     {"decoding", "models"},
-    {"generator", "constraints", "api"},
+    {"generator", "constraints", "text_constraints", "api"},
     {"benchmarking"},
     {"cli"},
 ]

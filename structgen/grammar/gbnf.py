@@ -16,10 +16,9 @@ from structgen.automata.ecma_ast import EMPTY_TEXT, END, START, Alternate, Chars
 from structgen.automata.pattern import search_dfa
 from structgen.errors import GrammarError, SchemaTooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
+from structgen.grammar.regular import without_empty
 
 MAX_REPEAT = 2_000
-MAX_TERMINAL_STATES = 2_000
-"""A regular rule whose automaton is larger stays a rule."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +318,7 @@ class _Writer:
         if not dfa.accepting[0]:
             return [~self._number(dfa, number)]
         optional = self._fresh(number)
-        solid = _solid(dfa)
+        solid = without_empty(dfa)
         self._productions.append(Rule(optional, (), self._place(number)))
         if not solid.is_empty:
             self._productions.append(Rule(optional, (~self._number(solid, number),), self._place(number)))
@@ -341,10 +340,3 @@ class _Writer:
             name = f"{self._names[number].partition(':')[0].upper()}_{known}"
             self._list.append(Terminal(name, dfa, name, 0, self._place(number)))
         return known
-
-
-def _solid(dfa: Dfa) -> Dfa:
-    """The same without the empty text."""
-    from structgen.automata.dfa import difference, from_strings
-
-    return difference(dfa, from_strings([""]))

@@ -11,16 +11,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import python_regex_dfa
+from structgen.grammar.regular import word_dfa
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
@@ -68,7 +66,7 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
     grammar = builder.build(terminals, rules, ignored, start)
     reached = {rule.origin.name for rule in rules}
     warnings = tuple(
-        f"rule {rule!r} is never used (line {places.of(rule).line})"
+        f"rule {str(rule)!r} is never used (line {places.of(rule).line})"
         for rule in defined
         if rule not in reached and not rule.startswith("_") and "__" not in rule
     )
@@ -120,6 +118,7 @@ class _Places:
     """Where names are defined in a grammar's text; of those that are not, where they first occur. O(text)."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._defined: dict[str, int] = {}
         self._used: dict[str, int] = {}
@@ -130,8 +129,14 @@ class _Places:
 
     def of(self, name: str) -> Place:
         """Where a name stands; nowhere if the text does not hold it."""
-        offset = self._defined.get(name, self._used.get(name))
-        if offset is None:
+        return self._at(self._defined.get(name, self._used.get(name, -1)))
+
+    def of_text(self, piece: str) -> Place:
+        """Where a piece of text first stands."""
+        return self._at(self._text.find(piece) if piece else -1)
+
+    def _at(self, offset: int) -> Place:
+        if offset < 0:
             return Place()
         line = bisect_right(self._lines, offset)
         return Place(line, offset - self._lines[line - 1] + 1)
@@ -229,6 +234,8 @@ class _Builder:
 
     def _make(self, name: str, definition: TerminalDef | None, number: int) -> Terminal:
         place = self._places.of(name)
+        if place == Place() and definition is not None:
+            place = self._places.of_text(definition.pattern.raw or "")
         if name in self._schemas:
             self.embedded[number] = self._schemas[name]
             return Terminal(name, empty(), "%json", 0, place)
@@ -257,7 +264,8 @@ class _Builder:
         try:
             return python_regex_dfa(pattern.to_regexp())
         except PatternError as error:
-            self._refuse(f"the terminal {definition.name}: {error}", place, "")
+            expression = repr(error.pattern) + (f", offset {error.position}" if error.position else "")
+            self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", place, "")
         except SchemaTooComplexError as error:
             self._refuse(f"the terminal {definition.name} is too complex: {error}", place, "Simplify it.")
         raise AssertionError
@@ -274,14 +282,3 @@ def _word(rule: LarkRule, patterns: dict[str, TerminalDef]) -> str | None:
     if definition is None or definition.pattern.type != "str" or definition.pattern.flags:
         return None
     return str(definition.pattern.value)
-
-
-@lru_cache(4096)
-def word_dfa(text: str) -> Dfa:
-    """The automaton of one text: a chain of states, which is minimal as it stands."""
-    data = text.encode()
-    transitions = np.full((len(data) + 1, 256), -1, np.int32)
-    transitions[np.arange(len(data)), np.frombuffer(data, np.uint8)] = np.arange(1, len(data) + 1)
-    accepting = np.zeros(len(data) + 1, np.bool_)
-    accepting[-1] = True
-    return Dfa(transitions, accepting)

@@ -1,0 +1,113 @@
+"""Compilers of grammars in all notations: Lark, GBNF, regular expressions, choices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from structgen.automata.dfa import MAX_STATES, from_strings
+from structgen.automata.pattern import full_match_dfa
+from structgen.errors import ConstraintError, GrammarError, GrammarWarning, OptionsError
+from structgen.grammar.gbnf import read_gbnf
+from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.python_regex import python_regex_dfa
+from structgen.grammar.regular import regular_grammar
+from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
+from structgen.vocabulary.vocabulary import Vocabulary
+
+Syntax = Literal["python", "ecma"]
+
+
+def compile_lark(
+    source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
+) -> CfgGrammar:
+    """Compile a grammar in Lark's language.
+
+    Args:
+        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        lexer: "dynamic": the context-free language; every split of the text into terminals counts, as with Lark's
+            Earley parser and its lexer ``dynamic_complete``.
+
+    Raises:
+        GrammarError: not a legal grammar, or one that needs a callback or an indenter (line, column and a caret).
+        EmptyLanguageError: no text is in the language.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+        OptionsError: another ``lexer``.
+
+    Warns:
+        GrammarWarning: rules that are never used.
+    """
+    if lexer != "dynamic":
+        raise OptionsError(f"lexer must be 'dynamic', not {lexer!r}")
+    read = read_lark(source, start)
+    if read.embedded:
+        place = read.grammar.terminals[min(read.embedded)].place
+        raise GrammarError(
+            "%json inside a grammar cannot be compiled here",
+            line=place.line,
+            column=place.column,
+            source=read.text,
+            hint="Write the JSON's grammar out, or constrain the whole output by json_schema(...).",
+        )
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=2)
+    return compile_grammar(read.grammar, vocabulary)
+
+
+def compile_gbnf(source: str | Path, vocabulary: Vocabulary, start: str = "root") -> CfgGrammar:
+    """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it).
+
+    Raises:
+        GrammarError: not a legal grammar (line, column and a caret).
+        EmptyLanguageError: no text is in the language.
+        ConstraintError: the file cannot be read.
+    """
+    return compile_grammar(read_gbnf(_text(source), start), vocabulary)
+
+
+def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
+    """Compile a regular expression that the whole output must match.
+
+    Args:
+        pattern: the expression.
+        vocabulary: the model's tokens.
+        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u).
+
+    Raises:
+        PatternError: not a legal expression, or not a regular one (backreferences).
+        SchemaTooComplexError: its automaton is too large.
+        EmptyLanguageError: it matches no text.
+        OptionsError: another ``syntax``.
+    """
+    if syntax not in ("python", "ecma"):
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
+    dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
+    return compile_grammar(regular_grammar(dfa, "regex", pattern), vocabulary)
+
+
+def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
+    """Compile a choice: the output is one of these texts. O(characters).
+
+    Raises:
+        ConstraintError: no options, or something that is no text.
+        SchemaTooComplexError: the options are too long in sum.
+    """
+    words = [options] if isinstance(options, str) else list(options)
+    wrong = next((word for word in words if not isinstance(word, str)), None)
+    if not words or wrong is not None:
+        raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    dfa = from_strings(words, max(MAX_STATES, 4 * sum(map(len, words)) + 2))
+    return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def _text(source: str | Path) -> str:
+    if isinstance(source, str):
+        return source
+    try:
+        return source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConstraintError(f"cannot read the grammar {str(source)!r}: {error}") from error
