@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
@@ -30,6 +31,7 @@ from structgen.machine.tables import utf8, without_dead
 from structgen.options import JsonOptions
 
 USUAL_DEPTH = 2
+MAX_SIMPLE = 100  # numbers and strings that are tried where items must be distinct
 _WORD = 1 << 64
 
 Costs = Callable[[Node], int]
@@ -217,6 +219,19 @@ class Values:
     def member(self, member: Member, depth: int) -> bytes:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
+
+    def simple(self, node: Node) -> Iterator[bytes]:
+        """Texts that differ in value, of the types that a node allows; not all need satisfy it."""
+        yield from (word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1)
+        for number in range(-2, MAX_SIMPLE) if node.numbers else ():  # (a prefix of another number would be taken, too)
+            if any(choice.automaton.contains(Fraction(number)) for choice in node.numbers):
+                yield b"%d" % number
+        for spec in node.strings:
+            if isinstance(spec, EnumSpec):
+                yield from (b'"' + spelled(text) + b'"' for text in self.enum_form(spec).texts)
+        if node.strings:
+            yield from (b'"%s"' % (b"a" * (number // 26) + bytes([97 + number % 26])) for number in range(MAX_SIMPLE))
+        yield self.text(node)
 
     def _solve(self, root: Node) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""

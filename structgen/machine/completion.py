@@ -90,8 +90,8 @@ class Completions:
                 else:
                     pieces = iter(self._texts(threads, arena))
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
-                if piece is None:
-                    piece = _next_byte(matcher)
+                if piece is None:  # most likely an item is there already
+                    piece = self._other_item(matcher, threads, arena) or _next_byte(matcher)
                 if piece is None or steps > MAX_STEPS:
                     raise AssertionError(f"no completion of configurations {threads.tolist()}")
                 text, steps = text + piece, steps + 1
@@ -106,6 +106,14 @@ class Completions:
         reader = _Reader(self._index, self._values, arena)
         texts = (reader.completion(*thread) for thread in threads.tolist())
         return sorted((text for text in texts if text is not None), key=len)
+
+    def _other_item(self, matcher: Matcher, threads: npt.NDArray[np.int64], arena: Arena) -> bytes | None:
+        """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end."""
+        assert self._index is not None
+        reader = _Reader(self._index, self._values, arena)
+        order = sorted(threads.tolist(), key=lambda thread: len(reader.completion(*thread) or b"") or k.LOW32)
+        items = (text for thread in order for text in reader.next_items(*thread))
+        return next((text for text in items if matcher.accept_bytes(text)), None)
 
     def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
         """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
@@ -247,6 +255,25 @@ class _Reader:
         else:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
         return None if piece is None or outer is None else piece + outer
+
+    def next_items(self, q: int, a: int, b: int, frame: int) -> Iterator[bytes]:
+        """Texts to try for the item that comes next in an array: what it may be at least, then simple values."""
+        if frame < 0 or q not in (k.VALUE, k.AFTER, k.ARRAY_FIRST):
+            return
+        form, depth = self._form(frame), self._depth(frame)
+        if isinstance(form, ObjectForm) or (form.spec if isinstance(form, Counted) else form).distinct is not True:
+            return
+        if q == k.VALUE:
+            node, lead = self._index.nodes[a], b""
+        else:
+            count = int(self._arena[frame]) >> 32
+            spec, start = form if isinstance(form, Counted) else (form, count)
+            nodes = self._values.items(spec, start=start)
+            if not nodes:
+                return
+            node, lead = nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth)
+        for text in self._values.simple(node):
+            yield lead + text
 
     def _value(self, q: int, a: int, b: int, frame: int) -> bytes:
         """The rest of a value."""
