@@ -18,7 +18,7 @@ STAGES: list[set[str]] = [
     {"json_schema", "grammar", "protocols"},
     {"machine"},
     {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual"},
-    {"composition", "text_grammars"},
+    {"composition"},
     {"decoding", "models"},
     {"generator", "constraints", "text_constraints", "api"},
     {"benchmarking"},
