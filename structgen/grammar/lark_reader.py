@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
-from structgen.grammar.python_regex import python_regex_dfa
+from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
         for rule in defined
         if rule not in reached and not rule.startswith("_") and "__" not in rule
     )
-    return LarkGrammar(grammar, builder.embedded, warnings, text)
+    return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text)
 
 
 def _load(source: str | Path) -> tuple[str, str, list[str]]:
@@ -171,6 +171,12 @@ def _compile(
 def _translated(error: Exception, text: str) -> GrammarError:
     """Lark's error as ours, with the place that its message names, or that of the name in quotes."""
     message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, OSError):
+        wanted = Path(error.filename or message).stem
+        place = _Places(text).of(wanted)
+        return GrammarError(
+            f"there is no grammar {wanted!r} to import from", line=place.line, column=place.column, source=text
+        )
     line, column = 0, 0
     found = re.search(r"at line (\d+) column (\d+)", str(error))
     if found:
@@ -192,6 +198,7 @@ class _Builder:
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
         self.embedded: dict[int, Any] = {}
+        self.warnings: list[str] = []
 
     def build(
         self, terminals: list[TerminalDef], rules: list[LarkRule], ignored: list[str], start: str
@@ -262,13 +269,15 @@ class _Builder:
         if pattern.type == "str" and not pattern.flags:
             return word_dfa(pattern.value)
         try:
-            return python_regex_dfa(pattern.to_regexp())
+            dfa, remark = terminal_dfa(pattern.to_regexp())
         except PatternError as error:
             expression = repr(error.pattern) + (f", offset {error.position}" if error.position else "")
             self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", place, "")
         except SchemaTooComplexError as error:
             self._refuse(f"the terminal {definition.name} is too complex: {error}", place, "Simplify it.")
-        raise AssertionError
+        if remark:
+            self.warnings.append(f"the terminal {definition.name} {remark} (line {place.line})")
+        return dfa
 
     def _refuse(self, message: str, place: Place, hint: str) -> None:
         raise GrammarError(message, line=place.line, column=place.column, source=self._text, hint=hint or None)

@@ -32,6 +32,7 @@ from structgen.automata.ecma_ast import (
 )
 from structgen.automata.pattern import search_dfa
 from structgen.errors import PatternError
+from structgen.grammar.first_match import LazyRepeat, first_match_dfa
 
 NEWLINE = charset.single(10)
 _CATEGORIES = {
@@ -53,6 +54,25 @@ def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES)
         SchemaTooComplexError: an automaton would exceed ``max_states`` states.
     """
     return search_dfa(Concat((START, parse(pattern, flags), END)), max_states)
+
+
+@lru_cache(4096)
+def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
+    """The texts that ``re.match(pattern, text)`` takes whole, as Lark's lexers do, and a remark where they differ.
+
+    Cached for the process.
+
+    Raises:
+        PatternError, SchemaTooComplexError: as ``python_regex_dfa``.
+    """
+    found = first_match_dfa(parse(pattern))
+    if found is None:
+        return python_regex_dfa(pattern), (
+            "is all that its expression matches, not only what Lark's lexer finds first: its lookarounds are too "
+            "involved, or it is too large"
+        )
+    dfa, looks_beyond = found
+    return dfa, "has a lookahead at its end: what follows the terminal is not held to it" if looks_beyond else ""
 
 
 def parse(pattern: str, flags: int = 0) -> Node:
@@ -94,7 +114,8 @@ class _Converter:
             return self.sequence(body, (flags | added) & ~removed)
         if op in (c.MAX_REPEAT, c.MIN_REPEAT):
             low, high, body = value
-            return Repeat(self.sequence(body, flags), low, None if high == c.MAXREPEAT else high)
+            kind = Repeat if op is c.MAX_REPEAT else LazyRepeat
+            return kind(self.sequence(body, flags), low, None if high == c.MAXREPEAT else high)
         if op in (c.ASSERT, c.ASSERT_NOT):
             direction, body = value
             return Look(self.sequence(body, flags), direction < 0, op is c.ASSERT_NOT)

@@ -1,0 +1,79 @@
+"""GBNF: XGrammar's own reading of its EBNF is the oracle where it is installed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from structgen.errors import EmptyLanguageError, GrammarError
+from structgen.grammar.gbnf import read_gbnf
+from structgen.grammar_machine.api import compile_gbnf
+from structgen.grammar_machine.compiled import CfgGrammar
+from structgen.vocabulary.vocabulary import Vocabulary
+
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+GRAMMARS = {
+    "choice": ('root ::= "a" b* [c-e] | ("d" | "ab"){2,3} # comment\nb ::= "b"', "abcd"),
+    "recursive": ('root ::= "(" root ")" | [a-b]+ | ""', "()ab"),
+    "left": ('root ::= root "+" item | item\nitem ::= "a" | "(" root ")"', "a+()"),
+    "counts": ('root ::= "a"{2} "b"{1,} ("c" root2){0,2}\nroot2 ::= "d"?', "abcd"),
+    "negated": ('root ::= [^ab]* "a"\n', "abcd"),
+    "empty": ('root ::= x x\nx ::= "a" | ""', "ab"),
+    "escapes": (r'root ::= "\x41\n" [\]\-a] | "\u0042\\"', "A\nB]-a\\"),
+    "lines": ('root ::=\n  # a comment\n  "a" |\n  "b"\n  x\nx ::= "c"', "abc"),
+}
+
+
+def accepted(grammar: CfgGrammar, text: str) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_short_texts_as_xgrammar(name: str) -> None:
+    testing = pytest.importorskip("xgrammar.testing")
+    text, alphabet = GRAMMARS[name]
+    grammar = compile_gbnf(text, BYTES)
+    judge = __import__("xgrammar").Grammar.from_ebnf(text)
+    words = ["".join(word) for size in range(5) for word in itertools.product(alphabet, repeat=size)][:500]
+    ours = {word for word in words if accepted(grammar, word)}
+    assert ours
+    assert ours == {word for word in words if testing._is_grammar_accept_string(judge, word)}
+
+
+def test_regular_rules_are_terminals() -> None:
+    grammar = read_gbnf('root ::= "[" (value ("," ws value)*)? "]"\nvalue ::= [0-9]+ ws | root\nws ::= [ \\t]*')
+    assert len(grammar.terminals) < 8
+    assert all(not terminal.dfa.accepting[0] for terminal in grammar.terminals)
+
+
+def test_hidden_left_recursion_and_mutual_recursion_stay_rules() -> None:
+    grammar = compile_gbnf('root ::= a | "x"\na ::= b "1" | "p"\nb ::= a "2" | c\nc ::= "q" | root', BYTES)
+    assert [accepted(grammar, text) for text in ("x", "q1", "x1", "p21", "q2", "p2")] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line", "column"),
+    [
+        ("root ::= x", "'x' is not defined", 1, 10),
+        ('root ::= "a" ) x', "expected a rule", 1, 14),
+        ('root ::= ("a"', "not closed", 1, 10),
+        ('root ::= "a\n', "not expected here", 1, 10),
+        ('root ::= "a"\nroot ::= "b"', "defined twice", 2, 1),
+        ("root ::= [b-a]", "must go up", 1, 10),
+        ('root ::= "a"{3,1}', "must go up", 1, 13),
+        ('root ::= "a"{}', "needs a number", 1, 13),
+        ("root ::= *", "not expected here", 1, 10),
+        ('main ::= "a"', "no rule 'root'", 0, 0),
+    ],
+)
+def test_errors_say_where(text: str, message: str, line: int, column: int) -> None:
+    with pytest.raises(GrammarError, match=message) as caught:
+        read_gbnf(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_empty_language() -> None:
+    with pytest.raises(EmptyLanguageError):
+        compile_gbnf('root ::= "a" root', BYTES)
