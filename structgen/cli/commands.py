@@ -81,10 +81,14 @@ def generate(
 
 @app.command()
 def check(schema: SchemaArgument, exact: Exact = False, as_json: AsJson = False) -> None:
-    """Report what of a schema is enforced. Exit code 1 if something is not, or nothing satisfies it."""
+    """Report what of a schema, or of a grammar (a file .lark or .gbnf), is enforced. Exit code 1 if something is not,
+    or nothing satisfies it."""
+    from structgen.cli import check_grammar
     from structgen.cli.check import run
 
     with exit_codes(as_json):
+        if schema.endswith(check_grammar.SUFFIXES):
+            raise typer.Exit(check_grammar.run(schema, as_json))
         raise typer.Exit(run(read_schema(schema, JsonOptions.exact() if exact else JsonOptions()), as_json))
 
 

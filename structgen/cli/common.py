@@ -15,6 +15,7 @@ from rich.console import Console
 
 from structgen.constraints import JsonSchemaConstraint, json_schema
 from structgen.errors import (
+    EmptyLanguageError,
     GenerationError,
     IncompleteOutputError,
     StructgenError,
@@ -40,7 +41,7 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
     """Turn errors into one readable message and an exit code."""
     try:
         yield
-    except (GenerationError, UnsupportedSchemaError, UnsatisfiableSchemaError) as error:
+    except (GenerationError, UnsupportedSchemaError, UnsatisfiableSchemaError, EmptyLanguageError) as error:
         fail(error, INVALID, as_json)
     except (StructgenError, BadInput, ValueError) as error:
         fail(error, BAD_INPUT, as_json)
@@ -51,7 +52,7 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON on standard output for scripts) and exit."""
     if as_json:
-        fields = ("pointer", "keyword", "hint", "partial")
+        fields = ("pointer", "keyword", "line", "column", "hint", "partial")
         details = {name: getattr(error, name) for name in fields if getattr(error, name, None)}
         print_json({"error": {"type": type(error).__name__, "message": str(error), **details}})
     else:

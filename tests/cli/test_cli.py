@@ -115,6 +115,22 @@ def test_check_of_what_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 1 and "not covered" in stderr
 
 
+def test_check_of_grammars(tmp_path: Path) -> None:
+    pytest.importorskip("lark")
+    file = tmp_path / "g.lark"
+    file.write_text('start: "a"\nother: "b"\n')
+    code, stdout, stderr = run("check", str(file))
+    assert code == 0 and "covered" in stdout and "'other' is never used (line 2)" in stderr
+    code, stdout, _ = run("check", str(file), "--json")
+    assert code == 0 and json.loads(stdout)["terminals"] == 1
+    file = tmp_path / "g.gbnf"
+    file.write_text('root ::= "a" root')
+    assert run("check", str(file))[0] == 1
+    file.write_text("root ::= x")
+    code, stdout, _ = run("check", str(file), "--json")
+    assert code == 2 and json.loads(stdout)["error"]["column"] == 10
+
+
 def test_check_of_bad_schemas() -> None:
     assert run("check", '{"enum": []}')[0] == 1
     assert run("check", '{"type": "integer", "minimum": 2, "maximum": 1}')[0] == 1
