@@ -1,0 +1,162 @@
+"""What do masks of context-free grammars cost, beside llguidance, on the same texts?
+
+    PYTHONPATH=. python benchmarks/grammars.py [--gad DATA/gad] [--tokenizers DATA/tokenizers] [--vocabulary o200k]
+
+Grammars: those of grammars/ over their corpora, and the tasks of the Grammar-Aligned Decoding paper over texts drawn by
+random walks. Each text is tokenized; before every token the mask is computed, then the token accepted. "cold" is the
+first pass of a fresh grammar over all texts, "warm" the second. Compile time: Lark's own loading is not counted for
+structgen; the first mask is for both. 21 texts a grammar: its corpus, and random walks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.engines import LLGuidance, Structgen
+from harness.vocabularies import BenchVocabulary, load_vocabulary
+
+from structgen.grammar.lark_reader import read_lark
+from structgen.grammar_machine.compiled import compile_grammar
+
+ROOT = Path(__file__).parents[1]
+Step = tuple[Callable[[], Any], Callable[[int], Any]]
+
+
+def corpora(gad: Path | None) -> Iterator[tuple[str, str, list[str]]]:
+    """(name, Lark grammar, texts)."""
+    for path in sorted((ROOT / "grammars").glob("*.lark")):
+        texts = (ROOT / "grammars" / "corpus" / f"{path.stem}.txt").read_text(encoding="utf-8").splitlines()
+        yield path.stem, path.read_text(encoding="utf-8"), texts
+    for path in sorted(gad.glob("*.json")) if gad else []:
+        yield "gad", json.loads(path.read_text(encoding="utf-8"))["grammar"], []
+
+
+def walks(grammar: Any, count: int) -> list[str]:
+    """Texts by random bytes that the grammar allows, completed after a while."""
+    found = []
+    for seed in range(count):
+        choose, matcher, text = random.Random(seed), grammar.matcher(), b""
+        while len(text) < 160 and not (len(text) > 40 and matcher.is_accepting()):
+            following = np.flatnonzero(matcher.next_bytes())
+            if not len(following):
+                break
+            byte = bytes([int(choose.choice(following.tolist()))])
+            matcher.accept_bytes(byte)
+            text += byte
+        found.append((text + matcher.shortest_completion()).decode().strip())  # (llguidance takes no blank first)
+    return found
+
+
+def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[float], bool]:
+    """µs of mask + advance at every token, and whether every token was taken."""
+    times, taken = [], True
+    for tokens in documents:
+        fill, accept = start()
+        for token in tokens:
+            before = time.perf_counter_ns()
+            fill()
+            ok = accept(token)
+            times.append((time.perf_counter_ns() - before) / 1000)
+            if not ok:
+                taken = False
+                break
+    return times, taken
+
+
+class Ours(Structgen):
+    """structgen's grammar machine."""
+
+    def start(self, text: str) -> tuple[Callable[[], Step], float]:
+        """A maker of sessions, and ms from the grammar in normal form to its first mask."""
+        normal = read_lark(text).grammar
+        before = time.perf_counter_ns()
+        grammar = compile_grammar(normal, self._vocabulary)
+        grammar.matcher().fill_next_token_bitmask(self._bitmask, 0)
+        spent = (time.perf_counter_ns() - before) / 1e6
+        fresh = compile_grammar(normal, self._vocabulary)
+
+        def session() -> Step:
+            matcher = fresh.matcher()
+            return (lambda: matcher.fill_next_token_bitmask(self._bitmask, 0)), matcher.accept_token
+
+        return session, spent
+
+
+class Theirs(LLGuidance):
+    """llguidance's Lark."""
+
+    def start(self, text: str) -> tuple[Callable[[], Step], float]:
+        """As above; reading the grammar counts, since it cannot be told apart."""
+        address, size = self.row.ctypes.data, self.row.nbytes
+        before = time.perf_counter_ns()
+        prototype = self._matcher(self._tokenizer, self._matcher.grammar_from_lark(text))
+        prototype.deep_copy().unsafe_compute_mask_ptr(address, size)
+        spent = (time.perf_counter_ns() - before) / 1e6
+        if prototype.is_error():
+            raise ValueError(prototype.get_error())
+        fresh = self._matcher(self._tokenizer, self._matcher.grammar_from_lark(text))
+
+        def session() -> Step:
+            matcher = fresh.deep_copy()
+            return (lambda: matcher.unsafe_compute_mask_ptr(address, size)), matcher.consume_token
+
+        return session, spent
+
+
+def measure(engine: Ours | Theirs, text: str, documents: list[list[int]]) -> dict[str, Any]:
+    """Times of one engine on one grammar."""
+    session, compile_ms = engine.start(text)
+    cold, taken = pace(session, documents)
+    warm, _ = pace(session, documents)
+    return {"cold": cold, "warm": warm, "compile": [compile_ms], "taken": taken}
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gad", type=Path)
+    parser.add_argument("--tokenizers", type=Path)
+    parser.add_argument("--vocabulary", default="o200k")
+    options = parser.parse_args(arguments)
+    vocabulary: BenchVocabulary = load_vocabulary(options.vocabulary, options.tokenizers)
+    ours = Ours(vocabulary)
+    engines: dict[str, Ours | Theirs] = {"structgen": ours, "llguidance": Theirs(vocabulary)}
+    groups: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for name, text, texts in corpora(options.gad):
+        normal = compile_grammar(read_lark(text).grammar, ours._vocabulary)
+        documents = [vocabulary.encode(document) for document in [*texts, *walks(normal, 21 - len(texts))]]
+        group = groups.setdefault(name, {engine: {"cold": [], "warm": [], "compile": []} for engine in engines})
+        for engine, adapter in engines.items():
+            found = measure(adapter, text, documents)
+            for key in ("cold", "warm", "compile"):
+                group[engine][key] += found[key]
+            if not found["taken"]:
+                print(f"{engine} refused a token of {name}", file=sys.stderr)
+    print("| grammar | engine | cold mean | p50 | p99 | warm mean | compile + first mask, ms |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, group in groups.items():
+        rows = {}
+        for engine, times in group.items():
+            cold = np.array(times["cold"])
+            rows[engine] = [
+                cold.mean(),
+                *np.quantile(cold, [0.5, 0.99]),
+                np.mean(times["warm"]),
+                np.mean(times["compile"]),
+            ]
+            print(f"| {name} | {engine} | " + " | ".join(f"{value:.3g}" for value in rows[engine]) + " |")
+        ratios = np.array(rows["structgen"]) / np.array(rows["llguidance"])
+        print(f"| {name} | ratio | " + " | ".join(f"{value:.3f}" for value in ratios) + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
