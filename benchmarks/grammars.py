@@ -119,14 +119,37 @@ def measure(engine: Ours | Theirs, text: str, documents: list[list[int]]) -> dic
     return {"cold": cold, "warm": warm, "compile": [compile_ms], "taken": taken}
 
 
+LENGTHS = {
+    "left recursion": ('start: start "a" | "b"', b"b" + b"a" * 20_000),
+    "right recursion": ('start: "a" start | "b"', b"a" * 20_000),
+    "centre recursion": ('start: "a" start "b" | "c"', b"a" * 10_000 + b"c" + b"b" * 10_000),
+    "S -> S S | a": ('start: start start | "a"', b"a" * 20_000),
+}
+
+
+def lengths(vocabulary: BenchVocabulary) -> None:
+    """Print how a step's time depends on the length of the text, by single bytes."""
+    ours, ids = Ours(vocabulary), {token: number for number, token in enumerate(vocabulary.tokens) if len(token) == 1}
+    print("| µs a step, of 20,000 | first 1,000, p50 | last 1,000, p50 |\n| --- | ---: | ---: |")
+    for name, (text, data) in LENGTHS.items():
+        session, _ = ours.start(text)
+        times, taken = pace(session, [[ids[bytes([byte])] for byte in data]])
+        assert taken
+        print(f"| {name} | {np.median(times[:1000]):.2f} | {np.median(times[-1000:]):.2f} |")
+
+
 def main(arguments: list[str]) -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gad", type=Path)
     parser.add_argument("--tokenizers", type=Path)
     parser.add_argument("--vocabulary", default="o200k")
+    parser.add_argument("--lengths", action="store_true", help="time against length instead")
     options = parser.parse_args(arguments)
     vocabulary: BenchVocabulary = load_vocabulary(options.vocabulary, options.tokenizers)
+    if options.lengths:
+        lengths(vocabulary)
+        return 0
     ours = Ours(vocabulary)
     engines: dict[str, Ours | Theirs] = {"structgen": ours, "llguidance": Theirs(vocabulary)}
     groups: dict[str, dict[str, dict[str, list[float]]]] = {}
