@@ -123,7 +123,7 @@ LENGTHS = {
     "left recursion": ('start: start "a" | "b"', b"b" + b"a" * 20_000),
     "right recursion": ('start: "a" start | "b"', b"a" * 20_000),
     "centre recursion": ('start: "a" start "b" | "c"', b"a" * 10_000 + b"c" + b"b" * 10_000),
-    "S -> S S | a": ('start: start start | "a"', b"a" * 20_000),
+    "S -> S S or a": ('start: start start | "a"', b"a" * 20_000),
 }
 
 
