@@ -20,7 +20,7 @@ from structgen.automata.charset import CharSet, partition
 from structgen.automata.dfa import Dfa, from_class_table
 from structgen.automata.ecma_ast import Alternate, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.nfa import Program
-from structgen.automata.subset_kernels import BOL, CHAR, EOL, LOOK, MATCH, SPLIT
+from structgen.automata.subset_kernels import BOL, EOL, LOOK, MATCH, SPLIT
 from structgen.errors import SchemaTooComplexError
 
 MAX_STATES = 2_000
@@ -45,7 +45,7 @@ class _NotSupportedError(Exception):
 def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool] | None:
     """The texts that the first match of an expression takes whole; None if that cannot be told.
 
-    With it: whether a lookahead may reach beyond the text, where ``re.match`` would see what follows.
+    With it: whether a lookaround or anchor may see beyond the text, where ``re.match`` would see what is around it.
 
     It cannot for lookbehinds of more than one character, lookaheads of varying width, and beyond ``max_states``.
     Lookarounds see no further than the text itself.
@@ -175,11 +175,13 @@ class _Construction:
             if op == SPLIT:
                 stack += [(y, demands), (x, demands)]
             elif op == BOL:
+                self.looks_beyond |= before is None
                 stack += [(y, demands)] if before is None else []
             elif op == EOL:
                 stack.append((y, _with(demands, (True, ()))))
             elif op == LOOK:
                 behind, negative, sets = self._conditions[x]
+                self.looks_beyond |= behind and before is None
                 if not behind:
                     stack.append((y, _with(demands, (negative, sets))))
                 elif (before is not None and before >> sets[0] & 1 == 1) is not negative:
@@ -188,8 +190,7 @@ class _Construction:
                 found.append(thread)
                 if op == MATCH and not demands:
                     break
-                self.looks_beyond |= op == MATCH and any(sets for _, sets in demands)
-            assert op in (SPLIT, BOL, EOL, LOOK, CHAR, MATCH)
+                self.looks_beyond |= op == MATCH
         return tuple(found)
 
 

@@ -7,6 +7,7 @@ regular: where such a rule is used by others it becomes a terminal, so that mask
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 
 from structgen.automata import charset
@@ -14,11 +15,13 @@ from structgen.automata.charset import CharSet
 from structgen.automata.dfa import Dfa
 from structgen.automata.ecma_ast import EMPTY_TEXT, END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
-from structgen.errors import GrammarError, SchemaTooComplexError
+from structgen.errors import GrammarError, GrammarWarning, SchemaTooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.regular import without_empty
 
 MAX_REPEAT = 2_000
+MAX_TERMINAL_STATES = 5_000
+"""A regular part whose automaton is larger becomes rules over its own parts."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
+
+    Warns:
+        GrammarWarning: rules that are never used.
     """
     rules, places = _Parser(text).rules()
     if start not in rules:
@@ -53,6 +59,8 @@ def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
                 raise GrammarError(
                     f"the rule {reference.name!r} is not defined", line=place.line, column=place.column, source=text
                 )
+    for name in rules.keys() - _reached(rules, start):
+        warnings.warn(f"rule {name!r} is never used (line {places[name].line})", GrammarWarning, stacklevel=2)
     return _Writer(rules, places).write(start)
 
 
@@ -200,6 +208,16 @@ def _characters(text: str) -> list[tuple[str, bool]]:
     return found
 
 
+def _reached(rules: dict[str, _Tree], start: str) -> set[str]:
+    """The rules that ``start`` uses, itself included."""
+    reached, todo = {start}, [start]
+    while todo:
+        used = {reference.name for reference in _references(rules[todo.pop()])} - reached
+        reached |= used
+        todo += used
+    return reached
+
+
 def _references(tree: _Tree) -> list[_Reference]:
     if isinstance(tree, _Reference):
         return [tree]
@@ -255,13 +273,14 @@ class _Writer:
     def _symbols(self, number: int, tree: _Tree) -> list[int]:
         """A tree as symbols; what is regular in one piece is a terminal."""
         node = self._as_regular(tree, ())
-        if node is not None and not isinstance(tree, Concat):
-            return self._terminal(number, node)
+        if node is not None:
+            try:
+                return self._terminal(number, node)
+            except SchemaTooComplexError:
+                pass  # its parts may be small
         if isinstance(tree, _Reference):
             return [self._nonterminal(tree.name)]
         if isinstance(tree, Concat):
-            if node is not None:
-                return self._terminal(number, node)
             return [symbol for part in tree.parts for symbol in self._symbols(number, part)]
         fresh = self._fresh(number)
         if isinstance(tree, Alternate):
@@ -312,7 +331,7 @@ class _Writer:
         """The symbols for a regular tree: nothing, a terminal, or a choice of both."""
         if node == EMPTY_TEXT:
             return []
-        dfa = self._dfa(node, number)
+        dfa = search_dfa(Concat((START, node, END)), MAX_TERMINAL_STATES)
         if dfa.is_empty:
             return [self._fresh(number)]  # without productions
         if not dfa.accepting[0]:
@@ -323,15 +342,6 @@ class _Writer:
         if not solid.is_empty:
             self._productions.append(Rule(optional, (~self._number(solid, number),), self._place(number)))
         return [optional]
-
-    def _dfa(self, node: Node, number: int) -> Dfa:
-        try:
-            return search_dfa(Concat((START, node, END)))
-        except SchemaTooComplexError as error:
-            place = self._place(number)
-            raise GrammarError(
-                f"a regular part of {self._names[number]!r} is too complex: {error}", line=place.line, column=1
-            ) from None
 
     def _number(self, dfa: Dfa, number: int) -> int:
         known = self._terminals.get(dfa.digest)

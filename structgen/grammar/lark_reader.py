@@ -36,7 +36,7 @@ class LarkGrammar:
     Attributes:
         grammar: the normal form.
         embedded: JSON Schemas of ``%json {...}`` by terminal number.
-        warnings: what is there but has no effect: rules and terminals that the start rule does not reach.
+        warnings: rules that the start rule does not reach, and terminals that are not quite what they are to Lark.
         text: the grammar's text.
     """
 
@@ -64,11 +64,11 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
     places = _Places(text)
     builder = _Builder(text, places, schemas)
     grammar = builder.build(terminals, rules, ignored, start)
-    reached = {rule.origin.name for rule in rules}
+    reached = {rule.origin.name.partition("{")[0] for rule in rules}  # an instance of a template: name{...}
     warnings = tuple(
         f"rule {str(rule)!r} is never used (line {places.of(rule).line})"
         for rule in defined
-        if rule not in reached and not rule.startswith("_") and "__" not in rule
+        if rule not in reached and "__" not in rule  # of imported ones, which have "__", some are not asked for
     )
     return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text)
 

@@ -35,6 +35,7 @@ from structgen.errors import PatternError
 from structgen.grammar.first_match import LazyRepeat, first_match_dfa
 
 NEWLINE = charset.single(10)
+BEYOND = "looks beyond its own text (lookaround or anchor at its edge): what stands before and after it is not seen"
 _CATEGORIES = {
     c.CATEGORY_DIGIT: r"\d",
     c.CATEGORY_NOT_DIGIT: r"\D",
@@ -72,7 +73,7 @@ def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
             "involved, or it is too large"
         )
     dfa, looks_beyond = found
-    return dfa, "has a lookahead at its end: what follows the terminal is not held to it" if looks_beyond else ""
+    return dfa, BEYOND if looks_beyond else ""
 
 
 def parse(pattern: str, flags: int = 0) -> Node:

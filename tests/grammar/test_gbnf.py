@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from structgen.errors import EmptyLanguageError, GrammarError
+from structgen.errors import EmptyLanguageError, GrammarError, GrammarWarning
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar_machine.api import compile_gbnf
 from structgen.grammar_machine.compiled import CfgGrammar
@@ -48,6 +48,14 @@ def test_regular_rules_are_terminals() -> None:
     assert all(not terminal.dfa.accepting[0] for terminal in grammar.terminals)
 
 
+def test_large_regular_parts_become_rules() -> None:
+    grammar = compile_gbnf('root ::= ("ab" [c-d]){1,2000} "e"{2000}', BYTES)
+    assert len(grammar.source.rules) > 1
+    assert accepted(grammar, "abc" * 1999 + "abd" + "e" * 2000)
+    assert not accepted(grammar, "abc" * 2001 + "e" * 2000)
+    assert not accepted(grammar, "abc" + "e" * 1999)
+
+
 def test_hidden_left_recursion_and_mutual_recursion_stay_rules() -> None:
     grammar = compile_gbnf('root ::= a | "x"\na ::= b "1" | "p"\nb ::= a "2" | c\nc ::= "q" | root', BYTES)
     assert [accepted(grammar, text) for text in ("x", "q1", "x1", "p21", "q2", "p2")] == [True] * 4 + [False] * 2
@@ -72,6 +80,11 @@ def test_errors_say_where(text: str, message: str, line: int, column: int) -> No
     with pytest.raises(GrammarError, match=message) as caught:
         read_gbnf(text)
     assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_unused_rules_are_reported() -> None:
+    with pytest.warns(GrammarWarning, match=r"'b' is never used \(line 2\)"):
+        read_gbnf('root ::= "a" root | c\nb ::= c b\nc ::= "c"')
 
 
 def test_empty_language() -> None:

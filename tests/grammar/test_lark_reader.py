@@ -145,6 +145,7 @@ def test_unknown_lexer() -> None:
 
 
 def test_unused_rules_are_reported() -> None:
+    assert read_lark('start: t{"a"}\nt{x}: x _y\n_y: "b"').warnings == ()
     assert read_lark('start: "a"\n\nother: "b"').warnings == ("rule 'other' is never used (line 3)",)
     with pytest.warns(GrammarWarning, match="other"):
         compile_lark('start: "a"\nother: "b"', BYTES)
@@ -154,7 +155,25 @@ def test_involved_lookarounds_are_reported() -> None:
     (warning,) = read_lark("start: X\nX: /a(?=.*b)[abc]*/").warnings
     assert "X is all" in warning and "line 2" in warning
     (warning,) = read_lark("start: X /./\nX: /a(?!b)/").warnings
-    assert "X has a lookahead at its end" in warning
+    assert "X looks beyond its own text" in warning
+
+
+@pytest.mark.parametrize(
+    ("pattern", "beyond"),
+    [
+        ("a(?!b)", True),
+        (r"\ba", True),
+        ("^a", True),
+        ("(?<!x)a", True),
+        (r"a\b", True),
+        ("a(?!b)c", False),
+        (r"a(?<!b)\bc|d", False),
+        ("(?!b)[ab]", False),
+        ("(?:a|(?=b))b?c", False),
+    ],
+)
+def test_terminals_that_look_around_are_reported(pattern: str, beyond: bool) -> None:
+    assert bool(read_lark(f"start: X\nX: /{pattern}/").warnings) == beyond
 
 
 def test_imports_from_files(tmp_path: Path) -> None:
