@@ -45,11 +45,10 @@ def universe() -> list[tuple[Any, bytes]]:
     arrays = [list(items) for size in range(3) for items in itertools.product(few, repeat=size)]
     arrays += [list(items) for items in itertools.product([0, 1, "a"], repeat=3)]
     objects: list[Any] = [{}]
+    some: list[Any] = [None, 1, "a", []]
     for size in (1, 2):
         for names in itertools.permutations(["a", "b", "ab", "c"], size):
-            objects += [
-                dict(zip(names, values, strict=True)) for values in itertools.product([None, 1, "a", []], repeat=size)
-            ]
+            objects += [dict(zip(names, values, strict=True)) for values in itertools.product(some, repeat=size)]
     return [(value, json.dumps(value).encode()) for value in [*scalars, *arrays, *objects]]
 
 
