@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.engines import LLGuidance, Structgen
-from harness.vocabularies import BenchVocabulary, load_vocabulary
 
+from structgen.benchmarking.engines import LLGuidance, Structgen
+from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar_machine.compiled import compile_grammar
 

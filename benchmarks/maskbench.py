@@ -17,31 +17,22 @@ same --out goes on where it stopped. A schema that outlasts --time-limit counts 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import random
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from harness.judge import Record
-from harness.table import is_right, tables
-from harness.vocabularies import NAMES
-from harness.workers import Setting, Worker, WorkerError
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
-# Schemas an engine runs in a row before the next takes its turn: long enough that its tables are warm in the
-# processor's caches for most of them, short enough (a second or two) to share the machine's ups and downs.
-TURN = 64
+from structgen.benchmarking.coverage import Setting, choose_files, machine, run_coverage, wrong_lines
+from structgen.benchmarking.table import tables
+from structgen.benchmarking.vocabularies import NAMES
+from structgen.benchmarking.workers import WorkerError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print the tables; the exit code is 0 unless the input cannot be used."""
     options = _parser().parse_args(arguments)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
-    paths = _choose(options.data, options.match, options.sample, options.seed, options.limit)
+    paths = choose_files(options.data, options.match, options.sample, options.seed, options.limit)
     if not paths:
         print(f"no schema files {options.match} in {options.data}", file=sys.stderr)
         return 2
@@ -52,18 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         time_limit_s=options.time_limit,
     )
     try:
-        records = list(_resume(options.out, setting)) if options.out else []
-        records += list(_run(paths, options.engines, setting, options.out, records))
+        records = run_coverage(paths, options.engines, setting, options.out)
     except (ValueError, WorkerError) as error:
         print(error, file=sys.stderr)
         return 2
-    chosen = {path.stem for path in paths}
-    order = {name: position for position, name in enumerate(options.engines)}
-    shown = [record for record in records if record["schema"] in chosen and record["engine"] in order]
-    print(f"\n{_machine()}, vocabulary {setting.vocabulary}\n")
-    print(tables(sorted(shown, key=lambda record: order[record["engine"]])))
+    print(f"\n{machine()}, vocabulary {setting.vocabulary}\n")
+    print(tables(records))
     if options.wrong:
-        _print_wrong(shown)
+        print(*wrong_lines(records), sep="\n")
     return 0
 
 
@@ -82,83 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="the first so many files")
     parser.add_argument("--wrong", action="store_true", help="also list the schemas that are not fully right")
     return parser
-
-
-def _choose(data: Path, match: str, sample: int | None, seed: int, limit: int | None) -> list[Path]:
-    """The schema files to run, in a random but repeatable order where a sample is asked for."""
-    paths = sorted(data.glob(match))
-    if sample is not None:
-        paths = random.Random(seed).sample(paths, min(sample, len(paths)))
-    return paths[:limit]
-
-
-def _resume(out: Path, setting: Setting) -> Iterator[Record]:
-    """Records of an earlier run; a last line cut short by an interruption is dropped from the file.
-
-    Raises:
-        ValueError: the file was made with another vocabulary, or with times where none are wanted.
-    """
-    if not out.exists():
-        return
-    *lines, tail = out.read_text(encoding="utf-8").split("\n")
-    if tail:
-        out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    for line in lines:
-        entry = json.loads(line)
-        if "run" not in entry:
-            yield entry
-        elif entry["run"] != _describe(setting):
-            raise ValueError(f"{out} holds a run with {entry['run']}, not {_describe(setting)}: choose another --out")
-
-
-def _describe(setting: Setting) -> dict[str, Any]:
-    """What must agree between two runs for their records to stand in one file."""
-    return {"vocabulary": setting.vocabulary, "timed": setting.timed, "time_limit_s": setting.time_limit_s}
-
-
-def _run(
-    paths: Sequence[Path], engines: Sequence[str], setting: Setting, out: Path | None, known: Iterable[Record]
-) -> Iterator[Record]:
-    """Yield, and append to ``out``, the records that are not known yet."""
-    done = {(record["engine"], record["schema"]) for record in known}
-    todo = {engine: [path for path in paths if (engine, path.stem) not in done] for engine in engines}
-    workers = {engine: Worker(engine, setting) for engine in engines if todo[engine]}
-    total, finished, began = sum(map(len, todo.values())), 0, time.monotonic()
-    with open(out or os.devnull, "a", encoding="utf-8") as file:
-        versions = {engine: worker.version for engine, worker in workers.items()}
-        if workers:
-            file.write(json.dumps({"run": _describe(setting), "versions": versions, "machine": _machine()}) + "\n")
-        for first in range(0, len(paths), TURN):
-            for engine, worker in workers.items():
-                for path in todo[engine][first : first + TURN]:
-                    record = worker.judge(path)
-                    file.write(json.dumps(record, separators=(",", ":")) + "\n")
-                    finished += 1
-                    yield record
-                file.flush()
-                elapsed = time.monotonic() - began
-                print(f"\r{finished:,} of {total:,}, {elapsed:.0f} s ", end="", file=sys.stderr, flush=True)
-    for worker in workers.values():
-        worker.close()
-
-
-def _machine() -> str:
-    """Processor and Python in words."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        processor = platform.processor() or platform.machine()
-    return f"{os.cpu_count()} × {processor}, Python {platform.python_version()}"
-
-
-def _print_wrong(records: Iterable[Record]) -> None:
-    """One line for each schema that is not fully right."""
-    for record in records:
-        if not is_right(record):
-            wrong = [f"{i}:{verdict}" for i, verdict in enumerate(record.get("verdicts", ())) if verdict != "right"]
-            reason = " ".join(wrong) or record.get("error", "").splitlines()[0]
-            print(f"{record['engine']}\t{record['schema']}\t{record['outcome']}\t{reason}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def small_vocabulary(alphabet: str, seed: int = 0) -> Vocabulary:
 def o200k() -> Vocabulary:
     if not (DATA / "tokenizers" / "o200k_base.tiktoken").exists():
         pytest.skip("set STRUCTGEN_DATA to a folder with tokenizers/o200k_base.tiktoken")
-    from harness.vocabularies import load_vocabulary
+    from structgen.benchmarking.vocabularies import load_vocabulary
 
     read = load_vocabulary("o200k", DATA / "tokenizers")
     return Vocabulary([token or None for token in read.tokens], eos_token_ids=read.eos_token_id)

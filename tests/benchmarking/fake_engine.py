@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from harness.engines import Refused, Session
-from harness.vocabularies import BenchVocabulary
+
+from structgen.benchmarking.engines import Refused, Session
+from structgen.benchmarking.vocabularies import BenchVocabulary
 
 
 class Fake:

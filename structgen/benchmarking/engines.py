@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .vocabularies import BenchVocabulary
+from structgen.benchmarking.vocabularies import BenchVocabulary
 
 # Engine name → "module:class". Any other "module:class" on the path is taken as it is (a fake engine in the tests).
 ENGINES = {
-    "structgen": "harness.engines:Structgen",
-    "llguidance": "harness.engines:LLGuidance",
-    "xgrammar": "harness.engines:XGrammar",
+    "structgen": "structgen.benchmarking.engines:Structgen",
+    "llguidance": "structgen.benchmarking.engines:LLGuidance",
+    "xgrammar": "structgen.benchmarking.engines:XGrammar",
 }
 
 

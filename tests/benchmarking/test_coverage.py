@@ -9,9 +9,10 @@ from typing import Any
 
 import maskbench
 import pytest
-from harness.judge import Record, judge
-from harness.table import is_right, tables
-from harness.vocabularies import load_vocabulary
+
+from structgen.benchmarking.judge import Record, judge
+from structgen.benchmarking.table import is_right, tables
+from structgen.benchmarking.vocabularies import load_vocabulary
 
 # File name → (schema of the fake engine, instances with their labels, expected outcome, expected verdicts).
 CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, bool]], str, list[str] | None]] = {

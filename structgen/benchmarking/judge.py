@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Literal, TypedDict
 
-from .engines import Engine, Refused, Session
-from .vocabularies import BenchVocabulary
+from structgen.benchmarking.engines import Engine, Refused, Session
+from structgen.benchmarking.vocabularies import BenchVocabulary
 
 Verdict = Literal["right", "rejects_valid", "accepts_invalid", "cannot_stop", "mask_differs", "error"]
 # What can go wrong on one instance, in words for the table.
@@ -22,7 +22,7 @@ WRONG: dict[Verdict, str] = {
     "error": "raises on an instance",
 }
 
-Outcome = Literal["compiled", "refused", "timeout", "crash", "error"]
+Outcome = Literal["compiled", "refused", "timeout", "crash", "memory", "error"]
 
 
 class Record(TypedDict, total=False):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
-from .judge import WRONG, Outcome, Record, Verdict
+from structgen.benchmarking.judge import WRONG, Outcome, Record, Verdict
 
 Column = dict[str, Record]  # schema → record, of one engine
 
@@ -55,7 +55,7 @@ def _coverage(by_engine: dict[str, Column]) -> str:
         return row(WRONG[verdict], lambda record: verdict in record.get("verdicts", ()))
 
     rows = [row("all", lambda record: True), row("fully right", is_right)]
-    rows += [ended("refused"), ended("timeout"), ended("crash"), ended("error")]
+    rows += [ended("refused"), ended("timeout"), ended("crash"), ended("memory"), ended("error")]
     rows += map(wrong, WRONG)
     return _markdown(["schemas", *by_engine], rows)
 

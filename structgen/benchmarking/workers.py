@@ -1,0 +1,195 @@
+"""Processes that make records and can be lost: killed when they hang or take too much memory, replaced after a crash.
+
+A worker's process builds a *server* once (an engine, or a model with several engines) and then answers jobs. It says
+what it is about to do by ``Watch.mark``, so that the parent knows whom to blame for a hang or a crash.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+# Loading a vocabulary of 200,000 tokens takes seconds; the first import after installation also compiles kernels.
+START_LIMIT_S = 300.0
+# How often the parent looks at the clock and at the process's memory; an answer is taken at once.
+LOOK_S = 0.25
+
+Loss = Literal["crash", "timeout", "memory"]
+
+
+class WorkerError(Exception):
+    """A worker's process did not come up."""
+
+
+class LostWorker(Exception):
+    """A worker's process was lost over a job; a fresh one stands ready.
+
+    Attributes:
+        outcome: "crash" (it ended by itself), "timeout" or "memory" (it was killed).
+        culprit: what it had marked as being done, None where it had marked nothing.
+    """
+
+    def __init__(self, outcome: Loss, message: str, culprit: str | None) -> None:
+        super().__init__(message)
+        self.outcome: Loss = outcome
+        self.culprit = culprit
+
+
+class Watch:
+    """What a process is doing, and since when: shared memory between it and its parent.
+
+    Args:
+        names: what may be marked.
+    """
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self._names = tuple(names)
+        self._shared = multiprocessing.get_context("spawn").Array("d", [-1.0, 0.0], lock=False)
+
+    def mark(self, name: str | None) -> None:
+        """From now on ``name`` is at work (None: nobody in particular), with the full time limit. About 1 µs."""
+        self._shared[0] = -1.0 if name is None else self._names.index(name)
+        self._shared[1] = time.monotonic()
+
+    @property
+    def culprit(self) -> str | None:
+        """The last name marked."""
+        index = int(self._shared[0])
+        return None if index < 0 else self._names[index]
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the last mark."""
+        return time.monotonic() - float(self._shared[1])
+
+
+class Server(Protocol):
+    """What a worker's process holds."""
+
+    greeting: Any
+
+    def __call__(self, job: Any) -> Any:
+        """The answer to a job; both must pickle."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a process is given up.
+
+    Attributes:
+        seconds: between two marks (without marks: for a job).
+        memory_bytes: resident memory of the process; None: no limit.
+    """
+
+    seconds: float
+    memory_bytes: int | None = None
+
+
+def _serve(connection: Connection, make: Callable[[Any, Watch], Server], setting: Any, watch: Watch) -> None:
+    """The child: build the server, then an answer for each job received, until the pipe closes."""
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # an engine that prints must not disturb the parent's table
+    server = make(setting, watch)
+    gc.collect()
+    gc.freeze()  # a full collection over the vocabulary would cost 30 ms in the middle of a mask
+    connection.send(server.greeting)
+    while True:
+        try:
+            job = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        connection.send(server(job))
+
+
+class Worker:
+    """The parent's side of one process.
+
+    Args:
+        make: a function of a module (it is sent by name) that builds the server from the setting and the watch.
+        setting: its argument; must pickle.
+        limits: when the process is given up.
+        names: what the server may mark.
+
+    Attributes:
+        greeting: what the server said of itself when it was built.
+        restarts: processes lost so far.
+
+    Raises:
+        WorkerError: the process did not come up.
+    """
+
+    def __init__(
+        self, make: Callable[[Any, Watch], Server], setting: Any, limits: Limits, names: Sequence[str] = ()
+    ) -> None:
+        self.restarts = 0
+        self._make, self._setting, self._limits, self._names = make, setting, limits, names
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._watch = Watch(self._names)
+        self._connection, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(
+            target=_serve, args=(theirs, self._make, self._setting, self._watch), daemon=True
+        )
+        self._process.start()
+        theirs.close()  # so that the end of the child is seen as the end of the pipe
+        if not self._connection.poll(START_LIMIT_S):
+            self.close()
+            raise WorkerError(f"the process for {self._setting} was not ready within {START_LIMIT_S:.0f} s")
+        try:
+            self.greeting: Any = self._connection.recv()
+        except EOFError:
+            self.close()
+            raise WorkerError(f"the process for {self._setting} could not be loaded; it says why above") from None
+
+    def run(self, job: Any) -> Any:
+        """The server's answer.
+
+        Raises:
+            LostWorker: the process was lost over this job; the next job finds a fresh one.
+            WorkerError: the fresh process did not come up.
+        """
+        self._watch.mark(None)
+        self._connection.send(job)
+        while not self._connection.poll(LOOK_S):
+            if self._watch.elapsed_s > self._limits.seconds:
+                raise self._lose("timeout", f"over {self._limits.seconds:g} s")
+            used, most = resident_bytes(self._process.pid), self._limits.memory_bytes
+            if most is not None and used > most:
+                raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
+        try:
+            return self._connection.recv()
+        except EOFError:
+            self._process.join()
+            raise self._lose("crash", f"exit code {self._process.exitcode}") from None
+
+    def _lose(self, outcome: Loss, message: str) -> LostWorker:
+        culprit = self._watch.culprit
+        self.close()
+        self.restarts += 1
+        self._start()
+        return LostWorker(outcome, message, culprit)
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.kill()
+        self._process.join()
+
+
+def resident_bytes(pid: int | None) -> int:
+    """Resident memory of a process; 0 where the system has no /proc (then there is no guard)."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
