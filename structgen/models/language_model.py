@@ -50,3 +50,24 @@ class LanguageModel(Protocol):
     def forward(self, token_ids: Sequence[Sequence[int]], cache: Any) -> Logits:
         """Append n tokens to every row of the cache: logits [rows, n, V] after each of them."""
         ...
+
+
+class TreeCache(Cache, Protocol):
+    """A cache that can be thinned to the accepted path of a tree."""
+
+    def keep(self, kept: Sequence[Sequence[int]]) -> None:
+        """Of the tokens that the last call appended, keep these (indices, ascending) of each row; rows may differ."""
+        ...
+
+
+class TreeLanguageModel(LanguageModel, Protocol):
+    """A language model that reads a tree of tokens at once: what speculative decoding needs."""
+
+    def forward_tree(self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Any) -> Logits:
+        """Append a tree to every row of a ``TreeCache``: logits [rows, n, V] after each node; rows may differ in size.
+
+        ``parents`` holds for each node the index of its parent in the same row, smaller than its own, or -1. A node
+        sees the cache as it was, its ancestors and itself. n is the largest row's size; what stands beyond a row's own
+        nodes means nothing. Call ``keep`` before the next call of the model.
+        """
+        ...

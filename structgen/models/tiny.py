@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ class TinyCache:
     """The token history of every row."""
 
     rows: list[list[int]]
+    appended: list[int] = field(default_factory=list)
 
     @property
     def length(self) -> int:
@@ -28,6 +29,13 @@ class TinyCache:
     def select(self, rows: Sequence[int]) -> None:
         """Keep these rows only, in this order."""
         self.rows = [self.rows[row] for row in rows]
+
+    def keep(self, kept: Sequence[Sequence[int]]) -> None:
+        """See ``TreeCache.keep``."""
+        for row, count, indices in zip(self.rows, self.appended, kept, strict=True):
+            new = row[len(row) - count :]
+            row[len(row) - count :] = [new[index] for index in indices]
+        self.appended = []
 
 
 class TinyModel:
@@ -61,7 +69,23 @@ class TinyModel:
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float32]:
         """See ``LanguageModel.forward``."""
         self.forwards += 1
+        cache.appended = [len(new) for new in token_ids]
         return np.stack([self._read(row, new) for row, new in zip(cache.rows, token_ids, strict=True)])
+
+    def forward_tree(
+        self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TinyCache
+    ) -> npt.NDArray[np.float32]:
+        """See ``TreeLanguageModel.forward_tree``."""
+        self.forwards += 1
+        cache.appended = [len(new) for new in token_ids]
+        logits = np.zeros((len(token_ids), max(cache.appended), self.vocab_size), dtype=np.float32)
+        for number, (row, new, above) in enumerate(zip(cache.rows, token_ids, parents, strict=True)):
+            histories: list[list[int]] = []
+            for node, (token, parent) in enumerate(zip(new, above, strict=True)):
+                histories.append([*(row if parent < 0 else histories[parent])[-self._order :], token])
+                logits[number, node] = self._logits(histories[-1])
+            row += new
+        return logits
 
     def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         logits = []

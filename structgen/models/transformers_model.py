@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from structgen.errors import ModelError
-
-
-@dataclass
-class TransformersCache:
-    """A ``DynamicCache`` whose rows are padded on the left to one length.
-
-    ``padding`` is an int64 tensor [rows]: pad tokens at the start of each row.
-    """
-
-    cache: Any
-    padding: Any
-
-    @property
-    def length(self) -> int:
-        """Tokens in each row, left padding included."""
-        return int(self.cache.get_seq_length())
-
-    def crop(self, length: int) -> None:
-        """Forget all but the first ``length`` tokens of every row."""
-        surplus = self.length - length
-        if surplus > 0:
-            self.cache.crop(-surplus)  # transformers 5: a negative count of tokens to remove
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only, in this order."""
-        import torch
-
-        indices = torch.tensor(list(rows), device=self.padding.device)
-        self.cache.batch_select_indices(indices)
-        self.padding = self.padding[indices]
+from structgen.models.transformers_cache import TransformersCache
 
 
 class TransformersModel:
@@ -74,30 +47,107 @@ class TransformersModel:
             raise ModelError("The model needs at least one prompt token in every row; give a prompt that is not empty.")
         width = max(map(len, prompts))
         padding = torch.tensor([width - len(prompt) for prompt in prompts], device=self.model.device)
-        cache = TransformersCache(DynamicCache(config=self.model.config), padding)
+        valid = torch.arange(width, device=self.model.device) >= padding[:, None]
+        cache = TransformersCache(DynamicCache(config=self.model.config), len(prompts))
         rows = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
-        return self._run(rows, cache, logits_to_keep=1)[:, -1], cache
+        cache.appended = width
+        if bool((padding > 0).any()):
+            cache.valid = valid
+        positions = (torch.arange(width, device=self.model.device) - padding[:, None]).clamp(min=0)
+        mask = None if cache.valid is None else valid.long()
+        return self._run(rows, cache, positions, mask, logits_to_keep=1)[:, -1], cache
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache) -> Any:
         """Append n tokens to every row: logits [rows, n, V]."""
-        return self._run(token_ids, cache, logits_to_keep=0)  # 0 keeps all
-
-    def _run(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache, logits_to_keep: int) -> Any:
         import torch
 
-        device = self.model.device
-        ids = torch.tensor([list(row) for row in token_ids], dtype=torch.int64, device=device)
-        past = cache.length
-        columns = torch.arange(past + ids.shape[1], device=device)
-        padding = cache.padding[:, None]
-        padded = bool((cache.padding > 0).any())
+        count = len(token_ids[0])
+        positions = self._first_positions(cache) + torch.arange(count, device=self.model.device)
+        cache.grow(count)
+        mask = None if cache.valid is None else cache.valid.long()
+        return self._run(token_ids, cache, positions, mask)
+
+    def forward_tree(
+        self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TransformersCache
+    ) -> Any:
+        """Append a tree of tokens to every row: logits [rows, n, V], n the most nodes of a row (the rest is padding).
+
+        A token sees what the cache held before, its ancestors and itself; its position is its depth.
+
+        Raises:
+            ModelError: a layer has a sliding window, or the attention takes no masks of this kind.
+        """
+        import torch
+
+        if cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1)):
+            return self.forward(token_ids, cache)
+        if any(layer.is_sliding for layer in cache.layers()):
+            raise ModelError("Draft trees need full attention in every layer; draft single chains for this model.")
+        past, device = cache.length, self.model.device
+        width = max(map(len, token_ids))
+        ancestors, depths = zip(*(tree_attention(row, width) for row in parents), strict=True)
+        positions = self._first_positions(cache) + torch.from_numpy(np.stack(depths)).to(device)
+        mask = torch.ones(cache.rows, 1, width, past + width, dtype=torch.bool, device=device)
+        if cache.valid is not None:
+            mask[:, 0, :, :past] = cache.valid[:, None]
+        mask[:, 0, :, past:] = torch.from_numpy(np.stack(ancestors)).to(device)
+        cache.grow(width)
+        rows = [[*row, *[0] * (width - len(row))] for row in token_ids]
+        return self._run(rows, cache, positions, self._attention_mask(mask))
+
+    def _first_positions(self, cache: TransformersCache) -> Any:
+        """The position of each row's next token, [rows, 1]."""
+        import torch
+
+        counts = cache.counts()
+        return (
+            torch.full((cache.rows, 1), counts, device=self.model.device)
+            if isinstance(counts, int)
+            else counts[:, None]
+        )
+
+    def _attention_mask(self, mask: Any) -> Any:
+        """A mask of Booleans (True: attend) in the form that the model's attention takes."""
+        import torch
+
+        attention = getattr(self.model.config, "_attn_implementation", "eager")
+        if attention == "sdpa":
+            return mask
+        if attention == "eager":  # which adds the mask to the scores
+            return torch.zeros_like(mask, dtype=self.model.dtype).masked_fill_(~mask, torch.finfo(self.model.dtype).min)
+        raise ModelError(f"Draft trees need the attention 'sdpa' or 'eager', not {attention!r}.")
+
+    def _run(
+        self, token_ids: Sequence[Sequence[int]], cache: TransformersCache, positions: Any, mask: Any, **options: Any
+    ) -> Any:
+        import torch
+
         with torch.inference_mode():
             output = self.model(
-                input_ids=ids,
-                attention_mask=(columns >= padding).long() if padded else None,
-                position_ids=(columns[past:] - padding).clamp(min=0),
+                input_ids=torch.tensor([list(row) for row in token_ids], dtype=torch.int64, device=self.model.device),
+                attention_mask=mask,
+                position_ids=positions,
                 past_key_values=cache.cache,
                 use_cache=True,
-                logits_to_keep=logits_to_keep,
+                **options,
             )
         return output.logits
+
+
+def tree_attention(
+    parents: Sequence[int], width: int | None = None
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Which nodes each node attends to (bool [width, width], itself included) and its depth (int64 [width]).
+
+    Args:
+        parents: index of each node's parent, smaller than its own; -1 for what follows the cache directly.
+        width: pads with nodes that attend to themselves.
+    """
+    width = len(parents) if width is None else width
+    attends = np.eye(width, dtype=np.bool_)
+    depths = np.zeros(width, dtype=np.int64)
+    for node, parent in enumerate(parents):
+        if parent >= 0:
+            attends[node] |= attends[parent]
+            depths[node] = depths[parent] + 1
+    return attends, depths

@@ -24,3 +24,13 @@ def test_crop_and_select() -> None:
     cache.select([1])
     assert cache.length == 3
     assert np.array_equal(model.forward([[9]], cache)[0, 0], model.prefill([[3, 4, 7, 9]])[0][0])
+
+
+def test_a_tree_is_its_paths() -> None:
+    model = TinyModel(20, order=3)
+    _, cache = model.prefill([[1, 2], [3]])
+    logits = model.forward_tree([[4, 5, 6], [7]], [[-1, 0, 0], [-1]], cache)
+    assert np.array_equal(logits[0, 2], model.prefill([[1, 2, 4, 6]])[0][0])
+    assert np.array_equal(logits[1, 0], model.prefill([[3, 7]])[0][0])
+    cache.keep([[0, 2], []])
+    assert cache.rows == [[1, 2, 4, 6], [3]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from structgen.errors import ModelError
-from structgen.models.transformers_model import TransformersModel
+from structgen.models.transformers_model import TransformersModel, tree_attention
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -16,10 +17,16 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 TOLERANCE = 1e-5
 
 
-@pytest.fixture(scope="module")
-def model() -> TransformersModel:
+@pytest.fixture(scope="module", params=["sdpa", "eager", "gpt2"])
+def model(request: pytest.FixtureRequest) -> TransformersModel:
     torch.manual_seed(0)
+    if request.param == "gpt2":  # learned positions, layers named otherwise
+        small = transformers.GPT2Config(
+            vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=[1, 2]
+        )
+        return TransformersModel(transformers.GPT2LMHeadModel(small))
     config = transformers.LlamaConfig(
+        attn_implementation=request.param,
         vocab_size=50,
         hidden_size=32,
         intermediate_size=64,
@@ -69,3 +76,52 @@ def test_a_single_row_needs_no_mask(model: TransformersModel) -> None:
 def test_empty_prompts_raise(model: TransformersModel, prompts: list[list[int]]) -> None:
     with pytest.raises(ModelError, match="at least one prompt token"):
         model.prefill(prompts)
+
+
+def path(parents: list[int], node: int) -> list[int]:
+    """Indices from the root to ``node``."""
+    return [] if node < 0 else [*path(parents, parents[node]), node]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_trees_are_their_paths_over_many_steps(model: TransformersModel, rows: int) -> None:
+    """Random trees, random paths kept: every logit is that of the sequence, whatever holes the cache has."""
+    rng = random.Random(rows)
+    texts = [[rng.randrange(3, 50) for _ in range(rng.randrange(1, 5))] for _ in range(rows)]
+    _, cache = model.prefill(texts)
+    for _ in range(12):
+        sizes = [rng.randrange(1, 7) for _ in range(rows)]
+        tokens = [[rng.randrange(3, 50) for _ in range(size)] for size in sizes]
+        parents = [[rng.randrange(-1, node) if node else -1 for node in range(size)] for size in sizes]
+        logits = model.forward_tree(tokens, parents, cache)
+        kept = []
+        for row in range(rows):
+            for node in range(sizes[row]):
+                ids = texts[row] + [tokens[row][index] for index in path(parents[row], node)]
+                assert torch.allclose(logits[row, node], reference(model, ids)[-1], atol=TOLERANCE)
+            kept.append(path(parents[row], rng.randrange(-1, sizes[row])))
+            texts[row] = texts[row] + [tokens[row][index] for index in kept[row]]
+        cache.keep(kept)
+        if max(map(len, texts)) > 50:
+            break
+        logits = model.forward([[7]] * rows, cache)
+        for row in range(rows):
+            texts[row] = [*texts[row], 7]
+            assert torch.allclose(logits[row, 0], reference(model, texts[row])[-1], atol=TOLERANCE)
+    assert cache.length <= 1.34 * max(map(len, texts)) + 1  # unused columns are closed up
+    if rows > 1:
+        cache.select([2])
+        logits = model.forward([[8, 9]], cache)
+        assert torch.allclose(logits[0], reference(model, [*texts[2], 8, 9])[-2:], atol=TOLERANCE)
+
+
+def test_tree_attention() -> None:
+    attends, depths = tree_attention([-1, 0, 0, 1], 5)
+    assert attends.tolist() == [
+        [True, False, False, False, False],
+        [True, True, False, False, False],
+        [True, False, True, False, False],
+        [True, True, False, True, False],
+        [False, False, False, False, True],
+    ]
+    assert depths.tolist() == [0, 1, 1, 2, 0]

@@ -1,0 +1,127 @@
+"""The cache of a transformers model: rows padded on the left, holes where rows kept different numbers of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+# Rows that keep different numbers of draft tokens leave unused columns behind. They are closed up (which copies the
+# whole cache) once there are more than this share of all columns.
+MAX_UNUSED_SHARE = 0.25
+
+
+class TransformersCache:
+    """A ``DynamicCache`` in which not every column of every row is a token.
+
+    Attributes:
+        cache: the ``DynamicCache``; its columns are shared by the rows.
+        valid: bool tensor [rows, columns], which columns are tokens of the row; None: all of them.
+        rows: how many rows.
+        appended: columns that the last call of the model added.
+    """
+
+    def __init__(self, cache: Any, rows: int, valid: Any = None) -> None:
+        self.cache, self.rows, self.valid = cache, rows, valid
+        self.appended = 0
+
+    @property
+    def length(self) -> int:
+        """Columns, unused ones included."""
+        return int(self.cache.get_seq_length())
+
+    def counts(self) -> Any:
+        """Tokens in each row: int64 tensor [rows], or an int where all rows are full."""
+        return self.length if self.valid is None else self.valid.sum(dim=1)
+
+    def grow(self, columns: int) -> None:
+        """Note that the model is about to append ``columns`` tokens to every row."""
+        self.appended = columns
+        if self.valid is not None:
+            import torch
+
+            self.valid = torch.cat([self.valid, self.valid.new_ones(self.rows, columns)], dim=1)
+
+    def crop(self, length: int) -> None:
+        """Forget all but the first ``length`` columns of every row."""
+        surplus = self.length - length
+        if surplus > 0:
+            self.cache.crop(-surplus)  # transformers 5: a negative count of tokens to remove
+            if self.valid is not None:
+                self.valid = self.valid[:, :length]
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows only, in this order."""
+        import torch
+
+        device = self.layers()[0].keys.device
+        self.cache.batch_select_indices(torch.tensor(list(rows), device=device))
+        self.rows = len(rows)
+        if self.valid is not None:
+            self.valid = self.valid[list(rows)]
+            self._simplify()
+
+    def keep(self, kept: Sequence[Sequence[int]]) -> None:
+        """Of the columns that the last call appended, keep these of each row, in this order; rows may differ in number.
+
+        The keys and values of tokens move as they are: their positions are those of their depth in the tree. O(tokens
+        kept), and O(cache) when unused columns are closed up.
+        """
+        import torch
+
+        base = self.length - self.appended
+        width = max(map(len, kept))
+        if any(list(row) != list(range(len(row))) for row in kept):
+            device = self.layers()[0].keys.device
+            columns = [[*row, *[0] * (width - len(row))] for row in kept]
+            self._gather(torch.tensor(columns, device=device), base)
+        self.crop(base + width)
+        if any(len(row) < width for row in kept):
+            self._mark_unused([len(row) for row in kept], base, width)
+        self.appended = 0
+
+    def layers(self) -> list[Any]:
+        """The layers that hold keys and values (a model that skips layers leaves some empty)."""
+        return [layer for layer in self.cache.layers if layer.is_initialized]
+
+    def _gather(self, columns: Any, base: int) -> None:
+        """Write columns ``base + columns[row]`` of each row to the columns from ``base`` on."""
+        import torch
+
+        width = columns.shape[1]
+        with torch.inference_mode():
+            for layer in self.layers():
+                for tensor in (layer.keys, layer.values):
+                    if self.rows == 1:
+                        tensor[:, :, base : base + width] = tensor[:, :, base + columns[0]]
+                    else:
+                        index = (base + columns)[:, None, :, None].expand(-1, tensor.shape[1], -1, tensor.shape[3])
+                        tensor[:, :, base : base + width] = tensor.gather(2, index)
+
+    def _mark_unused(self, counts: Sequence[int], base: int, width: int) -> None:
+        import torch
+
+        device = self.layers()[0].keys.device
+        if self.valid is None:
+            self.valid = torch.ones(self.rows, base + width, dtype=torch.bool, device=device)
+        arrived = torch.arange(width, device=device)[None] < torch.tensor(counts, device=device)[:, None]
+        self.valid[:, base : base + width] = arrived
+        needed = int(self.valid.sum(dim=1).max())
+        if base + width - needed > MAX_UNUSED_SHARE * (base + width):
+            self._close_up(needed)
+
+    def _close_up(self, needed: int) -> None:
+        """Move every row's tokens to the left, in order, and drop the columns that no row needs."""
+        import torch
+
+        order = torch.argsort((~self.valid).to(torch.int8), dim=1, stable=True)[:, :needed]
+        with torch.inference_mode():
+            for layer in self.layers():
+                index = order[:, None, :, None].expand(-1, layer.keys.shape[1], -1, layer.keys.shape[3])
+                layer.keys, layer.values = layer.keys.gather(2, index), layer.values.gather(2, index)
+        self.valid = self.valid.gather(1, order)
+        self._simplify()
+
+    def _simplify(self) -> None:
+        """Forget ``valid`` where it says nothing."""
+        if bool(self.valid.all()):
+            self.valid = None
