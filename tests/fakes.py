@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,16 +62,45 @@ class FakeMatcher:
         self.history.append(self.text + data)
         return True
 
-    def rollback(self, count: int) -> None:
+    def rollback(self, steps: int = 1) -> None:
         if self.terminated:
-            self.terminated, count = False, count - 1
-        del self.history[len(self.history) - count :]
+            self.terminated, steps = False, steps - 1
+        del self.history[len(self.history) - steps :]
+
+    def fork(self) -> Self:
+        twin = copy.copy(self)
+        twin.history = self.history.copy()
+        return twin
+
+    def copy(self) -> Self:
+        twin = self.fork()
+        del twin.history[:-1]
+        return twin
 
     def reset(self) -> None:
         self.history, self.terminated = [b""], False
 
     def is_accepting(self) -> bool:
         return self.completion(self.text) == b""
+
+    def is_terminated(self) -> bool:
+        return self.terminated
+
+    def next_bytes(self) -> npt.NDArray[np.bool_]:
+        return np.array([self.alive(self.text + bytes([byte])) for byte in range(256)])
+
+    def forced_bytes(self) -> bytes:
+        text = self.text
+        while (
+            self.completion(text) != b""
+            and len(following := [b for b in range(256) if self.alive(text + bytes([b]))]) == 1
+        ):
+            text += bytes(following)
+        return text[len(self.text) :]
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return {}
 
     def shortest_completion(self) -> bytes:
         rest = self.completion(self.text)

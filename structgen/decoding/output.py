@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.decoding.closing import ClosingTokens
-from structgen.decoding.sampling import SamplingParams, allowed_token_ids, draw, masked_log_probs, to_numpy
+from structgen.decoding.sampling import FirstDraw, SamplingParams, allowed_token_ids, draw, masked_log_probs, to_numpy
 from structgen.errors import GenerationError, IncompleteOutputError
+from structgen.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
 FinishReason = Literal["stop", "length"]
@@ -26,38 +27,6 @@ FinishReason = Literal["stop", "length"]
 # Drawn tokens that may be turned down for one position before the known completion is followed. Only an output at the
 # very end of its budget gets there; the bound keeps that step under a few milliseconds.
 MAX_REJECTED = 32
-
-
-class Matcher(Protocol):
-    """What a decoder uses of ``structgen.matcher.GrammarMatcher``."""
-
-    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
-        """Write the mask of the tokens allowed next."""
-        ...
-
-    def accept_token(self, token_id: int) -> bool:
-        """Advance; False leaves the state as it was."""
-        ...
-
-    def accept_bytes(self, data: bytes) -> bool:
-        """Advance by text."""
-        ...
-
-    def rollback(self, count: int) -> None:
-        """Undo the last ``count`` calls of ``accept_token``."""
-        ...
-
-    def reset(self) -> None:
-        """Back to the start."""
-        ...
-
-    def is_accepting(self) -> bool:
-        """Whether the text may end here."""
-        ...
-
-    def shortest_completion(self) -> bytes:
-        """A text that completes the output from here, the shortest known; empty when accepting."""
-        ...
 
 
 @dataclass(slots=True)
@@ -72,6 +41,9 @@ class GenerationStats:
         steered_tokens: drawn tokens that were turned down so that the output can be closed within the budget.
         mask_seconds: time spent on masks and on advancing the matcher.
         seconds: wall-clock time from the first mask to the end.
+        drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
+        accepted: those of them that became output.
+        draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
     """
 
     prompt_tokens: int = 0
@@ -81,6 +53,9 @@ class GenerationStats:
     steered_tokens: int = 0
     mask_seconds: float = 0.0
     seconds: float = 0.0
+    drafted: dict[str, int] = field(default_factory=dict)
+    accepted: dict[str, int] = field(default_factory=dict)
+    draft_seconds: float = 0.0
 
 
 class Output:
@@ -132,6 +107,21 @@ class Output:
                 self._fail_incomplete("Even the shortest output known does not fit")
 
     @property
+    def matcher(self) -> Matcher | None:
+        """Where the output stands in its constraint (for looking ahead on copies); None for free text."""
+        return self._matcher
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that it is written in."""
+        return self._vocabulary
+
+    @property
+    def params(self) -> SamplingParams:
+        """How its tokens are drawn."""
+        return self._params
+
+    @property
     def remaining(self) -> int:
         """Tokens left of the budget; end of sequence costs none."""
         return self._budget - len(self.token_ids)
@@ -172,11 +162,14 @@ class Output:
             else:
                 return
 
-    def choose(self, logits_row: Any) -> None:
-        """Take one token, given the model's logits [V] for it. Call ``advance_forced`` before."""
+    def choose(self, logits_row: Any, first: FirstDraw | None = None) -> None:
+        """Take one token, given the model's logits [V] for it. Call ``advance_forced`` before.
+
+        ``first`` may draw the token (over the allowed ones in ascending order), if it draws as the probabilities say.
+        """
         allowed = self._allowed
         log_probs = masked_log_probs(to_numpy(logits_row)[: self._vocabulary.size], allowed)
-        for position in islice(draw(log_probs, self._params, self._rng), MAX_REJECTED):
+        for position in islice(draw(log_probs, self._params, self._rng, first), MAX_REJECTED):
             if self._try(position if allowed is None else int(allowed[position])):
                 self.log_prob += float(log_probs[position])
                 return

@@ -7,7 +7,7 @@ a row of all −inf. Host arrays in float64; a torch tensor is copied to the hos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from structgen.errors import GenerationError
 
 Ids = npt.NDArray[np.int64]
 LogProbs = npt.NDArray[np.float64]
+FirstDraw = Callable[[LogProbs, np.random.Generator], int]
+"""Draws a position from probabilities [n], distributed as they say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,14 @@ def filtered_probs(log_probs: LogProbs, params: SamplingParams) -> LogProbs:
     return np.asarray(probs, dtype=np.float64)
 
 
-def draw(log_probs: LogProbs, params: SamplingParams, rng: np.random.Generator) -> Iterator[int]:
+def draw(
+    log_probs: LogProbs, params: SamplingParams, rng: np.random.Generator, first: FirstDraw | None = None
+) -> Iterator[int]:
     """Positions in ``log_probs``, drawn one after the other without replacement.
 
     The first is the sample (or the argmax); a caller that has to turn one down takes the next, which is distributed
-    as the sample given that it is none of those before. Ends when the filters leave no more.
+    as the sample given that it is none of those before. Ends when the filters leave no more. ``first``, if given,
+    takes the place of the first draw of a sample.
     """
     if params.temperature == 0:
         left = log_probs.copy()
@@ -108,11 +113,18 @@ def draw(log_probs: LogProbs, params: SamplingParams, rng: np.random.Generator) 
         return
     probs = filtered_probs(log_probs, params)
     while (total := probs.sum()) > 0:
-        edges = np.cumsum(probs)
-        position = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
-        if position >= probs.size or probs[position] == 0:  # rounding at the very end of the cumulative sum
-            position = int(np.flatnonzero(probs)[-1])
+        position = sample(probs, rng) if first is None else first(probs, rng)
+        first = None
         yield position
         probs[position] = 0.0
         if total < 1e-12:  # what is left is rounding error
             return
+
+
+def sample(weights: LogProbs, rng: np.random.Generator) -> int:
+    """A position drawn with probability in proportion to ``weights`` (not all zero)."""
+    edges = np.cumsum(weights)
+    position = int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+    if position >= weights.size or weights[position] == 0:  # rounding at the very end of the cumulative sum
+        position = int(np.flatnonzero(weights)[-1])
+    return position
