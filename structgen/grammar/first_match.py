@@ -38,7 +38,7 @@ class LazyRepeat(Repeat):
     __slots__ = ()
 
 
-class _NotSupportedError(Exception):
+class NotSupportedError(Exception):
     """A lookaround that is not one row of characters."""
 
 
@@ -50,18 +50,18 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
     It cannot for lookbehinds of more than one character, lookaheads of varying width, and beyond ``max_states``.
     Lookarounds see no further than the text itself.
     """
-    program = _Ordered(8 * max_states)
+    program = OrderedProgram(8 * max_states)
     try:
         start = program.emit(node, program.add(MATCH, 0, 0))
-        construction = _Construction(program, start)
-        dfa = construction.dfa(max_states)
-        return None if dfa is None else (dfa, construction.looks_beyond)
-    except (_NotSupportedError, SchemaTooComplexError):
+        threads = OrderedThreads(program)
+        dfa = threads.dfa(start, max_states)
+        return None if dfa is None else (dfa, threads.looks_behind or threads.looks_ahead)
+    except (NotSupportedError, SchemaTooComplexError):
         return None
 
 
 @dataclass(slots=True)
-class _Ordered(Program):
+class OrderedProgram(Program):
     """A program whose SPLIT nodes name the preferred way first."""
 
     conditions: list[tuple[bool, bool, tuple[int, ...]]] = field(default_factory=list)  # behind, negative, sets
@@ -81,13 +81,13 @@ class _Ordered(Program):
         parts = body.parts if isinstance(body, Concat) else (body,)
         sets = tuple(self._set(part) for part in parts)
         if not sets or (node.behind and len(sets) > 1):
-            raise _NotSupportedError
+            raise NotSupportedError
         self.conditions.append((node.behind, node.negative, sets))
         return self.add(LOOK, len(self.conditions) - 1, following)
 
     def _set(self, node: Node) -> int:
         if not isinstance(node, Chars):
-            raise _NotSupportedError
+            raise NotSupportedError
         return self.sets.setdefault(node.charset, len(self.sets))
 
     def emit_repeat(self, node: Repeat, following: int) -> int:
@@ -108,27 +108,27 @@ class _Ordered(Program):
         return entry
 
 
-class _Construction:
+class OrderedThreads:
     """Ordered lists of threads as states."""
 
-    def __init__(self, program: _Ordered, start: int) -> None:
+    def __init__(self, program: OrderedProgram) -> None:
         self._nodes = program.nodes
         self._conditions = program.conditions
         self._exits = program.exits
-        self._start = start
-        self.looks_beyond = False
+        self.looks_behind = self.looks_ahead = False
         sets: list[CharSet] = list(program.sets)
-        self._segments, self._masks = partition(sets)
+        self.segments, self.masks = partition(sets)
 
-    def dfa(self, max_states: int) -> Dfa | None:
-        first = self._close([(self._start, ())], None)
+    def dfa(self, start: int, max_states: int) -> Dfa | None:
+        """The automaton of the texts that the first match takes whole; None beyond ``max_states``."""
+        first = self.close([(start, ())], None)
         numbers = {first: 0}
         states = [first]
         rows, accepting = [], []
         for state in states:
-            accepting.append(any(node >= 0 and self._nodes[node][0] == MATCH and _met(d) for node, d in state))
+            accepting.append(any(self.is_match(node) and met(d) for node, d in state))
             row = []
-            for mask in self._masks:
+            for mask in self.masks:
                 target = self._step(state, mask)
                 if not target:
                     row.append(-1)
@@ -139,26 +139,35 @@ class _Construction:
                         return None
                     states.append(target)
             rows.append(row)
-        table = np.array(rows, np.int32).reshape(len(rows), len(self._masks))
-        return from_class_table(table, np.array(accepting, np.uint8), self._segments, 8 * max_states)
+        table = np.array(rows, np.int32).reshape(len(rows), len(self.masks))
+        return from_class_table(table, np.array(accepting, np.uint8), self.segments, 8 * max_states)
+
+    def is_match(self, node: int) -> bool:
+        """Whether a thread has matched just here."""
+        return node != PAST and self._nodes[node][0] == MATCH
+
+    def char(self, node: int) -> tuple[int, int]:
+        """The set that a thread's node reads, and the node behind it."""
+        _, charset, following = self._nodes[node]
+        return charset, following
 
     def _step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
         """The state behind a character of the class that lies in the sets of ``mask``."""
         raw: list[Thread] = []
         for node, demands in state:
-            left = _after(demands, mask)
+            left = after(demands, mask)
             if left is None:
                 continue
-            if node == PAST or self._nodes[node][0] == MATCH:
+            if node == PAST or self.is_match(node):
                 raw.append((PAST, left))
                 if not left:
                     break
             elif mask >> self._nodes[node][1] & 1:
                 raw.append((self._nodes[node][2], left))
-        closed = self._close(raw, mask)
+        closed = self.close(raw, mask)
         return closed if any(node != PAST for node, _ in closed) else ()
 
-    def _close(self, raw: list[Thread], before: int | None) -> tuple[Thread, ...]:
+    def close(self, raw: list[Thread], before: int | None) -> tuple[Thread, ...]:
         """Follow what takes no character, in order, up to the first match that nothing can undo."""
         seen: set[Thread] = set()
         found: list[Thread] = []
@@ -175,13 +184,13 @@ class _Construction:
             if op == SPLIT:
                 stack += [(y, demands), (x, demands)]
             elif op == BOL:
-                self.looks_beyond |= before is None
+                self.looks_behind |= before is None
                 stack += [(y, demands)] if before is None else []
             elif op == EOL:
                 stack.append((y, _with(demands, (True, ()))))
             elif op == LOOK:
                 behind, negative, sets = self._conditions[x]
-                self.looks_beyond |= behind and before is None
+                self.looks_behind |= behind and before is None
                 if not behind:
                     stack.append((y, _with(demands, (negative, sets))))
                 elif (before is not None and before >> sets[0] & 1 == 1) is not negative:
@@ -190,7 +199,7 @@ class _Construction:
                 found.append(thread)
                 if op == MATCH and not demands:
                     break
-                self.looks_beyond |= op == MATCH
+                self.looks_ahead |= op == MATCH
         return tuple(found)
 
 
@@ -198,12 +207,12 @@ def _with(demands: tuple[Demand, ...], demand: Demand) -> tuple[Demand, ...]:
     return demands if demand in demands else tuple(sorted((*demands, demand)))
 
 
-def _met(demands: tuple[Demand, ...]) -> bool:
+def met(demands: tuple[Demand, ...]) -> bool:
     """Whether the demands hold where the text ends."""
     return all(negative for negative, _ in demands)
 
 
-def _after(demands: tuple[Demand, ...], mask: int) -> tuple[Demand, ...] | None:
+def after(demands: tuple[Demand, ...], mask: int) -> tuple[Demand, ...] | None:
     """What is left to ask after a character; None if it breaks a demand."""
     left: list[Demand] = []
     for negative, sets in demands:

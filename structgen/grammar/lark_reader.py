@@ -58,7 +58,7 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
         GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
-    text, name, folders = _load(source)
+    text, name, folders = load_text(source)
     plain, schemas = _without_schemas(text)
     terminals, rules, ignored, defined = _compile(plain, text, name, start, [*folders, *map(str, import_paths)])
     places = _Places(text)
@@ -73,7 +73,7 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
     return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text)
 
 
-def _load(source: str | Path) -> tuple[str, str, list[str]]:
+def load_text(source: str | Path) -> tuple[str, str, list[str]]:
     """Text, name and import folders of a source."""
     if isinstance(source, str) and not ("\n" not in source.strip() and source.strip().endswith(".lark")):
         return source, "<grammar>", []
@@ -164,11 +164,11 @@ def _compile(
             f"cannot read the grammar: {str(error).splitlines()[0]}", line=error.line, column=error.column, source=text
         ) from None
     except (LarkGrammarError, LarkError, AssertionError, OSError) as error:
-        raise _translated(error, text) from error
+        raise translated(error, text) from error
     return terminals, rules, ignored, defined
 
 
-def _translated(error: Exception, text: str) -> GrammarError:
+def translated(error: Exception, text: str) -> GrammarError:
     """Lark's error as ours, with the place that its message names, or that of the name in quotes."""
     message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OSError):

@@ -1,0 +1,183 @@
+"""Words of terminals, and whether a lexer ends them cleanly: a simulation of the lexers, one character at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from structgen.contextual.terminals import ALIVE
+from structgen.contextual.tables import Tables
+from structgen.kernels.lalr_machine import FINAL, PENDING_END
+
+WORDS, SEARCHED = 4, 3_000
+Threads = list[tuple[int, int]]
+
+
+class Lexemes:
+    """Words of one grammar's terminals, as tuples of classes of characters."""
+
+    def __init__(self, tables: Tables) -> None:
+        automata = tables.automata
+        self._tables = tables
+        self._rows: list[list[int]] = automata.transitions.tolist()
+        self._flags: list[int] = automata.flags.tolist()
+        self._keywords: list[int] = automata.keywords.tolist()
+        self._words: dict[int, list[tuple[int, ...]]] = {}
+        self._ignored = frozenset(tables.ignored)
+        self.characters = _representatives(tables)
+        self._order = sorted(range(automata.classes), key=lambda m: _plainness(self.characters[m]))
+        self.class_of = {ord(character): m for m, character in enumerate(self.characters)}
+        self.separator = self._find_separator()
+        self.followers = self._find_followers()
+
+    def text(self, word: tuple[int, ...]) -> str:
+        """A word in characters."""
+        return "".join(self.characters[m] for m in word)
+
+    def classes(self, text: str) -> tuple[int, ...]:
+        """A text in classes of characters."""
+        return tuple(self._class(ord(character)) for character in text)
+
+    def _class(self, point: int) -> int:
+        found = self.class_of.get(point)
+        if found is None:
+            found = next(m for first, last, m in self._tables.automata.segments if first <= point <= last)
+            self.class_of[point] = found
+        return found
+
+    def words(self, q: int) -> list[tuple[int, ...]]:
+        """A few shortest words that complete a terminal from a state of its automaton on."""
+        found = self._words.get(q)
+        if found is None:
+            found = self._words[q] = self._search(q)
+        return found
+
+    def _search(self, q: int) -> list[tuple[int, ...]]:
+        """Breadth first; the first word of each accepting state."""
+        found: list[tuple[int, ...]] = [()] if self._flags[q] & (FINAL | PENDING_END) else []
+        queue: deque[tuple[int, tuple[int, ...]]] = deque([(q, ())])
+        seen = {q}
+        while queue and len(found) < WORDS and len(seen) < SEARCHED:
+            state, word = queue.popleft()
+            row = self._rows[state]
+            for m in self._order:
+                after = row[m] >> 1
+                if after == 0 or after in seen:
+                    continue
+                seen.add(after)
+                longer = (*word, m)
+                if self._flags[after] & (FINAL | PENDING_END):
+                    found.append(longer)
+                if self._flags[after] & ALIVE:
+                    queue.append((after, longer))
+        if not found and any(row & 1 for row in self._rows[q]):
+            found.append(())  # a lookahead that any right character satisfies
+        return found[:WORDS]
+
+    def start(self, lexer: int) -> Threads:
+        """The threads at the start of a lexeme."""
+        return [(terminal, self._tables.automata.starts[terminal]) for terminal in self._tables.lexers[lexer]]
+
+    def scan(self, threads: Threads, m: int) -> tuple[Threads, int, int, int]:
+        """The threads after a character; as `lalr_machine._threads`, with the event, its terminal and keywords."""
+        left: Threads = []
+        for terminal, q in threads:
+            entry = self._rows[q][m]
+            if not entry:
+                continue
+            after = entry >> 1
+            if self._flags[after] & ALIVE:
+                left.append((terminal, after))
+            if self._flags[after] & FINAL:
+                return left, 1, terminal, self._keywords[after]
+            if entry & 1:
+                return left, 2, terminal, self._keywords[q]
+        return left, 0, -1, 0
+
+    def ends_as(self, lexer: int, threads: Threads, word: tuple[int, ...]) -> int:
+        """The terminal that a word makes behind some threads whatever comes next of ``followers``; -1 if none is sure."""
+        event, terminal, keyword = 0, -1, 0
+        for m in word:
+            if not threads:
+                return -1
+            threads, event, terminal, keyword = self.scan(threads, m)
+        if not word:
+            return -1
+        for m in self.followers if threads else ():
+            left, then, matched, words = self.scan(threads, m)
+            if left or then == 1:
+                return -1
+            if then == 2:
+                if event == 1 and (matched, words) != (terminal, keyword):
+                    return -1
+                event, terminal, keyword = 1, matched, words
+        return self.type_of(lexer, terminal, keyword) if event == 1 else -1
+
+    def type_of(self, lexer: int, terminal: int, keyword: int) -> int:
+        """What a lexeme is to the parser; -1 if it is ignored."""
+        if terminal in self._ignored:
+            return -1
+        retyped = int(self._tables.retyped[lexer, keyword])
+        return retyped if retyped >= 0 else terminal
+
+    def _find_separator(self) -> int:
+        """A character that every lexer ignores and that does not become part of what follows; -1 if there is none."""
+        firsts = {word[0] for start in self._tables.automata.starts if start for word in self.words(start)[:1] if word}
+        for m in self._order:
+            if all(self._separates(lexer, m, firsts) for lexer in range(len(self._tables.lexers))):
+                return m
+        return -1
+
+    def _separates(self, lexer: int, m: int, firsts: set[int]) -> bool:
+        threads, event, terminal, _ = self.scan(self.start(lexer), m)
+        if event != 1 or terminal not in self._ignored:
+            return False
+        for first in firsts - {m}:
+            left, then, _, _ = self.scan(threads, first)
+            if left or then:
+                return False
+        return True
+
+    def _find_followers(self) -> list[int]:
+        """The characters that may follow a word: the separator, or the first ones of all terminals' words."""
+        if self.separator >= 0:
+            return [self.separator]
+        starts = self._tables.automata.starts
+        return sorted({word[0] for start in starts if start for word in self.words(start)[:1] if word})
+
+    def clean_start(self, lexer: int) -> set[int]:
+        """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside."""
+        begin = self.start(lexer)
+        found = set()
+        wanted = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
+        for terminal in wanted - self._ignored - {self._tables.newline}:
+            for word in self.words(self._tables.automata.starts[terminal]):
+                firsts_fit = self.separator >= 0 or word[0] in self.followers
+                if word and firsts_fit and self.ends_as(lexer, begin, word) == terminal:
+                    found.add(terminal)
+                    break
+        return found
+
+    def clean_within(self, lexer: int, threads: Threads) -> set[int]:
+        """The terminals that can be finished cleanly behind some threads, newlines of an indenter aside."""
+        found = set()
+        for _, q in threads:
+            for word in self.words(q):
+                found.add(self.ends_as(lexer, threads, word))
+        return found - {-1, self._tables.newline}
+
+
+def _representatives(tables: Tables) -> list[str]:
+    """A character of each class, the plainest."""
+    best: dict[int, str] = {}
+    for first, last, m in tables.automata.segments:
+        for point in {first, last, *(p for p in (97, 65, 48, 32) if first <= p <= last)}:
+            if m not in best or _plainness(chr(point)) < _plainness(best[m]):
+                best[m] = chr(point)
+    return [best[m] for m in range(tables.automata.classes)]
+
+
+def _plainness(character: str) -> tuple[int, int]:
+    point = ord(character)
+    if character.isascii() and character.isalnum():
+        return (0 if character.islower() else 1), point
+    return (2 if 32 <= point < 127 else 3 if point in (9, 10) else 4 if point >= 128 else 5), point

@@ -1,0 +1,257 @@
+"""What Lark makes of a grammar for its LALR parser and contextual lexer, in numbers.
+
+Lark itself builds the parse table and the lexers; this reads them, so that priorities, conflicts, the order in which
+terminals are tried and which keywords retype which terminals are Lark's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.charset import CharSet, single
+from structgen.contextual.terminals import TerminalAutomata, terminal_automata
+from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
+from structgen.grammar.lark_reader import load_text, translated
+from structgen.grammar.python_regex import parse
+
+END = "$END"
+INDENT, DEDENT = "_INDENT", "_DEDENT"
+OPENING, CLOSING = ("LPAR", "LSQB", "LBRACE"), ("RPAR", "RSQB", "RBRACE")
+TAB_WIDTH = 8
+_building = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """A grammar for Lark's LALR parser in numbers.
+
+    Attributes:
+        text: the grammar's text.
+        terminals: names; the end of the text is the last one.
+        automata: of the terminals.
+        action: int32[states, terminals]: 0 none, ``(state + 1) << 1`` shift, ``(rule + 1) << 1 | 1`` reduce.
+        goto: int32[states, nonterminals].
+        rules: origin and expansion of each rule, terminals as ``~terminal``.
+        start, end: the states where parsing begins and ends.
+        lexer_of: int32[states].
+        lexers: for each lexer the terminals that it tries, in order.
+        retyped: int32[lexers, keyword sets]: what a text of such keywords is retyped to, or -1.
+        ignored: the ignored terminals.
+        newline: the terminal whose text the indenter looks at, or -1.
+        conflicts: whether Lark resolved conflicts, so that the parser may run into dead ends.
+    """
+
+    text: str
+    terminals: list[str]
+    automata: TerminalAutomata
+    action: npt.NDArray[np.int32]
+    goto: npt.NDArray[np.int32]
+    rules: list[tuple[int, tuple[int, ...]]]
+    start: int
+    end: int
+    lexer_of: npt.NDArray[np.int32]
+    lexers: list[list[int]]
+    retyped: npt.NDArray[np.int32]
+    ignored: list[int]
+    newline: int
+    conflicts: bool
+
+
+def read_tables(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> Tables:
+    """Read a grammar in Lark's language as ``Lark(..., parser="lalr", lexer="contextual")`` does.
+
+    A grammar that declares ``_INDENT`` and ``_DEDENT`` gets an indenter as Lark's ``PythonIndenter`` (newlines are
+    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like).
+
+    Raises:
+        GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+    """
+    text, _, folders = load_text(source)
+    lark, conflicts = _build(text, start, [*folders, *map(str, import_paths)])
+    return _Reader(text, lark, start, conflicts).read()
+
+
+def _build(text: str, start: str, folders: list[str]) -> tuple[Any, bool]:
+    """Lark's own parser, and whether it resolved conflicts (which it tells its log only)."""
+    try:
+        from lark import Lark
+        from lark.exceptions import LarkError, UnexpectedInput
+        from lark.utils import logger
+    except ImportError as error:
+        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
+    postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
+    heard = _Conflicts()
+    with _building:
+        level, handlers = logger.level, logger.handlers
+        logger.handlers, logger.propagate = [heard], False
+        logger.setLevel(logging.DEBUG)
+        try:
+            lark = Lark(text, parser="lalr", lexer="contextual", start=start, postlex=postlex, import_paths=folders)
+        except UnexpectedInput as error:
+            raise GrammarError(
+                f"cannot read the grammar: {str(error).splitlines()[0]}",
+                line=error.line,
+                column=error.column,
+                source=text,
+            ) from None
+        except (LarkError, AssertionError, OSError) as error:
+            raise translated(error, text) from error
+        finally:
+            logger.setLevel(level)
+            logger.handlers, logger.propagate = handlers, True
+    return lark, heard.any or any(rule.options.priority for rule in lark.rules)
+
+
+class _Conflicts(logging.Handler):
+    """Listens to Lark's log for conflicts that it resolves."""
+
+    any = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note a conflict."""
+        self.any |= "conflict" in record.getMessage().lower()
+
+
+def _indenter(text: str) -> Any:
+    from lark.indenter import PythonIndenter
+
+    if re.search(r"\b_NEWLINE\b", text):
+        return PythonIndenter()
+    return type("NlIndenter", (PythonIndenter,), {"NL_type": "_NL"})()
+
+
+class _Reader:
+    """Numbers Lark's terminals, rules and states."""
+
+    def __init__(self, text: str, lark: Any, start: str, conflicts: bool) -> None:
+        self._text, self._start, self._conflicts = text, start, conflicts
+        self._patterns = {terminal.name: terminal for terminal in lark.terminals}
+        self._table = lark.parser.parser._parse_table
+        self._postlex = lark.options.postlex
+        self._lexer = lark.parser.lexer.lexer if self._postlex else lark.parser.lexer
+        self._ignored = lark.ignore_tokens
+        declared = [INDENT, DEDENT] if self._postlex else []
+        self._names = [*self._patterns, *(name for name in declared if name not in self._patterns), END]
+        self._numbers = {name: i for i, name in enumerate(self._names)}
+
+    def read(self) -> Tables:
+        rules, origins = self._rules()
+        action, goto = self._parser(rules, origins)
+        lexers, lexer_of, callbacks = self._lexers()
+        automata = self._automata(callbacks)
+        symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
+        return Tables(
+            self._text,
+            self._names,
+            automata,
+            action,
+            goto,
+            [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules],
+            self._table.start_states[self._start],
+            self._table.end_states[self._start],
+            lexer_of,
+            lexers,
+            self._retyped(automata, callbacks),
+            [self._numbers[name] for name in self._ignored],
+            self._numbers[self._postlex.NL_type] if self._postlex else -1,
+            self._conflicts,
+        )
+
+    def _rules(self) -> tuple[list[Any], dict[str, int]]:
+        rules: dict[Any, None] = {}
+        origins: dict[str, int] = {}
+        for row in self._table.states.values():
+            for name, (action, rule) in row.items():
+                if name not in self._numbers:
+                    origins.setdefault(name, len(origins))
+                elif str(action) == "Reduce":
+                    rules.setdefault(rule)
+                    origins.setdefault(rule.origin.name, len(origins))
+        return list(rules), origins
+
+    def _parser(self, rules: list[Any], origins: dict[str, int]) -> tuple[Any, Any]:
+        states = self._table.states
+        size = max(states) + 1
+        numbers = {rule: i for i, rule in enumerate(rules)}
+        action = np.zeros((size, len(self._names)), np.int32)
+        goto = np.full((size, max(len(origins), 1)), -1, np.int32)
+        for state, row in states.items():
+            for name, (kind, argument) in row.items():
+                if name not in self._numbers:
+                    goto[state, origins[name]] = argument
+                elif str(kind) == "Reduce":
+                    action[state, self._numbers[name]] = (numbers[argument] + 1) << 1 | 1
+                else:
+                    action[state, self._numbers[name]] = (argument + 1) << 1
+        return action, goto
+
+    def _lexers(self) -> tuple[list[list[int]], Any, list[dict[int, list[int]]]]:
+        """The terminals of each lexer, the lexer of each state, and the keywords of each lexer's terminals."""
+        numbers: dict[int, int] = {}
+        lexers, callbacks = [], []
+        lexer_of = np.zeros(max(self._table.states) + 1, np.int32)
+        for state, lexer in self._lexer.lexers.items():
+            if id(lexer) not in numbers:
+                numbers[id(lexer)] = len(lexers)
+                lexers.append([self._numbers[terminal.name] for terminal in lexer.scanner.terminals])
+                callbacks.append(
+                    {
+                        self._numbers[name]: [self._numbers[t.name] for t in callback.scanner.terminals]
+                        for name, callback in lexer.callback.items()
+                    }
+                )
+            lexer_of[state] = numbers[id(lexer)]
+        return lexers, lexer_of, callbacks
+
+    def _automata(self, callbacks: list[dict[int, list[int]]]) -> TerminalAutomata:
+        nodes = []
+        for name in self._names:
+            definition = self._patterns.get(name)
+            try:
+                nodes.append(parse(definition.pattern.to_regexp()) if definition else None)
+            except PatternError as error:
+                self._refuse(name, error.message)
+        keywords: dict[int, dict[int, Any]] = {}
+        for callback in callbacks:
+            for terminal, words in callback.items():
+                keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
+        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
+        try:
+            return terminal_automata(nodes, keywords, told_apart)
+        except PatternError as error:
+            self._refuse(self._names[error.position], error.message)
+        except SchemaTooComplexError as error:
+            raise GrammarError(f"a terminal is too complex: {error}", source=self._text) from None
+        raise AssertionError
+
+    def _refuse(self, name: str, message: str) -> None:
+        found = re.search(rf"^[ \t]*{re.escape(name)}\b", self._text, re.MULTILINE)
+        before = self._text[: found.end() - len(name)] if found else ""
+        raise GrammarError(
+            f"the terminal {name}: {message}",
+            line=before.count("\n") + 1 if found else 0,
+            column=len(before) - before.rfind("\n") if found else 0,
+            source=self._text,
+            hint="Write it without that lookaround, or use lexer='dynamic'.",
+        )
+
+    def _retyped(self, automata: TerminalAutomata, callbacks: list[dict[int, list[int]]]) -> npt.NDArray[np.int32]:
+        """The first keyword, in the lexer's order, that the text is."""
+        retyped = np.full((len(callbacks), len(automata.keyword_sets)), -1, np.int32)
+        for lexer, callback in enumerate(callbacks):
+            for number, (terminal, words) in enumerate(automata.keyword_sets):
+                for word in callback.get(terminal, ()):
+                    if word in words:
+                        retyped[lexer, number] = word
+                        break
+        return retyped

@@ -1,0 +1,233 @@
+"""Terminals as ``re.match`` sees them: automata of ordered threads that tell, character by character, what has matched.
+
+Unlike an automaton of a language they say where the *first* match of an expression ends, whatever follows, and when a
+longer one that the expression prefers is still possible (Pike's virtual machine made deterministic; Cox, "Regular
+Expression Matching: the Virtual Machine Approach", 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.charset import CharSet
+from structgen.automata.ecma_ast import Chars, Concat, Node
+from structgen.automata.subset_kernels import MATCH
+from structgen.errors import PatternError, SchemaTooComplexError
+from structgen.grammar.first_match import (
+    PAST,
+    NotSupportedError,
+    OrderedProgram,
+    OrderedThreads,
+    Thread,
+    after,
+    met,
+)
+from structgen.kernels.lalr_machine import FINAL, PENDING_END
+
+MAX_STATES = 4_000
+MAX_NODES = 100_000
+ALIVE = 4
+"""Flag of a state: some thread may still match."""
+
+State = tuple[tuple[Thread, ...], frozenset[tuple[int, int]]]
+"""Threads in order, and of each keyword that the text still begins, its number and node."""
+
+
+@dataclass(frozen=True, eq=False)
+class TerminalAutomata:
+    """Automata of all terminals of a grammar over classes of characters, numbered through.
+
+    Attributes:
+        segments: ``(first, last, class)`` of code points, ascending.
+        transitions: int32[states, classes], ``state << 1 | promoted``; state 0 is dead.
+        flags: int32[states], of FINAL, PENDING_END and ALIVE.
+        keywords: int32[states], a number of ``keyword_sets``.
+        starts: first state of each terminal.
+        keyword_sets: ``(terminal, keywords)``: texts of a terminal that are also those of other ones; 0 is no keyword.
+        word_sets: for a set of characters, its number (bits of ``masks``).
+        masks: for each class, the sets of characters that hold it.
+    """
+
+    segments: tuple[tuple[int, int, int], ...]
+    transitions: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.int32]
+    keywords: npt.NDArray[np.int32]
+    starts: list[int]
+    keyword_sets: list[tuple[int, frozenset[int]]]
+    masks: list[int]
+    classes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", len(self.masks))
+
+
+def terminal_automata(
+    expressions: Sequence[Node | None],
+    keywords: Mapping[int, Mapping[int, Node]],
+    told_apart: Sequence[CharSet] = (),
+) -> TerminalAutomata:
+    """The automata of terminals.
+
+    Args:
+        expressions: syntax trees; None for terminals without text of their own.
+        keywords: for a terminal, those that its text may be retyped to, as rows of characters.
+        told_apart: sets of characters that must be classes of their own.
+
+    Raises:
+        PatternError: an expression looks behind its beginning, or more than a character beyond its end; its
+            ``position`` is the terminal's number.
+        SchemaTooComplexError: more than ``MAX_STATES`` states for one terminal.
+    """
+    return _Builder(expressions, keywords, told_apart).build()
+
+
+class _Builder:
+    """Collects the states of all terminals."""
+
+    def __init__(
+        self,
+        expressions: Sequence[Node | None],
+        keywords: Mapping[int, Mapping[int, Node]],
+        told_apart: Sequence[CharSet],
+    ) -> None:
+        program = OrderedProgram(MAX_NODES)
+        self._starts: list[int] = []
+        self._words: list[frozenset[tuple[int, int]]] = []
+        for number, node in enumerate(expressions):
+            try:
+                self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
+            except NotSupportedError:
+                raise _refused(number, "has a lookaround that is not one row of characters") from None
+            words = keywords.get(number, {})
+            self._words.append(frozenset((word, _chain(program, body)) for word, body in words.items()))
+        for charset in told_apart:
+            program.sets.setdefault(charset, len(program.sets))
+        self._program = program
+        self._threads = OrderedThreads(program)
+        self._rows: list[list[int]] = [[0] * len(self._threads.masks)]
+        self._flags = [0]
+        self._keywords = [0]
+        self._keyword_sets: dict[tuple[int, frozenset[int]], int] = {(-1, frozenset()): 0}
+
+    def build(self) -> TerminalAutomata:
+        first = [0 if start < 0 else self._automaton(number, start) for number, start in enumerate(self._starts)]
+        return TerminalAutomata(
+            tuple(self._threads.segments),
+            np.array(self._rows, np.int32),
+            np.array(self._flags, np.int32),
+            np.array(self._keywords, np.int32),
+            first,
+            list(self._keyword_sets),
+            self._threads.masks,
+        )
+
+    def _automaton(self, number: int, start: int) -> int:
+        """Append the states of a terminal; the first one's number."""
+        threads = self._threads
+        threads.looks_behind = False
+        begin: State = (threads.close([(start, ())], None), self._words[number])
+        if threads.looks_behind:
+            raise _refused(number, "looks behind its beginning (\\b, ^ or a lookbehind)")
+        first = len(self._rows)
+        numbers = {begin: first}
+        states = [begin]
+        self._append(number, begin, False)
+        for state in states:
+            row = self._rows[numbers[state]]
+            known: dict[int, int] = {}
+            relevant = self._relevant(state)
+            for m, mask in enumerate(threads.masks):
+                entry = known.get(mask & relevant)
+                if entry is None:
+                    entry = known[mask & relevant] = self._entry(number, state, mask, numbers, states)
+                row[m] = entry
+            if len(states) > MAX_STATES:
+                raise SchemaTooComplexError(
+                    f"a terminal needs more than {MAX_STATES} states", budget="max_automaton_states"
+                )
+        return first
+
+    def _relevant(self, state: State) -> int:
+        """The sets that decide on what follows, as bits. All of them where the state looks behind: it is asked later."""
+        bits = 0
+        for node, demands in state[0]:
+            for _, sets in demands:
+                bits |= 1 << sets[0] if sets else 0
+            if node != PAST and not self._threads.is_match(node):
+                bits |= 1 << self._threads.char(node)[0]
+        for _, node in state[1]:
+            if not self._threads.is_match(node):
+                bits |= 1 << self._threads.char(node)[0]
+        for behind, _, sets in self._program.conditions:
+            bits |= 1 << sets[0] if behind else 0
+        return bits
+
+    def _entry(
+        self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]
+    ) -> int:
+        raw: list[Thread] = []
+        promoted = False
+        for node, demands in state[0]:
+            left = after(demands, mask)
+            if left is None:
+                continue
+            if node == PAST or self._threads.is_match(node):
+                promoted = True
+                break
+            charset, following = self._threads.char(node)
+            if mask >> charset & 1:
+                raw.append((following, left))
+        closed = self._threads.close(raw, mask)
+        final = bool(closed) and self._threads.is_match(closed[-1][0]) and not closed[-1][1]
+        if any(self._threads.is_match(node) and any(len(sets) > 1 for _, sets in demands) for node, demands in closed):
+            raise _refused(number, "looks more than one character beyond its end")
+        promoted &= not final
+        if not closed:
+            return int(promoted)
+        target: State = (closed, self._following_words(state, mask))
+        place = numbers.get(target)
+        if place is None:
+            place = numbers[target] = len(self._rows)
+            states.append(target)
+            self._append(number, target, final)
+        return place << 1 | promoted
+
+    def _following_words(self, state: State, mask: int) -> frozenset[tuple[int, int]]:
+        moved = set()
+        for word, node in state[1]:
+            if not self._threads.is_match(node):
+                charset, following = self._threads.char(node)
+                if mask >> charset & 1:
+                    moved.add((word, following))
+        return frozenset(moved)
+
+    def _append(self, number: int, state: State, final: bool) -> None:
+        threads, words = state
+        alive = len(threads) > final
+        ends = False
+        for node, demands in threads:
+            if self._threads.is_match(node) and demands and met(demands):
+                ends = True
+        matched = frozenset(word for word, node in words if self._threads.is_match(node))
+        self._rows.append([0] * len(self._threads.masks))
+        self._flags.append(FINAL * final | PENDING_END * ends | ALIVE * alive)
+        keyword = (number, matched)
+        self._keywords.append(self._keyword_sets.setdefault(keyword, len(self._keyword_sets)) if matched else 0)
+
+
+def _chain(program: OrderedProgram, body: Node) -> int:
+    """Append the nodes of a word."""
+    following = program.add(MATCH, 0, 0)
+    parts = body.parts if isinstance(body, Concat) else (body,)
+    for part in reversed(parts):
+        assert isinstance(part, Chars), "keywords are rows of characters"
+        following = program.char(part.charset, following)
+    return following
+
+
+def _refused(number: int, what: str) -> PatternError:
+    return PatternError(what, pattern="", position=number)

@@ -1,0 +1,376 @@
+"""Witnesses: texts that complete an output. They decide what is live where no local rule does, and close outputs.
+
+A parser's stack is completed by a shortest plan of terminals (a search over what its states may reduce to); a
+configuration by a best-first search over pieces of text, words of the terminals that plans ask for.
+"""
+
+from __future__ import annotations
+
+import heapq
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from structgen.contextual.lexemes import Lexemes
+from structgen.contextual.tables import DEDENT, INDENT
+from structgen.kernels import lalr_machine as k
+
+if TYPE_CHECKING:
+    from structgen.contextual.machine import LalrMachine
+
+EXPANSIONS, EXHAUSTED = 300, 2_000
+Plan = tuple[int, ...]
+FAR = 1 << 30
+
+
+class Witnesses:
+    """Completions of the configurations of one machine."""
+
+    def __init__(self, machine: LalrMachine) -> None:
+        self._machine = machine
+        self._tables = machine.tables
+        self._plans: dict[tuple[int, int], tuple[int, Plan]] = {}
+        self.undecided = 0
+        names = machine.tables.terminals
+        self._indent = names.index(INDENT) if INDENT in names else -2
+        self._dedent = names.index(DEDENT) if DEDENT in names else -2
+
+    @cached_property
+    def lexemes(self) -> Lexemes:
+        """Words of the terminals."""
+        return Lexemes(self._tables)
+
+    # --- liveness ---
+    def is_live(self, config: int) -> bool:
+        """Whether some text completes a configuration. What is found about its parts stays with them."""
+        machine = self._machine
+        parser, d, _, _ = machine.config(config)
+        self._prepare(parser, d)
+        live = machine.live(config)
+        if live == k.UNKNOWN and self._tables.conflicts and d:
+            bits, _ = self._clean(d)
+            if any(self._fits(parser, terminal) for terminal in bits):
+                return True
+        if live == k.UNKNOWN and d == 0 and self._parser_is_live(parser):
+            return True
+        if live == k.UNKNOWN:
+            return self.complete(config) is not None
+        return live == k.YES
+
+    def _prepare(self, parser: int, d: int) -> None:
+        """Say what can be finished cleanly from a lexer, and from a lexer state."""
+        machine = self._machine
+        node = machine.parser(parser)[0]
+        lexer = int(self._tables.lexer_of[machine.pair(node)[1]])
+        if lexer not in self._clean_starts:
+            clean = self._clean_starts[lexer] = self.lexemes.clean_start(lexer)
+            machine.set_clean(lexer, clean)
+        if d:
+            self._clean(d)
+            if self._resets(d) and machine.heap[parser + k.PARSER_NEWLINE] == 0:
+                found = any(self._newline_fits(parser, column) for column in self._columns(parser))
+                machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
+
+    @cached_property
+    def _clean_starts(self) -> dict[int, set[int]]:
+        return {}
+
+    @cached_property
+    def _clean_states(self) -> dict[int, tuple[set[int], bool]]:
+        return {}
+
+    def _clean(self, d: int) -> tuple[set[int], bool]:
+        """The terminals that a lexer state can finish cleanly, and whether it can begin a line of any indentation."""
+        known = self._clean_states.get(d)
+        if known is None:
+            lexer, threads = self._machine.lexer(d)
+            bits = self.lexemes.clean_within(lexer, threads)
+            resets = self._can_begin_lines(threads)
+            self._machine.set_bits(d + k.LEX_CLEAN, bits)
+            self._machine.heap[d + k.LEX_RESETS] = k.YES if resets else k.NO
+            known = self._clean_states[d] = bits, resets
+        return known
+
+    def _resets(self, d: int) -> bool:
+        return self._clean(d)[1]
+
+    def _can_begin_lines(self, threads: list[tuple[int, int]]) -> bool:
+        """Whether a newline and any blanks make a newline token that ends before a word."""
+        newline = self._tables.newline
+        if newline < 0 or all(terminal != newline for terminal, _ in threads):
+            return False
+        for text in ("\n", "\n ", "\n  "):
+            now, event, terminal = threads, 0, -1
+            for m in self.lexemes.classes(text):
+                now, event, terminal, _ = self.lexemes.scan(now, m)
+            if event != 1 or terminal != newline or any(t != newline for t, _ in now):
+                return False
+            left, then, _, _ = self.lexemes.scan(now, self.lexemes.classes("a")[0])
+            if left or then:
+                return False
+        return True
+
+    def _columns(self, parser: int) -> list[int]:
+        """The columns that a next line may sensibly have."""
+        levels = self._machine.levels(self._machine.parser(parser)[1])
+        return [*reversed(levels), levels[-1] + 1] if levels else []
+
+    def _newline_fits(self, parser: int, column: int) -> bool:
+        after = self._machine.call(k.FEED_TERMINAL, parser, self._tables.newline, column)
+        return after != k.DEAD and self._parser_is_live(after)
+
+    def _fits(self, parser: int, terminal: int) -> bool:
+        after = self._machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
+        return after != k.DEAD and self._parser_is_live(after)
+
+    def _parser_is_live(self, parser: int) -> bool:
+        """Whether a text completes a parser at the start of a lexeme."""
+        machine = self._machine
+        known = int(machine.heap[parser + k.PARSER_LIVE])
+        if known == 0:
+            fresh = machine.call(k.FRESH, parser)
+            self._prepare(parser, 0)
+            live = machine.live(fresh)
+            if live == k.UNKNOWN:
+                live = k.YES if self.complete(fresh) is not None else k.NO
+            machine.heap[parser + k.PARSER_LIVE] = known = live
+        return known == k.YES
+
+    # --- completions ---
+    def complete(self, config: int) -> str | None:
+        """A short text after which the configuration may end; None if there is none, or none was found."""
+        found = self._best_first(config)
+        if found is None:
+            found, decided = self._every_text(config)
+            self.undecided += not decided
+        return found
+
+    def _best_first(self, config: int) -> str | None:
+        """Search over words; marks what it finds live."""
+        queue: list[tuple[int, int, int, str]] = [(0, 0, config, "")]
+        came: dict[int, int] = {config: -1}
+        count = 0
+        for _ in range(EXPANSIONS):
+            if not queue:
+                return None
+            _, _, current, text = heapq.heappop(queue)
+            if self._machine.call(k.ENDS, current):
+                self._mark(current, came)
+                return text
+            for piece in self._pieces(current):
+                after = self._read(current, piece)
+                if after != k.DEAD and after not in came:
+                    came[after] = current
+                    count += 1
+                    cost = len(text) + len(piece)
+                    heapq.heappush(queue, (cost + self._estimate(after), count, after, text + piece))
+        return None
+
+    def _mark(self, config: int, came: dict[int, int]) -> None:
+        while config != -1:
+            self._machine.heap[config + k.CONFIG_LIVE] = k.YES
+            config = came[config]
+
+    def _read(self, config: int, text: str) -> int:
+        for m in self.lexemes.classes(text):
+            if config == k.DEAD:
+                break
+            config = self._machine.call(k.STEP, config, m)
+        return config
+
+    def _pieces(self, config: int) -> list[str]:
+        """Texts that may lead on: ends of the lexeme that is being read, and beginnings of the next."""
+        machine, lexemes = self._machine, self.lexemes
+        pieces: dict[str, None] = {}
+        current = config
+        while current:
+            parser, d, fallback, _ = machine.config(current)
+            if d == 0:
+                for word in self._next_words(parser):
+                    pieces.setdefault(word)
+                    if lexemes.separator >= 0:
+                        pieces.setdefault(lexemes.characters[lexemes.separator] + word)
+            else:
+                for terminal, q in machine.lexer(d)[1]:
+                    for word in lexemes.words(q):
+                        if word:
+                            pieces.setdefault(lexemes.text(word))
+                    if terminal == self._tables.newline:
+                        self._add_lines(pieces, current)
+            current = fallback
+        return list(pieces)
+
+    def _add_lines(self, pieces: dict[str, None], config: int) -> None:
+        """More of a newline token, up to the columns that the next line may have."""
+        parser, _, _, column = self._machine.config(config)
+        for wanted in self._columns(parser):
+            pieces.setdefault("\n" + " " * wanted)
+            if 0 <= column < wanted:
+                pieces.setdefault(" " * (wanted - column))
+
+    def _next_words(self, parser: int) -> list[str]:
+        """Words of the first terminal of a plan."""
+        node, indent, _ = self._machine.parser(parser)
+        _, plan = self._plan(node)
+        if not plan:
+            return []
+        if plan[0] == self._tables.newline:
+            levels = self._machine.levels(indent)
+            column = levels[-1]
+            if plan[1:2] == (self._indent,):
+                column += 1
+            else:
+                dedents = 0
+                while plan[1 + dedents : 2 + dedents] == (self._dedent,) and dedents + 1 < len(levels):
+                    dedents += 1
+                column = levels[-1 - dedents]
+            return ["\n" + " " * column]
+        start = self._tables.automata.starts[plan[0]]
+        return [self.lexemes.text(word) for word in self.lexemes.words(start)] if start else []
+
+    def _estimate(self, config: int) -> int:
+        """About how many characters are still needed."""
+        best = FAR
+        while config:
+            parser, d, fallback, _ = self._machine.config(config)
+            if d == 0:
+                return min(best, self._plan(self._machine.parser(parser)[0])[0])
+            best = min(best, self._plan(self._machine.parser(parser)[0])[0])
+            config = fallback
+        return best
+
+    def _every_text(self, config: int) -> tuple[str | None, bool]:
+        """Search over all texts in order of length; and whether that decides: False if there are too many."""
+        queue = [(config, "")]
+        came = {config: -1}
+        for current, text in queue:
+            if self._machine.call(k.ENDS, current):
+                self._mark(current, came)
+                return text, True
+            if len(queue) > EXHAUSTED:
+                return None, False
+            for m, character in enumerate(self.lexemes.characters):
+                after = self._machine.call(k.STEP, current, m)
+                if after != k.DEAD and after not in came:
+                    came[after] = current
+                    queue.append((after, text + character))
+        return None, True
+
+    # --- plans ---
+    def _plan(self, node: int) -> tuple[int, Plan]:
+        """Cost (characters) and terminals of a shortest way from a stack to the end.
+
+        Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced.
+        """
+        below, state = self._machine.pair(node)
+        known = self._plans.get((below, state))
+        if known is None:
+            known = self._plans[below, state] = self._search_plan(below, state)
+        return known
+
+    def _search_plan(self, below: int, state: int) -> tuple[int, Plan]:
+        queue: list[tuple[int, int, int, int, Plan]] = [(0, 0, below, state, ())]
+        done = set()
+        count = 0
+        while queue:
+            cost, _, below, state, plan = heapq.heappop(queue)
+            if state == self._tables.end:
+                return cost, plan
+            if (below, state) in done:
+                continue
+            done.add((below, state))
+            for rule, dot in self._items[state]:
+                origin, expansion = self._tables.rules[rule]
+                rest, words = self._rests[rule][dot]
+                if rest >= FAR:
+                    continue
+                place = below
+                for _ in range(dot - 1):
+                    place = self._machine.pair(place)[0]
+                target = int(self._tables.goto[self._machine.pair(place)[1], origin])
+                count += 1
+                heapq.heappush(queue, (cost + rest, count, place, target, plan + words))
+        return FAR, ()
+
+    @cached_property
+    def _items(self) -> list[list[tuple[int, int]]]:
+        """Kernel items (rule, dot > 0) of each state, found by following the parse table."""
+        tables = self._tables
+        by_origin: dict[int, list[int]] = {}
+        for number, (origin, _) in enumerate(tables.rules):
+            by_origin.setdefault(origin, []).append(number)
+        states = len(tables.action)
+        items: list[set[tuple[int, int]]] = [set() for _ in range(states)]
+        start_rules = [(number, 0) for number in by_origin.get(self._start_origin(), [])]
+        items[tables.start].update(start_rules)
+        queue, waiting = [tables.start], {tables.start}
+        while queue:
+            state = queue.pop()
+            waiting.discard(state)
+            moved: dict[int, set[tuple[int, int]]] = {}
+            for rule, dot in self._closure(items[state], by_origin):
+                expansion = tables.rules[rule][1]
+                if dot < len(expansion):
+                    target = self._target(state, expansion[dot])
+                    if target >= 0:
+                        moved.setdefault(target, set()).add((rule, dot + 1))
+            for target, found in moved.items():
+                if not found <= items[target]:
+                    items[target] |= found
+                    if target not in waiting:
+                        waiting.add(target)
+                        queue.append(target)
+        return [sorted(item for item in found if item[1] > 0) for found in items]
+
+    def _start_origin(self) -> int:
+        """The nonterminal whose goto from the first state leads to the last."""
+        row = self._tables.goto[self._tables.start].tolist()
+        return row.index(self._tables.end)
+
+    def _closure(self, items: set[tuple[int, int]], by_origin: dict[int, list[int]]) -> list[tuple[int, int]]:
+        found = list(items)
+        seen = set(items)
+        for rule, dot in found:
+            expansion = self._tables.rules[rule][1]
+            if dot < len(expansion) and expansion[dot] >= 0:
+                for number in by_origin.get(expansion[dot], ()):
+                    if (number, 0) not in seen:
+                        seen.add((number, 0))
+                        found.append((number, 0))
+        return found
+
+    def _target(self, state: int, symbol: int) -> int:
+        if symbol >= 0:
+            return int(self._tables.goto[state, symbol])
+        action = int(self._tables.action[state, ~symbol])
+        return (action >> 1) - 1 if action and not action & 1 else -1
+
+    @cached_property
+    def _rests(self) -> list[list[tuple[int, Plan]]]:
+        """For each rule and dot, cost and terminals of a shortest text of what is behind the dot."""
+        best: dict[int, tuple[int, Plan]] = {}
+        changed = True
+        while changed:
+            changed = False
+            for origin, expansion in self._tables.rules:
+                cost, words = self._joined(expansion, best)
+                if cost < best.get(origin, (FAR, ()))[0]:
+                    best[origin] = cost, words
+                    changed = True
+        return [
+            [self._joined(expansion[dot:], best) for dot in range(len(expansion) + 1)]
+            for _, expansion in self._tables.rules
+        ]
+
+    def _joined(self, symbols: tuple[int, ...], best: dict[int, tuple[int, Plan]]) -> tuple[int, Plan]:
+        cost, words = 0, ()
+        for symbol in symbols:
+            own, more = best.get(symbol, (FAR, ())) if symbol >= 0 else (self._terminal_cost(~symbol), (~symbol,))
+            cost, words = min(cost + own, FAR), words + more  # type: ignore[assignment]
+        return cost, words
+
+    def _terminal_cost(self, terminal: int) -> int:
+        if terminal in (self._indent, self._dedent):
+            return int(terminal == self._indent)
+        start = self._tables.automata.starts[terminal]
+        words = self.lexemes.words(start) if start else []
+        return len(words[0]) + 1 if words else FAR
