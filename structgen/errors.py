@@ -19,7 +19,8 @@
     ├── MatcherStateError               a call that the matcher's state does not allow
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
-        └── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
+        ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
+        └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
 Messages say what was found, where, what was expected and what to do.
 """
@@ -157,3 +158,7 @@ class IncompleteOutputError(GenerationError):
     def __init__(self, message: str, *, partial: str) -> None:
         self.partial = partial
         super().__init__(message)
+
+
+class UnsatisfiableTargetError(GenerationError):
+    """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""

@@ -1,0 +1,12 @@
+"""Sampling from a language model given that its text satisfies a constraint: the *global* target P(text)/P(L).
+
+`Target` says which distribution, `PrefixStore` keeps what the model said about prefixes and bounds on the mass behind
+them, its samplers draw. docs/aligned.md explains why masks alone draw from another distribution, and what to use when.
+"""
+
+from structgen.decoding.aligned.results import Budget, Method, Sample, SampleRun
+from structgen.decoding.aligned.samplers import METHODS, Sampler
+from structgen.decoding.aligned.store import PrefixStore
+from structgen.decoding.aligned.target import Target
+
+__all__ = ["METHODS", "Budget", "Method", "PrefixStore", "Sample", "SampleRun", "Sampler", "Target"]
