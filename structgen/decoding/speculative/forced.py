@@ -1,0 +1,81 @@
+"""Drafts what must follow: text that the constraint forces, in the tokens that the tokenizer would have produced.
+
+Forced text can be spelled in several ways where all prefixes of tokens are legal, so even forced text is drafted and
+judged by the target; a model trained on a tokenizer takes the canonical spelling nearly always. The last token of the
+forced text could merge with what follows it, so it is a guess of its own kind (half of them are wrong).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from structgen.decoding.output import Output
+from structgen.decoding.speculative.drafter import Proposal, Source
+from structgen.decoding.speculative.tree import Node
+from structgen.vocabulary.vocabulary import Vocabulary
+
+NAME = "forced"
+INNER, LAST = (NAME, "inner"), (NAME, "last")
+KNOWN_TEXTS = 4096  # spellings that are kept: key names and punctuation come again and again
+
+
+class CanonicalTokens:
+    """The tokens in which the tokenizer spells a text, as if nothing came before or after."""
+
+    def __init__(self, tokenizer: object, vocabulary: Vocabulary) -> None:
+        self._encode: Callable[..., Sequence[int]] = tokenizer.encode  # type: ignore[attr-defined]
+        self._vocabulary = vocabulary
+        self._known: dict[bytes, tuple[int, ...]] = {}
+
+    def __call__(self, text: bytes) -> tuple[int, ...]:
+        """Token ids whose bytes are ``text``, or start it; empty where the tokenizer spells something else."""
+        known = self._known.get(text)
+        if known is None:
+            if len(self._known) >= KNOWN_TEXTS:
+                self._known.clear()
+            known = self._known[text] = self._spell(text)
+        return known
+
+    def _spell(self, text: bytes) -> tuple[int, ...]:
+        ids = self._encode(text.decode("utf-8", errors="ignore"), add_special_tokens=False)
+        spelled, end = [], 0
+        for token in ids:
+            data = self._vocabulary.tokens[token]
+            if not data or not text.startswith(data, end):
+                break
+            spelled.append(token)
+            end += len(data)
+        return tuple(spelled)
+
+
+class ForcedDrafter:
+    """Proposes the canonical tokens of forced text; nothing for free text. O(forced bytes) a node."""
+
+    name = NAME
+
+    def __init__(self, canonical: CanonicalTokens) -> None:
+        self._canonical = canonical
+
+    def start(self, prompt: Sequence[int], output: Output) -> Source:
+        """See ``Drafter.start``."""
+        return _ForcedSource(self._canonical)
+
+
+class _ForcedSource(Source):
+    name = NAME
+
+    def __init__(self, canonical: CanonicalTokens) -> None:
+        self._canonical = canonical
+
+    def propose(self, node: Node) -> list[Proposal]:
+        if node.matcher is None:
+            return []
+        above = node.parent.forced if node.parent is not None else None
+        if above and above[0] == node.token:
+            node.forced = above[1:]
+        if not node.forced:
+            node.forced = self._canonical(node.matcher.forced_bytes())
+        if not node.forced:
+            return []
+        inner = len(node.forced) > 1
+        return [Proposal(node.forced[0], INNER if inner else LAST, 0.97 if inner else 0.5)]

@@ -1,0 +1,168 @@
+"""How much to draft: policies that admit nodes to a tree one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from structgen.decoding.speculative.cost import TYPICAL, CostCurve
+
+MAX_NODES = 48
+RATE_WEIGHT = 0.1  # of the latest step in the running means
+
+
+class LengthPolicy(Protocol):
+    """Decides on the size of a tree. Used for one output after the other; what it learns stays."""
+
+    def begin(self) -> None:
+        """A new tree begins."""
+        ...
+
+    def admit(self, nodes: int, gain: float, chance: float) -> bool:
+        """Whether a node with this ``chance`` of acceptance is added to ``nodes`` that promise ``gain`` tokens.
+
+        May depend on what is in the tree and on this node, not on anything that would come after.
+        """
+        ...
+
+    def trim(self, chances: Sequence[float]) -> int:
+        """How many nodes to keep of a finished tree without random draws, ``chances`` descending."""
+        ...
+
+    def observe(self, nodes: int, tokens: int) -> None:
+        """A forward with so many draft nodes gave so many tokens."""
+        ...
+
+
+class _Keep:
+    """The parts of a policy that most do without."""
+
+    def begin(self) -> None:
+        """See ``LengthPolicy``."""
+
+    def trim(self, chances: Sequence[float]) -> int:
+        """See ``LengthPolicy``: all."""
+        return len(chances)
+
+    def observe(self, nodes: int, tokens: int) -> None:
+        """See ``LengthPolicy``."""
+
+
+@dataclass
+class Fixed(_Keep):
+    """Always the same number of nodes, as far as there are proposals."""
+
+    nodes: int = 16
+
+    def admit(self, nodes: int, gain: float, chance: float) -> bool:
+        """See ``LengthPolicy``."""
+        return nodes < self.nodes
+
+
+@dataclass
+class Threshold(_Keep):
+    """Stops where the chance that something before is rejected exceeds a threshold (Huang et al. 2024, SpecDec++:
+    the optimal stop of a chain has this form). In a tree each path stops by itself."""
+
+    rejection: float = 0.7
+    most: int = MAX_NODES
+
+    def admit(self, nodes: int, gain: float, chance: float) -> bool:
+        """See ``LengthPolicy``. Proposals come likeliest first, so the first too unlikely ends the tree."""
+        return nodes < self.most and 1 - chance <= self.rejection
+
+
+@dataclass
+class CostAware(_Keep):
+    """The number of nodes that gives the most tokens for the time.
+
+    The long-run rate (tokens per time of a single-token forward) is greatest if each step maximises
+    expected tokens - rate · time, the rate being the best that can be had (renewal reward; Dinkelbach's method). The
+    rate is a running mean of what was reached. A tree without random draws is grown as far as it might pay, and
+    then cut where the maximum lies; one with draws stops growing where a further token no longer pays on average.
+    """
+
+    curve: CostCurve = TYPICAL
+    most: int = MAX_NODES
+    rate: float = 1.5
+    _tokens: float = field(default=1.5, repr=False)
+    _time: float = field(default=1.0, repr=False)
+
+    def admit(self, nodes: int, gain: float, chance: float) -> bool:
+        """See ``LengthPolicy``."""
+        return nodes < self.most and chance > self.rate * self.curve.marginal(nodes + 1)
+
+    def trim(self, chances: Sequence[float]) -> int:
+        """See ``LengthPolicy``."""
+        best, best_value, gain = 0, -self.rate * self.curve(1), 0.0
+        for nodes, chance in enumerate(chances, 1):
+            gain += chance
+            value = gain - self.rate * self.curve(nodes + 1)
+            if value > best_value:
+                best, best_value = nodes, value
+        return best
+
+    def observe(self, nodes: int, tokens: int) -> None:
+        """See ``LengthPolicy``."""
+        self._tokens += RATE_WEIGHT * (tokens - self._tokens)
+        self._time += RATE_WEIGHT * (self.curve(nodes + 1) - self._time)
+        self.rate = max(1.0, self._tokens / self._time)
+
+
+@dataclass
+class Bandit(_Keep):
+    """Chooses among numbers of nodes by upper confidence bounds (UCB1, Auer et al. 2002) of tokens per time."""
+
+    curve: CostCurve = TYPICAL
+    arms: Sequence[int] = (0, 2, 4, 8, 12, 16, 24, 32)
+    exploration: float = 1.0
+    _pulls: list[int] = field(init=False, repr=False)
+    _rewards: list[float] = field(init=False, repr=False)
+    _arm: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._pulls, self._rewards = [0] * len(self.arms), [0.0] * len(self.arms)
+
+    def begin(self) -> None:
+        """See ``LengthPolicy``. Untried arms come first."""
+        total = sum(self._pulls)
+        bounds = [
+            self._rewards[arm] / pulls + self.exploration * math.sqrt(2 * math.log(total) / pulls)
+            if (pulls := self._pulls[arm])
+            else math.inf
+            for arm in range(len(self.arms))
+        ]
+        self._arm = bounds.index(max(bounds))
+
+    def admit(self, nodes: int, gain: float, chance: float) -> bool:
+        """See ``LengthPolicy``."""
+        return nodes < self.arms[self._arm]
+
+    def observe(self, nodes: int, tokens: int) -> None:
+        """See ``LengthPolicy``."""
+        self._pulls[self._arm] += 1
+        self._rewards[self._arm] += tokens / self.curve(nodes + 1)
+
+
+def allocate(rows: Sequence[Sequence[float]], rate: float, curve: CostCurve) -> list[int]:
+    """How many nodes each row of a batch gets: the draft tokens with the greatest chances across the batch, as many as
+    pay (Wu et al. 2025, TETRIS, with the cost of padding).
+
+    A batch is a rectangle: it costs rows · (1 + most nodes of a row) tokens, whatever stands in it. So for each width
+    all rows take what they have, and the width with the greatest expected tokens - rate · time is taken.
+
+    Args:
+        rows: each row's chances, descending.
+        rate: tokens of a row per time of a forward of one token a row.
+        curve: the cost by tokens in all.
+    """
+    one = curve(len(rows))
+    best, best_value, gain = 0, -rate * len(rows), 0.0
+    for width in range(1, max(map(len, rows), default=0) + 1):
+        gain += sum(row[width - 1] for row in rows if len(row) >= width)
+        value = gain - rate * len(rows) * curve(len(rows) * (width + 1)) / one
+        if value > best_value:
+            best, best_value = width, value
+    return [min(best, len(row)) for row in rows]

@@ -1,0 +1,60 @@
+"""The constrained loop with drafts: one model call a step reads what is certain and a tree of what may follow.
+
+Every token is chosen by ``Output.choose`` from the target's logits after exactly the tokens before it, as in the plain
+loop (``structgen.decoding.plain``): masks, filters, steering by the budget and random numbers are the same. So greedy
+outputs are those of the plain loop, and samples too where no draft was drawn at random (a seed gives the same text);
+with random drafts the verification rules keep the distribution. Both up to the last bits of the logits: float32 sums
+come out in another order when several tokens are read at once, which can decide a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from structgen.decoding.output import Output
+from structgen.decoding.speculative.speculator import Speculator
+from structgen.errors import ModelError
+from structgen.models.language_model import TreeLanguageModel
+
+
+def decode(
+    model: TreeLanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], speculator: Speculator
+) -> Iterator[None]:
+    """Write all outputs to their ends, yielding after every step. Each row is what it would be on its own.
+
+    Args:
+        prompts: token ids of each prompt, at least one.
+        outputs: one a prompt, fresh.
+
+    Raises:
+        ModelError: the model cannot read trees.
+    """
+    if not hasattr(model, "forward_tree"):
+        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
+    for output, prompt in zip(outputs, prompts, strict=True):
+        output.stats.prompt_tokens = len(prompt)
+        output.advance_forced()
+    live = [row for row, output in enumerate(outputs) if output.finish_reason is None]
+    if not live:
+        return
+    rows = [speculator.start(prompts[row], outputs[row]) for row in live]
+    logits, cache = model.prefill([[*prompts[row], *outputs[row].pending] for row in live])
+    for row, first in zip(rows, logits, strict=True):
+        row.output.pending.clear()
+        row.output.stats.target_forwards += 1
+        row.output.choose(first)
+        row.output.advance_forced()
+    while True:
+        yield
+        keep = [place for place, row in enumerate(rows) if row.output.finish_reason is None]
+        if not keep:
+            return
+        if len(keep) < len(rows):
+            cache.select(keep)
+            rows = [rows[place] for place in keep]
+        trees = speculator.draft(rows)
+        flat = [tree.flat(row.output.pending) for tree, row in zip(trees, rows, strict=True)]
+        logits = model.forward_tree([tokens for tokens, _ in flat], [parents for _, parents in flat], cache)
+        for row in rows:
+            row.output.stats.target_forwards += 1
+        cache.keep([row.verify(each) for row, each in zip(rows, logits, strict=True)])

@@ -1,0 +1,72 @@
+"""One tree out of the proposals of several drafters, best first, pruned by the constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import count
+
+from structgen.decoding.speculative.acceptance import Acceptance
+from structgen.decoding.speculative.drafter import Proposal, Source
+from structgen.decoding.speculative.length import LengthPolicy
+from structgen.decoding.speculative.tree import DraftTree, Node
+
+Shape = Sequence[int]
+"""Most children of a node at each depth; nothing is drafted deeper."""
+
+
+def grow(
+    root: Node,
+    sources: Sequence[Source],
+    acceptance: Acceptance,
+    policy: LengthPolicy,
+    *,
+    depth: int,
+    shape: Shape | None = None,
+) -> DraftTree:
+    """Grow a tree: again and again the likeliest proposal that the constraint allows, as long as ``policy`` admits it.
+
+    A node is asked for what follows only once it is in the tree, and whether it gets in depends on nothing below it.
+    So trees with proposals drawn at random stay lossless: no draw is dropped for what it turned out to be.
+
+    Args:
+        depth: tokens that may follow the root at most.
+        shape: a static shape, in place of one that follows the chances.
+    """
+    tree = DraftTree(root)
+    if shape is not None:
+        depth = min(depth, len(shape))
+    heap: list[tuple[float, int, Node, int, float]] = []
+    order = count()
+    gain = 0.0
+    node: Node | None = root
+    while True:
+        if node is not None and node.depth < depth:
+            limit = None if shape is None else shape[node.depth]
+            for token, chance in _following(node, sources, acceptance)[:limit]:
+                heappush(heap, (-node.chance * chance, next(order), node, token, chance))
+        if not heap:
+            return tree
+        negative, _, parent, token, _ = heappop(heap)
+        if not policy.admit(len(tree.nodes), gain, -negative):
+            return tree
+        node = parent.child(token)
+        if node is not None:
+            node.chance, node.evidence = -negative, parent.proposals[token]
+            gain += node.chance
+            tree.add(node)
+
+
+def _following(node: Node, sources: Sequence[Source], acceptance: Acceptance) -> list[tuple[int, float]]:
+    """Proposed tokens and the chance of each, given that the node is right; the likeliest first."""
+    by_token: dict[int, list[Proposal]] = {}
+    for source in sources:
+        for proposal in source.propose(node):
+            by_token.setdefault(proposal.token, []).append(proposal)
+        node.draws = node.draws or source.draws(node)
+    chances = [(acceptance.chance(proposals), token) for token, proposals in by_token.items()]
+    total = sum(chance for chance, _ in chances)
+    scale = 1 / total if total > 1 else 1.0
+    chances.sort(key=lambda pair: -pair[0])
+    node.proposals = {token: tuple(proposal.evidence for proposal in by_token[token]) for _, token in chances}
+    return [(token, chance * scale) for chance, token in chances]

@@ -1,0 +1,164 @@
+"""``Speculator``: the drafters of a generator, what they have learned, and how much is drafted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from structgen.decoding.output import Output
+from structgen.decoding.speculative.acceptance import Acceptance
+from structgen.decoding.speculative.drafter import Drafter, Step
+from structgen.decoding.speculative.length import CostAware, LengthPolicy, allocate
+from structgen.decoding.speculative.merge import Shape, grow
+from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
+
+
+class Speculator:
+    """Drafts for outputs and judges the drafts by what the target says. Keeps what it learns from output to output;
+    what is learned changes the speed, never what is written. Not for several threads at once.
+
+    Args:
+        drafters: asked for proposals, all at each node.
+        policy: how much is drafted; None: as much as pays by the typical cost curve.
+        shape: a static tree shape (most children at each depth); None: trees follow the estimated chances.
+    """
+
+    def __init__(
+        self, drafters: Sequence[Drafter], policy: LengthPolicy | None = None, *, shape: Shape | None = None
+    ) -> None:
+        self.drafters = tuple(drafters)
+        self.policy = policy if policy is not None else CostAware()
+        self.shape = shape
+        self.acceptance = Acceptance()
+
+    def start(self, prompt: Sequence[int], output: Output) -> Row:
+        """Begin an output; tokens that it already has are part of the text."""
+        return Row(self, prompt, output)
+
+    def draft(self, rows: Sequence[Row]) -> list[DraftTree]:
+        """A tree for each row: of a single one what the policy keeps, of a batch what pays best across it."""
+        start = time.perf_counter()
+        trees = [row.grow() for row in rows]
+        fixed = any(tree.sampled for tree in trees)  # dropping draws for what they are would bias the output
+        if not fixed and len(rows) > 1 and isinstance(self.policy, CostAware):
+            chances = [tree.chances for tree in trees]
+            for tree, count in zip(trees, allocate(chances, self.policy.rate, self.policy.curve), strict=True):
+                tree.cut(count)
+        elif not fixed:
+            for tree in trees:
+                tree.cut(self.policy.trim(tree.chances))
+        spent = time.perf_counter() - start
+        for row in rows:
+            row.output.stats.draft_seconds += spent / len(rows)
+        return trees
+
+
+class Row:
+    """One output while it is written.
+
+    Attributes:
+        output: it.
+        tree: the drafts of the current step.
+    """
+
+    def __init__(self, speculator: Speculator, prompt: Sequence[int], output: Output) -> None:
+        self.output = output
+        self._speculator = speculator
+        self._sources = [drafter.start(prompt, output) for drafter in speculator.drafters]
+        self._tail = tuple(prompt[-TAIL:])
+        self._known = 0  # output tokens that the sources have been told of
+        self.tree = DraftTree(Node(-1, None, (), None))
+
+    def grow(self) -> DraftTree:
+        """Draft what may follow the last token."""
+        output, speculator = self.output, self._speculator
+        self._tell()
+        root = Node(self._tail[-1], None, self._tail, output.matcher)
+        depth = max(0, output.remaining - 1)  # the last token of the budget is not read
+        for source in self._sources:
+            source.prepare(root, depth)
+        speculator.policy.begin()
+        self.tree = grow(
+            root, self._sources, speculator.acceptance, speculator.policy, depth=depth, shape=speculator.shape
+        )
+        return self.tree
+
+    def verify(self, logits: Any) -> list[int]:
+        """Take tokens as the target says, as far as the drafts go along, and one more.
+
+        The tokens taken are those of the plain loop, drawn in the same way from the same distributions; drafts only
+        decide how many of them one forward gives.
+
+        Args:
+            logits: [n, V] after the output's pending tokens and the tree's nodes.
+
+        Returns:
+            which of the tokens that the target read are output: indices, ascending.
+        """
+        output, tree, node = self.output, self.tree, self.tree.root
+        step = Step(tree.flat(output.pending)[0], logits, tree)
+        read, before = len(output.pending), len(output.token_ids)
+        kept = list(range(read))
+        output.pending.clear()
+        while True:
+            output.choose(logits[kept[-1]], node.draws)
+            output.advance_forced()
+            while output.pending:
+                following = self._judge(node, output.pending[0])
+                if following is None:
+                    break
+                del output.pending[0]
+                kept.append(read + following.index)
+                node = following
+            if output.pending or output.finish_reason is not None:
+                break
+        self._learn(step, kept[read:], len(output.token_ids) - before)
+        return kept
+
+    def _judge(self, node: Node, token: int) -> Node | None:
+        """The node after ``node`` for the token that was taken, if the target has read it; learns who was right."""
+        learn = self._speculator.acceptance.learn
+        for proposed, evidence in node.proposals.items():
+            if proposed == token or proposed in node.children or _allowed(node, proposed):
+                learn(evidence, proposed == token)
+        node.proposals = {}  # judged
+        following = node.children.get(token)
+        return following if following is not None and following.index >= 0 else None
+
+    def _learn(self, step: Step, accepted: Sequence[int], tokens: int) -> None:
+        """After a forward that gave ``tokens`` tokens; ``accepted`` are indices into what it read."""
+        start = time.perf_counter()
+        stats, nodes = self.output.stats, step.tree.nodes
+        _count(stats.drafted, nodes)
+        first = len(step.tokens) - len(nodes)
+        _count(stats.accepted, [nodes[index - first] for index in accepted])
+        self._speculator.policy.observe(len(nodes), tokens)
+        for source in self._sources:
+            source.observe(step)
+        if self.output.finish_reason is not None:
+            self._tell()
+            for source in self._sources:
+                source.finish()
+        stats.draft_seconds += time.perf_counter() - start
+
+    def _tell(self) -> None:
+        """Tell the sources what has been written since the last time."""
+        new = self.output.token_ids[self._known :]
+        self._known += len(new)
+        self._tail = (*self._tail, *new)[-TAIL:]
+        for source in self._sources:
+            source.extend(new)
+
+
+def _allowed(node: Node, token: int) -> bool:
+    """Whether the constraint allows a token that was proposed but not drafted."""
+    return node.matcher is None or node.matcher.copy().accept_token(token)
+
+
+def _count(counts: dict[str, int], nodes: Sequence[Node]) -> None:
+    """Count nodes by the names of what proposed them."""
+    for node in nodes:
+        for evidence in node.evidence:
+            name = str(evidence[0])
+            counts[name] = counts.get(name, 0) + 1
