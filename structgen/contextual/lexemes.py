@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from structgen.contextual.terminals import ALIVE
 from structgen.contextual.tables import Tables
+from structgen.contextual.terminals import ALIVE
 from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
 WORDS, SEARCHED = 4, 3_000
@@ -94,7 +94,7 @@ class Lexemes:
         return left, 0, -1, 0
 
     def ends_as(self, lexer: int, threads: Threads, word: tuple[int, ...]) -> int:
-        """The terminal that a word makes behind some threads whatever comes next of ``followers``; -1 if none is sure."""
+        """The terminal that a word makes behind some threads, whatever of ``followers`` comes next; -1 if unsure."""
         event, terminal, keyword = 0, -1, 0
         for m in word:
             if not threads:

@@ -221,7 +221,7 @@ class LalrMachine:
         self._set(k.H_IGNORED, _ints([int(i in tables.ignored) for i in range(count)]))
         self._set(k.H_CLEAN, np.zeros(len(tables.lexers) * self.bit_words, np.int64))
         self._set(k.H_PREPARED, np.zeros(len(tables.lexers), np.int32))
-        self.heap[k.H_DISTRUST] = tables.conflicts
+        self.heap[k.H_DISTRUST] = tables.distrust
         brackets = [(name in OPENING) - (name in CLOSING) if tables.newline >= 0 else 0 for name in tables.terminals]
         self._set(k.H_BRACKET, _ints(brackets))
         self.heap[k.H_NEWLINE], self.heap[k.H_TAB_WIDTH] = tables.newline, TAB_WIDTH

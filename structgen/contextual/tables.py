@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import CharSet, single
+from structgen.automata.ecma_ast import Node
 from structgen.contextual.terminals import TerminalAutomata, terminal_automata
 from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
 from structgen.grammar.lark_reader import load_text, translated
@@ -47,7 +48,7 @@ class Tables:
         retyped: int32[lexers, keyword sets]: what a text of such keywords is retyped to, or -1.
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
-        conflicts: whether Lark resolved conflicts, so that the parser may run into dead ends.
+        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, or some rule has no text.
     """
 
     text: str
@@ -63,7 +64,7 @@ class Tables:
     retyped: npt.NDArray[np.int32]
     ignored: list[int]
     newline: int
-    conflicts: bool
+    distrust: bool
 
 
 def read_tables(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> Tables:
@@ -104,6 +105,8 @@ def _build(text: str, start: str, folders: list[str]) -> tuple[Any, bool]:
                 column=error.column,
                 source=text,
             ) from None
+        except re.error as error:  # Lark puts all terminals of a lexer into one expression
+            raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
         except (LarkError, AssertionError, OSError) as error:
             raise translated(error, text) from error
         finally:
@@ -145,18 +148,20 @@ class _Reader:
         self._numbers = {name: i for i, name in enumerate(self._names)}
 
     def read(self) -> Tables:
+        nodes = self._nodes()
         rules, origins = self._rules()
         action, goto = self._parser(rules, origins)
         lexers, lexer_of, callbacks = self._lexers()
-        automata = self._automata(callbacks)
+        automata = self._automata(nodes, callbacks)
         symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
+        numbered = [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules]
         return Tables(
             self._text,
             self._names,
             automata,
             action,
             goto,
-            [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules],
+            numbered,
             self._table.start_states[self._start],
             self._table.end_states[self._start],
             lexer_of,
@@ -164,7 +169,7 @@ class _Reader:
             self._retyped(automata, callbacks),
             [self._numbers[name] for name in self._ignored],
             self._numbers[self._postlex.NL_type] if self._postlex else -1,
-            self._conflicts,
+            self._conflicts or not _all_productive(numbered, len(origins)),
         )
 
     def _rules(self) -> tuple[list[Any], dict[str, int]]:
@@ -198,7 +203,8 @@ class _Reader:
     def _lexers(self) -> tuple[list[list[int]], Any, list[dict[int, list[int]]]]:
         """The terminals of each lexer, the lexer of each state, and the keywords of each lexer's terminals."""
         numbers: dict[int, int] = {}
-        lexers, callbacks = [], []
+        lexers: list[list[int]] = []
+        callbacks: list[dict[int, list[int]]] = []
         lexer_of = np.zeros(max(self._table.states) + 1, np.int32)
         for state, lexer in self._lexer.lexers.items():
             if id(lexer) not in numbers:
@@ -213,7 +219,8 @@ class _Reader:
             lexer_of[state] = numbers[id(lexer)]
         return lexers, lexer_of, callbacks
 
-    def _automata(self, callbacks: list[dict[int, list[int]]]) -> TerminalAutomata:
+    def _nodes(self) -> list[Node | None]:
+        """The syntax trees of the terminals."""
         nodes = []
         for name in self._names:
             definition = self._patterns.get(name)
@@ -221,6 +228,9 @@ class _Reader:
                 nodes.append(parse(definition.pattern.to_regexp()) if definition else None)
             except PatternError as error:
                 self._refuse(name, error.message)
+        return nodes
+
+    def _automata(self, nodes: list[Node | None], callbacks: list[dict[int, list[int]]]) -> TerminalAutomata:
         keywords: dict[int, dict[int, Any]] = {}
         for callback in callbacks:
             for terminal, words in callback.items():
@@ -255,3 +265,15 @@ class _Reader:
                         retyped[lexer, number] = word
                         break
         return retyped
+
+
+def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int) -> bool:
+    """Whether every nonterminal has a text."""
+    productive: set[int] = set()
+    waiting = rules
+    while True:
+        left = [(origin, body) for origin, body in waiting if any(s >= 0 and s not in productive for s in body)]
+        productive.update(origin for origin, body in waiting if (origin, body) not in left)
+        if len(left) == len(waiting):
+            return len(productive) == count
+        waiting = left

@@ -48,7 +48,6 @@ class TerminalAutomata:
         keywords: int32[states], a number of ``keyword_sets``.
         starts: first state of each terminal.
         keyword_sets: ``(terminal, keywords)``: texts of a terminal that are also those of other ones; 0 is no keyword.
-        word_sets: for a set of characters, its number (bits of ``masks``).
         masks: for each class, the sets of characters that hold it.
     """
 
@@ -147,12 +146,12 @@ class _Builder:
                 row[m] = entry
             if len(states) > MAX_STATES:
                 raise SchemaTooComplexError(
-                    f"a terminal needs more than {MAX_STATES} states", budget="max_automaton_states"
+                    f"a terminal needs more than {MAX_STATES} states", budget="max_automaton_states", limit=MAX_STATES
                 )
         return first
 
     def _relevant(self, state: State) -> int:
-        """The sets that decide on what follows, as bits. All of them where the state looks behind: it is asked later."""
+        """The sets that decide on what follows, as bits; those of all lookbehinds too."""
         bits = 0
         for node, demands in state[0]:
             for _, sets in demands:
@@ -166,9 +165,7 @@ class _Builder:
             bits |= 1 << sets[0] if behind else 0
         return bits
 
-    def _entry(
-        self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]
-    ) -> int:
+    def _entry(self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]) -> int:
         raw: list[Thread] = []
         promoted = False
         for node, demands in state[0]:

@@ -46,7 +46,7 @@ class Witnesses:
         parser, d, _, _ = machine.config(config)
         self._prepare(parser, d)
         live = machine.live(config)
-        if live == k.UNKNOWN and self._tables.conflicts and d:
+        if live == k.UNKNOWN and self._tables.distrust and d:
             bits, _ = self._clean(d)
             if any(self._fits(parser, terminal) for terminal in bits):
                 return True
@@ -138,6 +138,8 @@ class Witnesses:
     # --- completions ---
     def complete(self, config: int) -> str | None:
         """A short text after which the configuration may end; None if there is none, or none was found."""
+        if self._estimate(config) >= FAR:
+            return None
         found = self._best_first(config)
         if found is None:
             found, decided = self._every_text(config)
@@ -191,9 +193,9 @@ class Witnesses:
                         pieces.setdefault(lexemes.characters[lexemes.separator] + word)
             else:
                 for terminal, q in machine.lexer(d)[1]:
-                    for word in lexemes.words(q):
-                        if word:
-                            pieces.setdefault(lexemes.text(word))
+                    for ending in lexemes.words(q):
+                        if ending:
+                            pieces.setdefault(lexemes.text(ending))
                     if terminal == self._tables.newline:
                         self._add_lines(pieces, current)
             current = fallback
@@ -224,8 +226,8 @@ class Witnesses:
                     dedents += 1
                 column = levels[-1 - dedents]
             return ["\n" + " " * column]
-        start = self._tables.automata.starts[plan[0]]
-        return [self.lexemes.text(word) for word in self.lexemes.words(start)] if start else []
+        first = self._tables.automata.starts[plan[0]]
+        return [self.lexemes.text(choice) for choice in self.lexemes.words(first)] if first else []
 
     def _estimate(self, config: int) -> int:
         """About how many characters are still needed."""
@@ -279,21 +281,22 @@ class Witnesses:
                 continue
             done.add((below, state))
             for rule, dot in self._items[state]:
-                origin, expansion = self._tables.rules[rule]
+                origin, _ = self._tables.rules[rule]
                 rest, words = self._rests[rule][dot]
                 if rest >= FAR:
                     continue
-                place = below
+                place, target = below, self._tables.end  # of the items of the first state
                 for _ in range(dot - 1):
                     place = self._machine.pair(place)[0]
-                target = int(self._tables.goto[self._machine.pair(place)[1], origin])
+                if dot:
+                    target = int(self._tables.goto[self._machine.pair(place)[1], origin])
                 count += 1
                 heapq.heappush(queue, (cost + rest, count, place, target, plan + words))
         return FAR, ()
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
-        """Kernel items (rule, dot > 0) of each state, found by following the parse table."""
+        """Kernel items (rule, dot) of each state, found by following the parse table; dot is 0 in the first only."""
         tables = self._tables
         by_origin: dict[int, list[int]] = {}
         for number, (origin, _) in enumerate(tables.rules):
@@ -319,7 +322,7 @@ class Witnesses:
                     if target not in waiting:
                         waiting.add(target)
                         queue.append(target)
-        return [sorted(item for item in found if item[1] > 0) for found in items]
+        return [sorted(found) for found in items]
 
     def _start_origin(self) -> int:
         """The nonterminal whose goto from the first state leads to the last."""

@@ -250,7 +250,7 @@ class _Builder:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",
                 place,
-                "Terminals of a callback or a post-lexer (an indenter) cannot be enforced here; give it a pattern.",
+                "Terminals of a callback cannot be enforced; give it a pattern. An indenter needs lexer='contextual'.",
             )
         assert definition is not None
         dfa = self._dfa(definition, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from structgen.automata.dfa import MAX_STATES, from_strings
 from structgen.automata.pattern import full_match_dfa
@@ -17,12 +17,15 @@ from structgen.grammar.regular import regular_grammar
 from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from structgen.contextual.compiled import LalrGrammar
+
 Syntax = Literal["python", "ecma"]
 
 
 def compile_lark(
     source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
-) -> CfgGrammar:
+) -> CfgGrammar | LalrGrammar:
     """Compile a grammar in Lark's language.
 
     Args:
@@ -30,10 +33,13 @@ def compile_lark(
         vocabulary: the model's tokens.
         start: the rule that outputs must match.
         lexer: "dynamic": the context-free language; every split of the text into terminals counts, as with Lark's
-            Earley parser and its lexer ``dynamic_complete``.
+            Earley parser and its lexer ``dynamic_complete``. "contextual": exactly what Lark's LALR parser accepts
+            with its contextual lexer, which takes the first match and no other; with an indenter if the grammar
+            declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
 
     Raises:
-        GrammarError: not a legal grammar, or one that needs a callback or an indenter (line, column and a caret).
+        GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
+            and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the package lark is missing, or the file cannot be read.
         OptionsError: another ``lexer``.
@@ -41,8 +47,12 @@ def compile_lark(
     Warns:
         GrammarWarning: rules that are never used.
     """
+    if lexer == "contextual":
+        from structgen.contextual.compiled import compile_contextual  # its kernel is loaded where it is used
+
+        return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
-        raise OptionsError(f"lexer must be 'dynamic', not {lexer!r}")
+        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
     read = read_lark(source, start)
     if read.embedded:
         place = read.grammar.terminals[min(read.embedded)].place

@@ -15,8 +15,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 - *Parser* (PARSER): a stack, a stack of indentations (INDENT) and how many brackets are open; the last two only under
   an indenter.
 - *Lexer state* (LEX): a lexer, and the terminals that may still match, in its order, with the state of each one's
-  automaton: ``terminal << 32 | state``. Each automaton is of ordered threads (first match, as ``re.match``): an entry of
-  its table is ``state << 1 | promoted``. *promoted*: a match that ended one character ago was waiting for a lookahead,
+  automaton: ``terminal << 32 | state``. Each automaton is of ordered threads (first match, as ``re.match``): entries of
+  its table are ``state << 1 | promoted``. *promoted*: a match that ended one character ago was waiting for a lookahead,
   which has now come true. A state is *final* where a match ends for sure; whatever the expression prefers less is cut.
 - *Configuration* (CONFIG): a parser, a lexer state (0: nothing of the next lexeme is read), a fallback, and the column
   of the text within a newline token. The fallback is the configuration that follows if the lexeme ends at the best
@@ -24,8 +24,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
   terminal of the lexer state is left. So a lexer that goes back over any stretch of text is one step a character.
 - FEED memoises what a parser is after a terminal.
 
-**Liveness** is known fast where a terminal that can be finished cleanly (`Cleanness`, which Python fills in: ``LEX_CLEAN``,
-``H_LEXERS``) leads the parser on; all else is listed as unknown, for Python to find a witness.
+**Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
+``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness.
 """
 
 from llvmlite import ir
@@ -436,9 +436,8 @@ def _read(h, config, m, below):
     fallback = below
     if event != 0:
         after = _match(h, parser, terminal, keyword, column if event == 1 else before)
-        if after == DEAD:
-            fallback = 0
-        else:
+        fallback = 0
+        if after != DEAD:
             fallback = _fresh(h, after) if event == 1 else _read_first(h, after, m)
     return _config(h, parser, lexing, fallback, kept) if n > 0 else fallback
 

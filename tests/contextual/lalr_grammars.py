@@ -23,8 +23,8 @@ GRAMMARS: dict[str, tuple[str, str]] = {
     "no_separator": ('start: NAME "end" | "(" NAME ")"\nNAME: /[den]+/', "end()"),
     "shadowed": ('start: A "b" | "c" B\nA: /a+/\nB: /a/', "abc"),
     "priority": ('start: (A | B)+ "!"\nA.2: /ab?/\nB: /[ab]+c/', "abc!"),
-    "first_match": ('start: X Y\nX: /a|ab/\nY: /b*c/', "abc"),
-    "lazy": ('start: (S | T)+\nS: /<.*?>/\nT: /[<>a]/', "<>a"),
+    "first_match": ("start: X Y\nX: /a|ab/\nY: /b*c/", "abc"),
+    "lazy": ("start: (S | T)+\nS: /<.*?>/\nT: /[<>a]/", "<>a"),
     "lookahead": ('start: (N | D)+ ";"\nN: /0+(?![1-2])/\nD: /[0-2]/', "012;"),
     "lookahead_within": ('start: (S | Q)+\nS: /"(?!"").*?"/\nQ: /"""/', '"a'),
     "positive_lookahead": ('start: (N | D | "b")+\nN: /a+(?=b)/\nD: /[ac]/', "abc"),
@@ -42,13 +42,13 @@ GRAMMARS: dict[str, tuple[str, str]] = {
     "empty_rules": ('start: a b c\na: "1" |\nb: "2" |\nc: "3" |', "123"),
     "indented": (
         'start: (_NL | stmt)*\nstmt: "p" _NL | "i" ":" _NL _INDENT stmt+ _DEDENT\n'
-        "_NL: /(\\r?\\n[\\t ]*)+/\n%declare _INDENT _DEDENT\n%ignore \" \"",
+        '_NL: /(\\r?\\n[\\t ]*)+/\n%declare _INDENT _DEDENT\n%ignore " "',
         "pi:\n ",
     ),
     "brackets": (
         'start: (_NEWLINE | stmt)*\nstmt: e _NEWLINE | "i" ":" _NEWLINE _INDENT stmt+ _DEDENT\n'
         'e: "x" | LPAR e RPAR\nLPAR: "("\nRPAR: ")"\n_NEWLINE: (/\\r?\\n[\\t ]*/ | COMMENT)+\nCOMMENT: /#[^\\n]*/\n'
-        "%declare _INDENT _DEDENT\n%ignore \" \"\n%ignore COMMENT",
+        '%declare _INDENT _DEDENT\n%ignore " "\n%ignore COMMENT',
         "xi:()\n #",
     ),
 }
