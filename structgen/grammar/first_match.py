@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from structgen.automata.charset import CharSet, partition
+from structgen.automata.charset import CharSet, complement, intersection, partition
 from structgen.automata.dfa import Dfa, from_class_table
-from structgen.automata.ecma_ast import Alternate, Boundary, Chars, Concat, Look, Node, Repeat
+from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.nfa import Program
 from structgen.automata.subset_kernels import BOL, EOL, LOOK, MATCH, SPLIT
 from structgen.errors import SchemaTooComplexError
@@ -27,7 +27,11 @@ MAX_STATES = 2_000
 PAST = -1
 """The node of a match that lies behind and that a lookahead may still undo."""
 
-# What the following characters must be (False) or must not be (True); without sets: no character may follow.
+END = 0
+"""The number of the set without characters; in a demand it stands for the end of the text."""
+MAX_ROWS = 500
+
+# A row of sets that the following characters must be in (False) or must not be in (True).
 Demand: TypeAlias = tuple[bool, tuple[int, ...]]
 Thread: TypeAlias = tuple[int, tuple[Demand, ...]]
 
@@ -39,7 +43,7 @@ class LazyRepeat(Repeat):
 
 
 class NotSupportedError(Exception):
-    """A lookaround that is not one row of characters."""
+    """A lookaround that is not made of rows of characters."""
 
 
 def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool] | None:
@@ -47,7 +51,8 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
 
     With it: whether a lookaround or anchor may see beyond the text, where ``re.match`` would see what is around it.
 
-    It cannot for lookbehinds of more than one character, lookaheads of varying width, and beyond ``max_states``.
+    It cannot for lookbehinds of more than one character, lookaheads that are no choice of rows of characters (or, if
+    they are positive, no single row), and beyond ``max_states``.
     Lookarounds see no further than the text itself.
     """
     program = OrderedProgram(8 * max_states)
@@ -67,28 +72,59 @@ class OrderedProgram(Program):
     conditions: list[tuple[bool, bool, tuple[int, ...]]] = field(default_factory=list)  # behind, negative, sets
     exits: dict[int, int] = field(default_factory=dict)  # where a loop's node leads when a round took no character
 
+    def __post_init__(self) -> None:
+        self.sets[()] = END
+
     def emit(self, node: Node, following: int) -> int:
         """Append nodes that match ``node``."""
         if isinstance(node, Boundary):
             node = node.as_lookarounds()
         if not isinstance(node, Look):
             return Program.emit(self, node, following)
-        body = node.body
-        if isinstance(body, Alternate) and node.negative:  # none of the options
-            for option in body.options:
-                following = self.emit(Look(option, node.behind, True), following)
-            return following
-        parts = body.parts if isinstance(body, Concat) else (body,)
-        sets = tuple(self._set(part) for part in parts)
-        if not sets or (node.behind and len(sets) > 1):
+        rows = self._rows(node.body)
+        if (len(rows) != 1 and not node.negative) or not all(rows):
             raise NotSupportedError
-        self.conditions.append((node.behind, node.negative, sets))
-        return self.add(LOOK, len(self.conditions) - 1, following)
+        if node.behind and any(len(row) > 1 or row[0] == END for row in rows):
+            raise NotSupportedError
+        for row in rows:  # none of them, or the only one
+            self.conditions.append((node.behind, node.negative, row))
+            following = self.add(LOOK, len(self.conditions) - 1, following)
+        return following
 
-    def _set(self, node: Node) -> int:
-        if not isinstance(node, Chars):
+    def _rows(self, node: Node) -> list[tuple[int, ...]]:
+        """The rows of sets, perhaps with the end of the text behind them, of which ``node`` is the choice."""
+        if isinstance(node, Chars) and node.charset:
+            return [(self.sets.setdefault(node.charset, len(self.sets)),)]
+        if isinstance(node, Anchor) and node.at_end:
+            return [(END,)]
+        if isinstance(node, Look) and not node.behind and node.negative and isinstance(node.body, Chars):
+            return self._rows(Alternate((Chars(complement(node.body.charset)), Anchor(True))))
+        if isinstance(node, Look) and not node.behind and not node.negative:  # (Python's $ is one)
+            rows = self._rows(node.body)
+            if not all(END in row for row in rows):
+                raise NotSupportedError
+            return rows
+        if isinstance(node, Alternate):
+            return [row for option in node.options for row in self._rows(option)]
+        if not isinstance(node, Concat):
             raise NotSupportedError
-        return self.sets.setdefault(node.charset, len(self.sets))
+        rows = [()]
+        for number, part in enumerate(node.parts):
+            if isinstance(part, Boundary) and number and not part.negative:  # "word\\b"
+                part = self._end_of_word(part, rows)
+            if any(END in row for row in rows):
+                raise NotSupportedError
+            rows = [(*row, *more) for row in rows for more in self._rows(part)]
+            if len(rows) > MAX_ROWS:
+                raise NotSupportedError
+        return rows
+
+    def _end_of_word(self, boundary: Boundary, rows: list[tuple[int, ...]]) -> Look:
+        """A boundary behind rows that end with characters of words."""
+        sets = list(self.sets)
+        if any(not row or intersection(sets[row[-1]], boundary.word) != sets[row[-1]] for row in rows):
+            raise NotSupportedError
+        return Look(Chars(boundary.word), False, True)
 
     def emit_repeat(self, node: Repeat, following: int) -> int:
         """Loops and nested options, as in ``Program``, but lazy ones prefer to leave."""
@@ -187,7 +223,7 @@ class OrderedThreads:
                 self.looks_behind |= before is None
                 stack += [(y, demands)] if before is None else []
             elif op == EOL:
-                stack.append((y, _with(demands, (True, ()))))
+                stack.append((y, _with(demands, (False, (END,)))))
             elif op == LOOK:
                 behind, negative, sets = self._conditions[x]
                 self.looks_behind |= behind and before is None
@@ -196,11 +232,25 @@ class OrderedThreads:
                 elif (before is not None and before >> sets[0] & 1 == 1) is not negative:
                     stack.append((y, demands))
             else:
-                found.append(thread)
+                if op == MATCH and demands:
+                    demands = self._needed(demands)
+                found.append((node, demands))
                 if op == MATCH and not demands:
                     break
                 self.looks_ahead |= op == MATCH
         return tuple(found)
+
+    def _needed(self, demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
+        """Demands without the rows that cannot begin, as those on the next character stand."""
+        single = [(negative, row[0]) for negative, row in demands if len(row) == 1]
+        allowed = [
+            mask for mask in self.masks if all((mask >> first & 1 == 0) is negative for negative, first in single)
+        ]
+        return tuple(
+            (negative, row)
+            for negative, row in demands
+            if len(row) == 1 or not negative or any(mask >> row[0] & 1 for mask in allowed)
+        )
 
 
 def _with(demands: tuple[Demand, ...], demand: Demand) -> tuple[Demand, ...]:
@@ -209,14 +259,14 @@ def _with(demands: tuple[Demand, ...], demand: Demand) -> tuple[Demand, ...]:
 
 def met(demands: tuple[Demand, ...]) -> bool:
     """Whether the demands hold where the text ends."""
-    return all(negative for negative, _ in demands)
+    return all(negative is (row[0] != END) for negative, row in demands)
 
 
 def after(demands: tuple[Demand, ...], mask: int) -> tuple[Demand, ...] | None:
     """What is left to ask after a character; None if it breaks a demand."""
     left: list[Demand] = []
     for negative, sets in demands:
-        inside = not sets or mask >> sets[0] & 1 == 1
+        inside = mask >> sets[0] & 1 == 1
         if inside and len(sets) > 1:
             left.append((negative, sets[1:]))
         elif inside is negative:

@@ -37,8 +37,12 @@ PATTERNS = [
     r"(?a)\w\d\s|\W\D\S",
     r"\w+\s?\d*",
     r"[^ab]\n?",
+    r"(?!(ab|a|cb)\b)[abc]+",
+    r"(?!(?:a[bc]|b)(?![abc]))[abc]+(?![abc])b?",
+    r"(?!ab$|c\Z)[abc]+",
+    r"a(?!\Z)b?|(?!b(c|(?!a)))b",
 ]
-FULL_ONLY = [r"a$|ab", r"\Aab\Z", r"(?<=ab)c|abc", r"a(?!.*b)[abc]*"]
+FULL_ONLY = [r"a$|ab", r"a(?=b\b|c)[abc]", r"a(?!b*c)[abc]*", r"\Aab\Z", r"(?<=ab)c|abc", r"a(?!.*b)[abc]*"]
 
 
 def texts(pattern: str, seed: int, count: int = 1500) -> list[str]:
