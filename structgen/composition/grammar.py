@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from structgen.composition.crossings import crossing_index
-from structgen.composition.last_bytes import EVERY_BYTE, byte_set, bytes_before, last_bytes
+from structgen.composition.last_bytes import byte_set, bytes_before, last_bytes
 from structgen.composition.matcher import ComposedMatcher
 from structgen.errors import ConstraintError
-from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 from structgen.grammar_machine.analysis import Tables
 from structgen.grammar_machine.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
 from structgen.grammar_machine.completion import Completions
 from structgen.grammar_machine.machine import Automata, Machine
-from structgen.protocols import Grammar, Matcher
+from structgen.protocols import Grammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -30,7 +31,7 @@ class Content:
         last: bytes that its texts can end with, as a set (`structgen.composition.last_bytes`).
         ends: bytes[256], 1 for these bytes.
         first: bytes that its texts can begin with, as a set.
-        is_nullable: whether the empty text is one of its texts.
+        is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
         shortest: a shortest text.
     """
 
@@ -42,10 +43,6 @@ class Content:
         self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
         self.is_nullable = start.is_accepting()
         self.shortest = start.shortest_completion()
-
-    def matcher(self) -> Matcher:
-        """A matcher at the start of the text."""
-        return self.grammar.matcher()
 
 
 class ComposedGrammar:
@@ -65,12 +62,13 @@ class ComposedGrammar:
         shared: dict[int, Content] = {}
         self.vocabulary = vocabulary
         self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
+        source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
         self.outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
         self.before = bytes_before(source, contents)
         self.ends = flags(self.before)
         self.first = 0
         for content in self.contents.values():
-            self.first |= EVERY_BYTE if content.is_nullable else content.first
+            self.first |= content.first
         self.crossings = crossing_index(vocabulary)
         self._memo: dict[Hashable, Any] = {}
         self._machine: Machine | None = None
@@ -102,6 +100,18 @@ class ComposedGrammar:
 
 
 MOST_REMEMBERED = 1 << 14
+
+
+def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> ContextFreeGrammar:
+    """The grammar with these embedded terminals made optional: their empty text is left to the rules."""
+    if not nullable:
+        return source
+    optional = {~t: len(source.nonterminals) + i for i, t in enumerate(sorted(nullable))}
+    names = tuple(f"{source.terminals[~symbol].name}?" for symbol in optional)
+    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.place) for r in source.rules]
+    for symbol, number in optional.items():
+        rules += [Rule(number, (symbol,)), Rule(number, ())]
+    return replace(source, nonterminals=source.nonterminals + names, rules=tuple(rules))
 
 
 class _Outer(CfgGrammar):

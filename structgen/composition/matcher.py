@@ -252,20 +252,12 @@ class ComposedMatcher:
             matcher.rollback(steps)
 
     def _entries(self, branch: Branch) -> Iterator[Branch]:
-        """The embedded texts that may begin where a branch of the grammar around stands, empty ones skipped over."""
-        stack, seen = [branch], {branch.key()}
-        while stack:
-            outer = stack.pop().matcher
-            assert isinstance(outer, CfgMatcher)
-            for terminal in sorted(outer.embedded_here()):
-                content, after = self._grammar.contents[terminal], outer.after_embedded(terminal)
-                yield Branch(content.matcher(), content, after, content.ends)
-                if content.is_nullable:
-                    behind = Branch(after.copy(), None, None, self._grammar.ends)
-                    if behind.key() not in seen:
-                        seen.add(behind.key())
-                        stack.append(behind)
-                        yield behind
+        """The embedded texts that may begin where a branch of the grammar around stands."""
+        outer = branch.matcher
+        assert isinstance(outer, CfgMatcher)
+        for terminal in sorted(outer.embedded_here()):
+            content = self._grammar.contents[terminal]
+            yield Branch(content.grammar.matcher(), content, outer.after_embedded(terminal), content.ends)
 
     def _distinct(self, branches: list[Branch]) -> list[Branch]:
         """Without those that another has the future of, and no more than are kept."""

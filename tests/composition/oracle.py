@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -34,6 +35,16 @@ def inlined(source: ContextFreeGrammar, patterns: Mapping[int, str]) -> Referenc
             rules.append(Rule(of[~t], ()))
     own = [rule if i >= len(source.rules) else _renamed(rule, of) for i, rule in enumerate(rules)]
     return Reference(ContextFreeGrammar(tuple(terminals), tuple(names), tuple(own), source.start, source.ignored))
+
+
+def remembered(judge: Judge) -> Judge:
+    """The same, asked once a text, and never beyond a text that has no completion."""
+
+    @cache
+    def of(text: bytes) -> tuple[bool, bool]:
+        return judge(text) if not text or of(text[:-1])[0] else (False, False)
+
+    return of
 
 
 def _renamed(rule: Rule, names: Mapping[int, int]) -> Rule:
@@ -89,7 +100,7 @@ def check_walk(matcher: Matcher, words: Vocabulary, judge: Judge, rng: random.Ra
     texts = [b""]
     for _ in range(steps):
         following = check_state(matcher, words, judge, texts[-1])
-        if not following or len(texts[-1]) > 14:
+        if not following or len(texts[-1]) > 8:
             break
         before = matcher.fork()
         token = rng.choice(following)

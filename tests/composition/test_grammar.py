@@ -17,7 +17,7 @@ from structgen.grammar_machine.api import compile_gbnf, compile_regex
 from structgen.options import JsonOptions
 from structgen.protocols import Grammar
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.composition.oracle import allowed, check_walk, inlined, vocabulary
+from tests.composition.oracle import allowed, check_walk, inlined, remembered, vocabulary
 
 COMPACT = JsonOptions(whitespace="compact")
 # Schemas and expressions (ECMA) with the expression of the same language.
@@ -57,7 +57,7 @@ def random_grammar(rng: random.Random) -> ContextFreeGrammar:
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(50))
 def test_random_grammars(seed: int) -> None:
     rng = random.Random(seed)
     words = vocabulary(LETTERS, rng)
@@ -68,11 +68,9 @@ def test_random_grammars(seed: int) -> None:
     except EmptyLanguageError:
         assert not inlined(source, {4: x_pattern, 5: y_pattern}).run(b"")[0]
         return
-    judge = inlined(source, {4: x_pattern, 5: y_pattern}).run
-    for _ in range(2):
-        matcher = grammar.matcher()
-        check_walk(matcher, words, judge, rng)
-        assert not any(matcher.stats.values())
+    matcher = grammar.matcher()
+    check_walk(matcher, words, remembered(inlined(source, {4: x_pattern, 5: y_pattern}).run), rng)
+    assert not any(matcher.stats.values())
 
 
 def lines_of(content: str) -> ContextFreeGrammar:
@@ -90,7 +88,7 @@ def test_embedded_in_embedded() -> None:
     )
     inner = embed(pair, {0: compile_regex("(ab)+", words)})
     source = lines_of("c")
-    judge = inlined(source, {0: "(ab)+c"}).run
+    judge = remembered(inlined(source, {0: "(ab)+c"}).run)
     for _ in range(10):
         check_walk(embed(source, {0: inner}).matcher(), words, judge, rng)
 
@@ -117,7 +115,7 @@ def test_nested_json_keeps_its_frames_through_forks() -> None:
         r"""root ::= (array | object)+
         array ::= "[" (value ("," value)*)? "]"
         object ::= "{" (string ":" value ("," string ":" value)*)? "}"
-        value ::= array | object | string | "1" "1"*
+        value ::= array | object | string | "0" | "1" "1"*
         string ::= "\"" [^"\\\x00-\x1f]* "\""
         """,
         words,
