@@ -172,15 +172,12 @@ class PrefixStore:
     def _best(self, count: int) -> list[tuple[int, int]]:
         """The unseen edges of highest path probability. O(nodes + edges)."""
         nodes = self.nodes[: self.node_count]
-        path = nodes["logp"].copy()
-        for node in range(1, len(path)):  # parents come before their children
-            path[node] += path[nodes["parent"][node]]
-        owner = np.full(self.edge_count, -1)
-        for node in np.flatnonzero(nodes["start"] >= 0).tolist():
-            owner[nodes["start"][node] : nodes["start"][node] + nodes["count"][node]] = node
+        holding = np.flatnonzero((nodes["start"] >= 0) & (nodes["count"] > 0))
+        holding = holding[np.argsort(nodes["start"][holding])]
+        owner = np.repeat(holding, nodes["count"][holding])  # blocks of edges lie side by side
         edges = self.edges[: self.edge_count]
-        unseen = np.flatnonzero((edges["child"] == k.UNSEEN) & (owner >= 0))
-        score = path[owner[unseen]] + edges["logp"][unseen]
+        unseen = np.flatnonzero(edges["child"] == k.UNSEEN)
+        score = nodes["logp"][owner[unseen]] + edges["logp"][unseen]
         best = unseen[np.argsort(-score, kind="stable")[:count]]
         return [(int(owner[e]), int(e - nodes["start"][owner[e]])) for e in best]
 
@@ -267,7 +264,8 @@ class PrefixStore:
         if parent >= 0:
             edge = int(self.nodes["start"][parent]) + self._edge(parent, token)
             self.edges["child"][edge] = node
-            logp, depth = float(self.edges["logp"][edge]), int(self.nodes["depth"][parent]) + 1
+            logp = float(self.nodes["logp"][parent] + self.edges["logp"][edge])
+            depth = int(self.nodes["depth"][parent]) + 1
             sibling = int(self.nodes["child"][parent])
             self.nodes["child"][parent] = node
         self.nodes[node] = (parent, token, depth, 0, 0, self.clock, logp, 0.0, -math.inf, 0.0, -1, sibling)

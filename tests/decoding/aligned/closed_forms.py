@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,7 @@ class PrefixMatcher(FakeMatcher):
 
     def __init__(self, vocabulary: Vocabulary, completion: Callable[[bytes], bytes | None]) -> None:
         super().__init__(vocabulary)
-        self._completion = completion
+        self._completion = lru_cache(completion)
 
     def completion(self, text: bytes) -> bytes | None:
         return self._completion(text)
@@ -55,8 +57,13 @@ class FakeGrammar:
     completion: Callable[[bytes], bytes | None]
     memory_bytes: int = 0
 
-    def matcher(self) -> Any:
+    @cached_property
+    def _matcher(self) -> PrefixMatcher:
         return PrefixMatcher(self.vocabulary, self.completion)
+
+    def matcher(self) -> Any:
+        self._matcher.reset()
+        return copy.copy(self._matcher)
 
 
 @dataclass
@@ -78,7 +85,11 @@ class Case:
         return Target(model, PROMPT, FakeGrammar(vocabulary, self.completion), vocabulary, **options)
 
     def store(self, **options: Any) -> PrefixStore:
-        return PrefixStore(self.target(), **options)
+        return PrefixStore(self._target, **options)
+
+    @cached_property
+    def _target(self) -> Target:
+        return self.target()
 
 
 def finite(words: Sequence[str]) -> Callable[[bytes], bytes | None]:
@@ -134,7 +145,7 @@ def dyck(a: float = 0.35, b: float = 0.45, e: float = 0.2) -> Case:
                 truth[text] = (a * b) ** (len(text) // 2) / c
         level = [text + bracket for text in level for bracket in "()" if _dyck_completion((text + bracket).encode())
                  is not None]  # fmt: skip
-    return Case("dyck", [b"(", b")"], lambda prefix: [e, a, b], _dyck_completion, e * c, truth, max_tokens=200)
+    return Case("dyck", [b"(", b")"], lambda prefix: [e, a, b], _dyck_completion, e * c, truth, max_tokens=32)
 
 
 def fibonacci(length: int = 10) -> Case:
@@ -222,7 +233,12 @@ def g_statistic(counts: dict[str, float], truth: dict[str, float]) -> float:
 
 def null_quantile(truth: dict[str, float], n: int, repetitions: int = 2000) -> float:
     """The largest G statistic of so many samples of n from the truth itself: a parametric bootstrap."""
-    p = np.array([*truth.values(), max(0.0, 1 - sum(truth.values()))])
-    names = [*truth, "(rest)"]
-    draws = np.random.default_rng(7).multinomial(n, p / p.sum(), size=repetitions)
-    return max(g_statistic(dict(zip(names, map(float, draw), strict=True)), truth) for draw in draws)
+    return _null_quantile((*truth.values(), max(0.0, 1 - sum(truth.values()))), n, repetitions) + 1e-9
+
+
+@lru_cache
+def _null_quantile(truth: tuple[float, ...], n: int, repetitions: int) -> float:
+    p = np.array([value for value in truth if value > 0])
+    draws = np.random.default_rng(7).multinomial(n, p / p.sum(), size=repetitions).astype(float)
+    ratios = np.where(draws > 0, draws / (n * p), 1.0)
+    return float((2 * draws * np.log(ratios)).sum(axis=1).max())
