@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_num
 from structgen.errors import GenerationError, ModelError
 from structgen.models.language_model import LanguageModel
 from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
 DEFAULT_MAX_NEW_TOKENS = 512
 
@@ -231,6 +234,57 @@ class Generator:
         total = sum(weights.values())
         probs = {option: weight / total for option, weight in weights.items()}
         return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
+
+    def target(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        top_k: int | None = None,
+        max_new_tokens: int = 256,
+        schema_in_prompt: bool = True,
+    ) -> Target:
+        """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
+        most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
+
+        Raises:
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        from structgen.decoding.aligned import Target
+
+        checked = as_constraint(constraint)
+        if checked is None:
+            raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
+        ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
+        if self.model.context_length is not None:
+            max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
+        return Target(self.model, ids, checked, self.vocabulary, temperature, top_k, top_p, max_new_tokens)
+
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Any,
+    ) -> SampleRun:
+        """Draw ``n`` texts from the global target (see ``target``, which takes the ``options``), not the local one.
+
+        Args:
+            method: "exact" (default), "weighted", "asap", "local", "smc", "mh" or "rejection"; see ``Sampler``.
+            budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
+
+        Raises:
+            UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
+        """
+        from structgen.decoding.aligned import PrefixStore, Sampler
+
+        return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
     def _start(
         self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
