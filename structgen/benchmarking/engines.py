@@ -1,7 +1,10 @@
-"""The engines under comparison behind one narrow interface, each set to accept every spelling of a valid document.
+"""The engines under comparison behind one narrow interface.
 
 An engine owns one preallocated bitmask row; a session's ``fill`` and ``accept`` are the engine's own bound calls, so
 that the harness adds nothing to what is timed. Peers are called by the cheapest route that their Python API has.
+
+Two styles: "exact" accepts every spelling of a valid document, to judge given instances; "generation" is what a user
+gets by default. In both, an engine that knows that it does not enforce a keyword is asked to refuse the schema.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +24,16 @@ from structgen.benchmarking.vocabularies import BenchVocabulary
 
 # Engine name → "module:class". Any other "module:class" on the path is taken as it is (a fake engine in the tests).
 ENGINES = {
+    "none": "structgen.benchmarking.engines:Unconstrained",
     "structgen": "structgen.benchmarking.engines:Structgen",
     "llguidance": "structgen.benchmarking.engines:LLGuidance",
     "xgrammar": "structgen.benchmarking.engines:XGrammar",
+    "outlines_core": "structgen.benchmarking.engines:OutlinesCore",
 }
+# What each engine of ENGINES needs installed.
+PACKAGES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "outlines_core": "outlines_core"}
+
+Style = Literal["exact", "generation"]
 
 
 class Refused(Exception):
@@ -33,10 +42,15 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One document on its way: ``fill`` writes the next-token mask into the engine's row, ``accept`` advances."""
+    """One document on its way: ``fill`` writes the next-token mask into the engine's row, ``accept`` advances.
+
+    ``free`` is True where nothing is masked; ``matcher`` is structgen's own, for its own decoder.
+    """
 
     fill: Callable[[], object]
     accept: Callable[[int], bool]
+    free: bool = False
+    matcher: Any = None
 
 
 class Engine(Protocol):
@@ -50,16 +64,16 @@ class Engine(Protocol):
     version: str
     row: npt.NDArray[np.int32]
 
-    def __init__(self, vocabulary: BenchVocabulary) -> None: ...
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None: ...
 
     def compile(self, schema_text: str) -> Callable[[], Session]:
         """A maker of sessions for the schema; raises Refused."""
 
 
-def load_engine(name: str, vocabulary: BenchVocabulary) -> Engine:
+def load_engine(name: str, vocabulary: BenchVocabulary, style: Style = "exact") -> Engine:
     """Build the engine called ``name`` (a key of ENGINES or "module:class")."""
     module, _, attribute = ENGINES.get(name, name).partition(":")
-    engine: Engine = getattr(importlib.import_module(module), attribute)(vocabulary)
+    engine: Engine = getattr(importlib.import_module(module), attribute)(vocabulary, style)
     return engine
 
 
@@ -68,21 +82,33 @@ def _new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
 
 
 def _version(package: str) -> str:
-    """The installed version; a checkout that is only on the path has none."""
+    """The installed version; a checkout that is only on the path has none (``checkout``)."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return "checkout"
+
+
+class Unconstrained:
+    """No constraint: every schema is taken, nothing is masked."""
+
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
+        self.version = ""
+        self.row = ~_new_row(vocabulary)
+
+    def compile(self, schema_text: str) -> Callable[[], Session]:
+        """See Engine."""
+        return lambda: Session(lambda: None, lambda token_id: True, free=True)
 
 
 class Structgen:
-    """structgen with ``JsonOptions.exact()``; reading the schema's text counts as compile time."""
+    """structgen with ``JsonOptions.exact()`` or ``JsonOptions()``; reading the schema's text counts as compile time."""
 
-    def __init__(self, vocabulary: BenchVocabulary) -> None:
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
         structgen: Any = importlib.import_module("structgen")
         self.version = _version("structgen")
         self._compile = structgen.compile_json_schema
-        self._options = structgen.JsonOptions.exact()
+        self._options = structgen.JsonOptions.exact() if style == "exact" else structgen.JsonOptions()
         self._vocabulary = structgen.Vocabulary(
             vocabulary.tokens, eos_token_ids=[vocabulary.eos_token_id], special_token_ids=vocabulary.special_token_ids
         )
@@ -100,7 +126,8 @@ class Structgen:
 
         def start() -> Session:
             matcher = grammar.matcher()
-            return Session(partial(matcher.fill_next_token_bitmask, self._bitmask, 0), matcher.accept_token)
+            fill = partial(matcher.fill_next_token_bitmask, self._bitmask, 0)
+            return Session(fill, matcher.accept_token, matcher=matcher)
 
         return start
 
@@ -121,9 +148,9 @@ class _LLGuidanceTokenizer:
 
 
 class LLGuidance:
-    """llguidance with free whitespace, ``oneOf`` not coerced, unknown keywords refused, default slices."""
+    """llguidance with its defaults: free whitespace, ``oneOf`` not coerced, what it does not cover refused."""
 
-    def __init__(self, vocabulary: BenchVocabulary) -> None:
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
         import llguidance
 
         self.version = _version("llguidance")
@@ -153,10 +180,13 @@ class LLGuidance:
 
 
 class XGrammar:
-    """xgrammar with free whitespace and strict_mode off (undeclared members allowed, as JSON Schema says)."""
+    """xgrammar with free whitespace. "exact": strict_mode off (undeclared members allowed, as JSON Schema says);
+    "generation": its default, strict_mode on. It has no switch to refuse what it does not enforce."""
 
-    def __init__(self, vocabulary: BenchVocabulary) -> None:
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
         import xgrammar
+
+        self._strict = style == "generation"
 
         self.version = _version("xgrammar")
         self._matcher: Any = xgrammar.GrammarMatcher
@@ -174,12 +204,50 @@ class XGrammar:
     def compile(self, schema_text: str) -> Callable[[], Session]:
         """See Engine."""
         try:
-            grammar = self._compiler.compile_json_schema(schema_text, any_whitespace=True, strict_mode=False)
+            grammar = self._compiler.compile_json_schema(schema_text, any_whitespace=True, strict_mode=self._strict)
         except (RuntimeError, ValueError) as error:
             raise Refused(str(error).strip()) from error
 
         def start() -> Session:
             matcher = self._matcher(grammar)
             return Session(partial(matcher.fill_next_token_bitmask, self._bitmask, 0), matcher.accept_token)
+
+        return start
+
+
+class OutlinesCore:
+    """outlines_core: the schema as a regular expression, and an index of all its states over the vocabulary."""
+
+    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
+        import outlines_core
+
+        self.version = _version("outlines_core")
+        self._core: Any = outlines_core
+        ids: dict[bytes, list[int]] = {}
+        for token_id, token in enumerate(vocabulary.tokens):
+            if token:
+                ids.setdefault(token, []).append(token_id)
+        self._vocabulary = outlines_core.Vocabulary(vocabulary.eos_token_id, ids)
+        self._eos = vocabulary.eos_token_id
+        self.row = _new_row(vocabulary)
+
+    def compile(self, schema_text: str) -> Callable[[], Session]:
+        """See Engine."""
+        try:
+            expression = self._core.json_schema.build_regex_from_schema(schema_text)
+            index = self._core.Index(expression, self._vocabulary)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise Refused(str(error).strip()) from error
+        address, words = self.row.ctypes.data, len(self.row)
+
+        def start() -> Session:
+            guide = self._core.Guide(index)
+
+            def accept(token_id: int) -> bool:
+                if token_id != self._eos:  # after it there is nothing to advance to
+                    guide.advance(token_id, return_tokens=False)
+                return True
+
+            return Session(partial(guide.write_mask_into, address, words, 4), accept)
 
         return start

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text
 from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
 from structgen.options import JsonOptions
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(bench, name="bench")
 
 SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]

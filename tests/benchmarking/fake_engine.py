@@ -16,7 +16,7 @@ from structgen.benchmarking.vocabularies import BenchVocabulary
 class Fake:
     """Accepts exactly ``schema["texts"]``; ``refuse``, ``crash``, ``sleep``, ``raise``, ``lie`` are its faults."""
 
-    def __init__(self, vocabulary: BenchVocabulary) -> None:
+    def __init__(self, vocabulary: BenchVocabulary, style: str = "exact") -> None:
         self.version = "0"
         self.row = np.zeros((len(vocabulary.tokens) + 31) // 32, dtype=np.int32)
         self._tokens = vocabulary.tokens
