@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ import lark
 import numpy as np
 from lark.indenter import PythonIndenter
 
-from structgen import Vocabulary, compile_lark
+from structgen import GrammarWarning, Vocabulary, compile_lark
 
 FOLDER = Path(__file__).parents[2] / "grammars"
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [None], eos_token_ids=256)
@@ -34,7 +35,8 @@ def corpus(name: str, kind: str = "") -> list[str]:
 @cache
 def grammar(name: str, lexer: str) -> Any:
     """A shipped grammar as structgen compiles it."""
-    return compile_lark(FOLDER / f"{name}.lark", BYTES, lexer=lexer)
+    with warnings.catch_warnings(action="ignore", category=GrammarWarning):  # of what looks beyond itself
+        return compile_lark(FOLDER / f"{name}.lark", BYTES, lexer=lexer)
 
 
 @cache
@@ -82,4 +84,4 @@ def walk(compiled: Any, seed: int, length: int = 25) -> str:
         byte = bytes([random.choice(plain if plain and random.random() < 0.8 else following)])
         assert matcher.accept_bytes(byte)
         text += byte
-    return (text + matcher.shortest_completion()).decode()
+    return str(text + matcher.shortest_completion(), "utf-8")
