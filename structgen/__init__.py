@@ -4,6 +4,9 @@ from structgen import first_import as _first_import  # noqa: F401  (before anyth
 from structgen.api import generate_json
 from structgen.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.compiled import CompiledGrammar, compile_json_schema
+from structgen.composed_constraints import TagDispatch, TagPart, json_lines, tag_dispatch
+from structgen.composition.json_lines import compile_json_lines
+from structgen.composition.tag_dispatch import compile_tag_dispatch
 from structgen.constraints import Constraint, json_schema
 from structgen.errors import (
     BitmaskError,
@@ -60,6 +63,8 @@ __all__ = [
     "SchemaTooComplexError",
     "StreamEvent",
     "StructgenError",
+    "TagDispatch",
+    "TagPart",
     "TextConstraint",
     "TokenError",
     "TokenizerError",
@@ -73,14 +78,18 @@ __all__ = [
     "choice",
     "compile_choice",
     "compile_gbnf",
+    "compile_json_lines",
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_tag_dispatch",
     "fill_next_token_bitmasks",
     "gbnf",
     "generate_json",
+    "json_lines",
     "json_schema",
     "lark",
     "load_schema",
     "regex",
+    "tag_dispatch",
 ]

@@ -17,10 +17,9 @@ STAGES: list[set[str]] = [
     {"automata", "formula", "vocabulary"},
     {"json_schema", "grammar", "protocols"},
     {"machine"},
-    {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual"},
-    {"composition"},
+    {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual", "composition"},
     {"decoding", "models"},
-    {"generator", "constraints", "text_constraints", "api"},
+    {"generator", "constraints", "text_constraints", "composed_constraints", "api"},
     {"benchmarking"},
     {"cli"},
 ]

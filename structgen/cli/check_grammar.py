@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 from structgen.cli.common import byte_vocabulary, err, out, print_json
 from structgen.errors import GrammarWarning
@@ -19,7 +20,8 @@ def run(file: str, as_json: bool) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
         compiler = compile_lark if file.endswith(".lark") else compile_gbnf
-        source = compiler(Path(file), byte_vocabulary()).source
+        grammar: Any = compiler(Path(file), byte_vocabulary())
+        source = grammar.source
     remarks = [str(warning.message) for warning in caught if issubclass(warning.category, GrammarWarning)]
     milliseconds = 1e3 * (time.perf_counter() - start)
     if as_json:

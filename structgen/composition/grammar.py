@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -10,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from structgen.compiled import compile_json_schema
 from structgen.composition.crossings import crossing_index
 from structgen.composition.last_bytes import byte_set, bytes_before, last_bytes
 from structgen.composition.matcher import ComposedMatcher
-from structgen.errors import ConstraintError
+from structgen.errors import ConstraintError, SchemaError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 from structgen.grammar_machine.analysis import Tables
 from structgen.grammar_machine.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
@@ -49,6 +51,7 @@ class ComposedGrammar:
     """A context-free grammar some of whose terminals are read by other grammars. Make one with `embed`.
 
     Attributes:
+        source: the normal form of the grammar around.
         vocabulary: the tokens that masks are over.
         outer: the grammar around.
         contents: what reads each embedded terminal.
@@ -60,6 +63,7 @@ class ComposedGrammar:
 
     def __init__(self, source: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary) -> None:
         shared: dict[int, Content] = {}
+        self.source = source
         self.vocabulary = vocabulary
         self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
@@ -177,6 +181,23 @@ def embed(
     if vocabulary is None:
         raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
     return ComposedGrammar(grammar, contents, vocabulary)
+
+
+def embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
+    """Compile a grammar some of whose terminals are JSON values of these schemas, by terminal number.
+
+    Raises:
+        SchemaError: a schema cannot be used (a note says which).
+        EmptyLanguageError: no text is in the language.
+    """
+    contents = {}
+    for terminal, schema in schemas.items():
+        try:
+            contents[terminal] = compile_json_schema(schema, vocabulary)
+        except SchemaError as error:
+            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
+            raise
+    return embed(grammar, contents, vocabulary)
 
 
 def flags(members: int) -> bytes:

@@ -54,11 +54,7 @@ def compile_tag_dispatch(
         OptionsError: counts that cannot be met, or another ``free_text``.
     """
     pairs = check_tags(tags, stop)
-    check_counts("uses", min_uses, max_uses)
-    if free_text not in ("anywhere", "before", "none"):
-        raise OptionsError(f"free_text must be 'anywhere', 'before' or 'none', not {free_text!r}")
-    if free_text == "before" and max_uses is None:
-        raise OptionsError("free_text='before' means: not after the last part, so it needs max_uses")
+    check_options(min_uses, max_uses, free_text)
     builder = _Builder([trigger for trigger, _ in pairs], stop, free_text != "none")
     contents = {}
     for (trigger, end), grammar in zip(pairs, tags.values(), strict=True):
@@ -98,6 +94,15 @@ def check_tags(tags: Mapping[Tag, object], stop: str | None) -> list[tuple[str, 
                     "differ, or use the shorter one and let its grammar tell the rest apart"
                 )
     return pairs
+
+
+def check_options(min_uses: int, max_uses: int | None, free_text: str) -> None:
+    """Raise OptionsError where these do not go together; see `compile_tag_dispatch`."""
+    check_counts("uses", min_uses, max_uses)
+    if free_text not in ("anywhere", "before", "none"):
+        raise OptionsError(f"free_text must be 'anywhere', 'before' or 'none', not {free_text!r}")
+    if free_text == "before" and max_uses is None:
+        raise OptionsError("free_text='before' means: not after the last part, so it needs max_uses")
 
 
 def check_counts(what: str, least: int, most: int | None) -> None:

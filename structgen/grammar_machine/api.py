@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from structgen.automata.dfa import MAX_STATES, from_strings
 from structgen.automata.pattern import full_match_dfa
-from structgen.errors import ConstraintError, GrammarError, GrammarWarning, OptionsError
+from structgen.errors import ConstraintError, GrammarWarning, OptionsError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.python_regex import python_regex_dfa
@@ -18,6 +18,7 @@ from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from structgen.composition.grammar import ComposedGrammar
     from structgen.contextual.compiled import LalrGrammar
 
 Syntax = Literal["python", "ecma"]
@@ -25,8 +26,8 @@ Syntax = Literal["python", "ecma"]
 
 def compile_lark(
     source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
-) -> CfgGrammar | LalrGrammar:
-    """Compile a grammar in Lark's language.
+) -> CfgGrammar | LalrGrammar | ComposedGrammar:
+    """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema.
 
     Args:
         source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
@@ -41,6 +42,7 @@ def compile_lark(
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
             and a caret).
         EmptyLanguageError: no text is in the language.
+        SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
         OptionsError: another ``lexer``.
 
@@ -54,17 +56,12 @@ def compile_lark(
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
     read = read_lark(source, start)
-    if read.embedded:
-        place = read.grammar.terminals[min(read.embedded)].place
-        raise GrammarError(
-            "%json inside a grammar cannot be compiled here",
-            line=place.line,
-            column=place.column,
-            source=read.text,
-            hint="Write the JSON's grammar out, or constrain the whole output by json_schema(...).",
-        )
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
+    if read.embedded:
+        from structgen.composition.grammar import embed_schemas  # which is built on this package
+
+        return embed_schemas(read.grammar, read.embedded, vocabulary)
     return compile_grammar(read.grammar, vocabulary)
 
 
