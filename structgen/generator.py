@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -17,14 +17,19 @@ from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.plain import decode
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.decoding.speculative.drafts import make_speculator
+from structgen.decoding.speculative.loop import decode as decode_speculatively
+from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, ModelError
-from structgen.models.language_model import LanguageModel
+from structgen.models.language_model import LanguageModel, TreeLanguageModel
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
 DEFAULT_MAX_NEW_TOKENS = 512
+KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
+_OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class GenerationOptions(TypedDict, total=False):
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
         schema_in_prompt: tell the model about the schema (default True).
+        draft: in place of the generator's own ``draft``, for this call.
     """
 
     temperature: float
@@ -91,6 +97,7 @@ class GenerationOptions(TypedDict, total=False):
     max_new_tokens: int
     stop: str | Sequence[str]
     schema_in_prompt: bool
+    draft: Any
 
 
 @dataclass(frozen=True)
@@ -101,19 +108,23 @@ class _Settings:
     max_new_tokens: int
     stop: tuple[str, ...]
     schema_in_prompt: bool
+    draft: Any
 
 
 class Generator:
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
-    A generator holds no state between calls. It is not for concurrent calls from several threads; use ``batch``.
+    A generator holds no state between calls but what its drafts have learned, which changes their speed only. It is
+    not for concurrent calls from several threads; use ``batch``.
 
     Args:
         model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
         tokenizer: with a loaded model, its tokenizer.
         device, dtype: where and how a model given by name is loaded (CPU, float32).
         vocabulary: in place of the tokenizer's own.
+        draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
+            outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
 
     Raises:
         ModelError: the model cannot be loaded. TokenizerError: its tokenizer cannot be read.
@@ -127,6 +138,7 @@ class Generator:
         device: Any = None,
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
+        draft: Any = None,
     ) -> None:
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.models.store import load_model
@@ -145,6 +157,8 @@ class Generator:
             tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
         )
         self._closing = ClosingTokens(self.vocabulary)
+        self._draft = draft
+        self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
 
     def generate(
         self,
@@ -167,7 +181,7 @@ class Generator:
         settings = _settings(**options)
         checked = as_constraint(constraint)
         ids, output = self._start(prompt, checked, settings, row=0)
-        for _ in decode(self.model, [ids], [output]):
+        for _ in self._decode([ids], [output], settings):
             pass
         return _result(output, checked)
 
@@ -182,7 +196,7 @@ class Generator:
         settings = _settings(**options)
         checked = as_constraint(constraint)
         ids, output = self._start(prompt, checked, settings, row=0)
-        return self._events(ids, output, checked)
+        return self._events(self._decode([ids], [output], settings), output, checked)
 
     def batch(
         self,
@@ -204,7 +218,7 @@ class Generator:
         pairs = zip(prompts, checked, strict=True)
         started = [self._start(prompt, constraint, settings, row) for row, (prompt, constraint) in enumerate(pairs)]
         outputs = [output for _, output in started]
-        for _ in decode(self.model, [ids for ids, _ in started], outputs):
+        for _ in self._decode([ids for ids, _ in started], outputs, settings):
             pass
         return [_result(output, constraint) for output, constraint in zip(outputs, checked, strict=True)]
 
@@ -309,9 +323,22 @@ class Generator:
         )
         return ids, output
 
-    def _events(self, ids: list[int], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
+    def _decode(
+        self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings
+    ) -> Iterator[None]:
+        """The loop that writes the outputs."""
+        draft = self._draft if settings.draft is _OWN_DRAFT else settings.draft
+        if draft is None:
+            return decode(self.model, prompts, outputs)
+        speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
+        if speculator is None:
+            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary)
+            self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
+        return decode_speculatively(cast(TreeLanguageModel, self.model), prompts, outputs, speculator)
+
+    def _events(self, steps: Iterator[None], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
         shown = ""
-        for _ in decode(self.model, [ids], [output]):
+        for _ in steps:
             text = output.settled_text()
             if output.finish_reason is None and len(text) > len(shown):
                 yield StreamEvent(text[len(shown) :], text, None, constraint)
@@ -328,11 +355,12 @@ def _settings(
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
     stop: str | Sequence[str] = (),
     schema_in_prompt: bool = True,
+    draft: Any = _OWN_DRAFT,
 ) -> _Settings:
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
     strings = (stop,) if isinstance(stop, str) else tuple(stop)
-    return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt)
+    return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt, draft)
 
 
 def _result(output: Output, constraint: Constraint | None) -> GenerationResult:

@@ -66,7 +66,9 @@ def measure(model: Any, counts: Sequence[int] = COUNTS, token: int = 0) -> CostC
 
     ``token`` is the id that it is fed with; it does not matter which.
     """
-    context = CONTEXT if model.context_length is None else min(CONTEXT, model.context_length - max(counts))
+    room = model.context_length
+    counts = [count for count in counts if count == 1 or room is None or 2 * count <= room]
+    context = CONTEXT if room is None else min(CONTEXT, room - max(counts))
     _, cache = model.prefill([[token] * max(1, context)])
     length = cache.length
     times: list[list[float]] = [[] for _ in counts]

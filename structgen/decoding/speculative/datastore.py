@@ -6,6 +6,7 @@ finds the places with the longest common end with a given text: they are neighbo
 
 from __future__ import annotations
 
+import hashlib
 import os
 from bisect import bisect_left
 from collections import Counter
@@ -56,7 +57,7 @@ class Datastore:
         count, size = len(tokens), TAIL * WIDTH
         places = [place for place in range(1, count) if flat[place] != SEPARATOR]
         places.sort(key=lambda place: backwards[WIDTH * (count - place) : WIDTH * (count - place) + size])
-        return cls(tokens, np.array(places, dtype=np.int32), vocabulary.digest)
+        return cls(tokens, np.array(places, dtype=np.int32), fingerprint(vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file (numpy's npz); the name should end in ``.draft.npz``."""
@@ -75,7 +76,7 @@ class Datastore:
                 tokens, order, digest = data["tokens"], data["order"], str(data["vocabulary"])
         except (OSError, ValueError, KeyError) as error:
             raise GenerationError(f"{path} is no datastore ({error}); make one with: structgen datastore") from error
-        if digest != vocabulary.digest:
+        if digest != fingerprint(vocabulary):
             raise GenerationError(
                 f"The datastore {path} holds tokens of another vocabulary; build it with this model: "
                 "structgen datastore --model ..."
@@ -134,6 +135,12 @@ class _RetrievalSource(Source):
 
     def propose(self, node: Node) -> list[Proposal]:
         return self._drafter.following(node.tail)
+
+
+def fingerprint(vocabulary: Vocabulary) -> str:
+    """Of the bytes of all tokens; not of padding and of what ends a sequence, which models with one tokenizer set
+    differently."""
+    return hashlib.blake2b(vocabulary.token_bytes.tobytes(), digest_size=16).hexdigest()
 
 
 def _common(one: bytes, other: bytes) -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from structgen.decoding.output import Output
-from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import DraftTree, Evidence, Node
 
 
@@ -61,12 +60,8 @@ class Source:
         """A new tree begins, of at most this depth."""
 
     def propose(self, node: Node) -> Sequence[Proposal]:
-        """What may follow ``node``."""
+        """What may follow ``node``; sets ``node.draws`` if it is None and the proposals are drawn at random."""
         raise NotImplementedError
-
-    def draws(self, node: Node) -> Draws | None:
-        """How the token after ``node`` is to be verified, where the proposals for it were drawn at random."""
-        return None
 
     def observe(self, step: Step) -> None:
         """Learn from what the target said."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
@@ -22,6 +22,7 @@ def grow(
     policy: LengthPolicy,
     *,
     depth: int,
+    ends: Container[int] = (),
     shape: Shape | None = None,
 ) -> DraftTree:
     """Grow a tree: again and again the likeliest proposal that the constraint allows, as long as ``policy`` admits it.
@@ -31,23 +32,24 @@ def grow(
 
     Args:
         depth: tokens that may follow the root at most.
+        ends: tokens that end the output: nothing follows them, so they are not drafted.
         shape: a static shape, in place of one that follows the chances.
     """
     tree = DraftTree(root)
     if shape is not None:
         depth = min(depth, len(shape))
-    heap: list[tuple[float, int, Node, int, float]] = []
+    heap: list[tuple[float, int, Node, int]] = []
     order = count()
     gain = 0.0
     node: Node | None = root
     while True:
         if node is not None and node.depth < depth:
             limit = None if shape is None else shape[node.depth]
-            for token, chance in _following(node, sources, acceptance)[:limit]:
-                heappush(heap, (-node.chance * chance, next(order), node, token, chance))
+            for token, chance in _following(node, sources, acceptance, ends)[:limit]:
+                heappush(heap, (-node.chance * chance, next(order), node, token))
         if not heap:
             return tree
-        negative, _, parent, token, _ = heappop(heap)
+        negative, _, parent, token = heappop(heap)
         if not policy.admit(len(tree.nodes), gain, -negative):
             return tree
         node = parent.child(token)
@@ -57,13 +59,15 @@ def grow(
             tree.add(node)
 
 
-def _following(node: Node, sources: Sequence[Source], acceptance: Acceptance) -> list[tuple[int, float]]:
+def _following(
+    node: Node, sources: Sequence[Source], acceptance: Acceptance, ends: Container[int]
+) -> list[tuple[int, float]]:
     """Proposed tokens and the chance of each, given that the node is right; the likeliest first."""
     by_token: dict[int, list[Proposal]] = {}
     for source in sources:
         for proposal in source.propose(node):
-            by_token.setdefault(proposal.token, []).append(proposal)
-        node.draws = node.draws or source.draws(node)
+            if proposal.token not in ends:
+                by_token.setdefault(proposal.token, []).append(proposal)
     chances = [(acceptance.chance(proposals), token) for token, proposals in by_token.items()]
     total = sum(chance for chance, _ in chances)
     scale = 1 / total if total > 1 else 1.0

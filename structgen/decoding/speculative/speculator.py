@@ -80,7 +80,13 @@ class Row:
             source.prepare(root, depth)
         speculator.policy.begin()
         self.tree = grow(
-            root, self._sources, speculator.acceptance, speculator.policy, depth=depth, shape=speculator.shape
+            root,
+            self._sources,
+            speculator.acceptance,
+            speculator.policy,
+            depth=depth,
+            ends=output.vocabulary.eos_token_ids,
+            shape=speculator.shape,
         )
         return self.tree
 

@@ -1,0 +1,36 @@
+"""``structgen datastore``: index texts that drafts copy from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from structgen.cli.common import BadInput, out, print_json, read_text
+from structgen.decoding.speculative.datastore import Datastore
+from structgen.models.store import load_tokenizer
+from structgen.vocabulary.vocabulary import Vocabulary
+
+
+def run(files: list[Path], output: Path, lines: bool, model: str | None, as_json: bool) -> int:
+    """Write the datastore of some files; exit code 0."""
+    tokenizer = load_tokenizer(model)
+    vocabulary = Vocabulary.from_transformers(tokenizer)
+    ids = [tokenizer.encode(text, add_special_tokens=False) for text in _texts(files, lines)]
+    store = Datastore.build(ids, vocabulary)
+    try:
+        store.save(output)
+    except OSError as error:
+        raise BadInput(f"Cannot write {output}: {error.strerror or error}") from error
+    if as_json:
+        print_json({"output": str(output), "texts": len(ids), "tokens": sum(map(len, ids))})
+    else:
+        out.print(f"{output}: {len(ids)} texts, {sum(map(len, ids))} tokens")
+    return 0
+
+
+def _texts(files: list[Path], lines: bool) -> Iterator[str]:
+    for path in files:
+        text = read_text(str(path))
+        for part in text.splitlines() if lines else [text]:
+            if part.strip():
+                yield part

@@ -1,0 +1,88 @@
+"""From ``draft=...`` to a ``Speculator``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from structgen.decoding.speculative.cost import measure
+from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
+from structgen.decoding.speculative.drafter import Drafter
+from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
+from structgen.decoding.speculative.layer_skip import LayerSkipDrafter
+from structgen.decoding.speculative.length import CostAware
+from structgen.decoding.speculative.lookahead import LookaheadDrafter
+from structgen.decoding.speculative.model_drafter import ModelDrafter
+from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
+from structgen.decoding.speculative.recycling import RecyclingDrafter
+from structgen.decoding.speculative.speculator import Speculator
+from structgen.errors import GenerationError, ModelError
+from structgen.vocabulary.vocabulary import Vocabulary
+
+AUTO = ("forced", "ngram", "recycling")
+NAMES = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
+
+
+def make_speculator(draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary) -> Speculator:
+    """A speculator for what a user passes as ``draft``: one of these, or a list of them.
+
+    - a name of ``NAMES``; "auto" stands for ``AUTO``;
+    - a ``Datastore``, or the path of one;
+    - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id or
+      a folder;
+    - a ``Drafter``; or, alone, a ``Speculator``.
+
+    The policy is ``CostAware`` with the target's cost curve, measured now (about two seconds for a small model on a
+    CPU).
+
+    Raises:
+        ModelError: a draft model cannot be loaded or used, or the target cannot read trees.
+        GenerationError: a file is no datastore of this vocabulary, or nothing is to draft with.
+    """
+    if isinstance(draft, Speculator):
+        return draft
+    if not hasattr(model, "forward_tree"):
+        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
+    parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
+    parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
+    if not parts:
+        raise GenerationError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
+    makers: dict[str, Callable[[], Drafter]] = {
+        "forced": lambda: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
+        "ngram": NgramDrafter,
+        "recycling": lambda: RecyclingDrafter(model.vocab_size),
+        "memory": MemoryDrafter,
+        "lookahead": LookaheadDrafter,
+        "layer_skip": lambda: LayerSkipDrafter(model),
+    }
+    drafters = [
+        makers[part]() if isinstance(part, str) and part in makers else _drafter(part, vocabulary)
+        for part in dict.fromkeys(parts)
+    ]
+    return Speculator(drafters, CostAware(measure(model)))
+
+
+def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
+    """A drafter of anything but a name."""
+    if isinstance(part, Datastore):
+        if part.vocabulary != fingerprint(vocabulary):
+            raise GenerationError("The datastore holds tokens of another vocabulary; build it with this model.")
+        return RetrievalDrafter(part)
+    if isinstance(part, (str, os.PathLike)):
+        if Path(part).is_file():
+            return RetrievalDrafter(Datastore.load(part, vocabulary))
+        from structgen.models.store import load_model
+
+        return ModelDrafter(load_model(part)[0])
+    if hasattr(part, "start"):
+        drafter: Drafter = part
+        return drafter
+    if hasattr(part, "prefill"):
+        return ModelDrafter(part)
+    if hasattr(part, "get_output_embeddings"):
+        from structgen.models.transformers_model import TransformersModel
+
+        return ModelDrafter(TransformersModel(part))
+    raise GenerationError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
