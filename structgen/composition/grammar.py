@@ -59,6 +59,7 @@ class ComposedGrammar:
         ends: bytes[256], 1 for these bytes.
         first: bytes that embedded texts can begin with, as a set.
         crossings: the places inside the tokens.
+        end_bits: word and bit of each end of sequence in a row.
     """
 
     def __init__(self, source: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary) -> None:
@@ -74,6 +75,8 @@ class ComposedGrammar:
         for content in self.contents.values():
             self.first |= content.first
         self.crossings = crossing_index(vocabulary)
+        bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
+        self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
         self._memo: dict[Hashable, Any] = {}
         self._machine: Machine | None = None
         self._lock = threading.Lock()

@@ -43,7 +43,7 @@ _JSON_ENDS = {
 def last_bytes(grammar: Grammar) -> int:
     """Bytes that texts of a grammar can end with. O(grammar); every byte where nothing is known of the grammar."""
     if isinstance(grammar, CompiledGrammar):
-        found = _SPACE
+        found = _SPACE if grammar.options.whitespace == "any" else 0
         for byte in np.flatnonzero(grammar.matcher().next_bytes()).tolist():
             found |= _JSON_ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
         return found

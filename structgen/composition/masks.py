@@ -26,46 +26,31 @@ Row = npt.NDArray[np.int32]
 Bits = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]  # words of a row, and what is set in each
 
 
-def fill(matcher: ComposedMatcher, branches: Sequence[Branch], row: Row) -> None:
-    """Write the mask of a set of branches."""
-    crossing: list[Bits] = []
-    branch = branches[0]
-    branch.matcher.fill_next_token_bitmask(row)
-    _collect(matcher, branch, row, crossing)
+def fill(matcher: ComposedMatcher, branches: Sequence[Branch], bitmask: Row, index: int) -> None:
+    """Write the mask of a set of branches into row ``index``; the first branch's matcher checks the arguments."""
+    branches[0].matcher.fill_next_token_bitmask(bitmask, index)
+    row = bitmask[index] if bitmask.ndim == 2 else bitmask
+    crossing = _crossing(matcher, branches[0], row)
     if len(branches) > 1:
         own = np.empty_like(row)
         for branch in branches[1:]:
             branch.matcher.fill_next_token_bitmask(own)
-            _collect(matcher, branch, own, crossing)
+            crossing = crossing + _crossing(matcher, branch, own)
             row |= own
     for words, bits in crossing:
         row[words] |= bits
-    _set_end(matcher, branches, row)
+    if any(branch.content is not None for branch in branches):  # end of sequence where the whole text may stop
+        may_stop = matcher.is_accepting()
+        for word, bit in matcher.grammar.end_bits:
+            row[word] = row[word] | bit if may_stop else row[word] & ~bit
 
 
-def _set_end(matcher: ComposedMatcher, branches: Sequence[Branch], row: Row) -> None:
-    """End of sequence where the whole text may stop, not where an embedded one may."""
-    if all(branch.content is None for branch in branches):
-        return
-    words, bits = _bits(matcher.grammar.vocabulary.eos_token_ids)
-    if any(branch.content is None and branch.matcher.is_accepting() for branch in branches):
-        row[words] |= bits
-    else:
-        row[words] &= ~bits
-
-
-def _collect(matcher: ComposedMatcher, branch: Branch, row: Row, crossing: list[Bits]) -> None:
-    bits = _crossing(matcher, branch, row)
-    if len(bits[0]):
-        crossing.append(bits)
-
-
-def _crossing(matcher: ComposedMatcher, branch: Branch, row: Row) -> Bits:
+def _crossing(matcher: ComposedMatcher, branch: Branch, row: Row) -> tuple[Bits, ...]:
     """The tokens that leave the branch's text, remembered by its state; ``row`` is its own mask."""
     grammar = matcher.grammar
     if isinstance(branch.matcher, CfgMatcher):
         key: Hashable = branch.key()
-        known: Bits | None = grammar.recall(key)
+        known: tuple[Bits, ...] | None = grammar.recall(key)
         if known is None:
             known = _find(matcher, branch, row)
             grammar.remember(key, known)
@@ -79,21 +64,21 @@ def _crossing(matcher: ComposedMatcher, branch: Branch, row: Row) -> Bits:
     return known
 
 
-def _find(matcher: ComposedMatcher, branch: Branch, row: Row) -> Bits:
+def _find(matcher: ComposedMatcher, branch: Branch, row: Row) -> tuple[Bits, ...]:
     grammar = matcher.grammar
     if branch.content is None:
         candidates = grammar.crossings.between(grammar.before, grammar.first)
     else:
         candidates = grammar.crossings.between(branch.content.last, _first_behind(matcher, branch))
-    tokens: list[int] = []
+    found: list[Bits] = []
     for i in _possible(matcher, branch, row, candidates):
         piece = candidates.pieces[i]
         if branch.matcher.accept_bytes(piece):
             fresh = matcher.exits(branch)
             branch.matcher.rollback(1)
-            if fresh:
-                tokens += _continued(matcher, fresh, piece, candidates.rests[i])
-    return _bits(tokens)
+            if fresh and len((bits := _continued(matcher, fresh, piece, candidates.rests[i]))[0]):
+                found.append(bits)
+    return tuple(found)
 
 
 def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> list[int]:
@@ -123,12 +108,12 @@ def _first_behind(matcher: ComposedMatcher, branch: Branch) -> int:
 
 def _continued(
     matcher: ComposedMatcher, fresh: list[Branch], piece: bytes, rests: tuple[tuple[bytes, int], ...]
-) -> list[int]:
+) -> Bits:
     """The tokens of a piece whose rests go on in ``fresh``, branches at their start."""
     grammar = matcher.grammar
     keys = frozenset((id(b.content), state_key(b.after if b.after is not None else b.matcher)) for b in fresh)
     key = piece, keys, fresh[0].content is None
-    known: list[int] | None = grammar.recall(key)
+    known: Bits | None = grammar.recall(key)
     if known is not None:
         return known
     row = np.zeros(-(-grammar.vocabulary.size // 32), np.int32)
@@ -139,12 +124,13 @@ def _continued(
         row |= own
         first |= branch.matcher.next_bytes()
     ids = np.array([grammar.crossings.ids.get(rest, -1) for rest, _ in rests], np.int64)
-    found = []
+    tokens = []
     for (rest, token), whole in zip(rests, _has(row, ids).tolist(), strict=True):
         if whole or (first[rest[0]] and matcher.survives(fresh, rest)):
-            found.append(token)
-    grammar.remember(key, found)
-    return found
+            tokens.append(token)
+    known = _bits(tokens)
+    grammar.remember(key, known)
+    return known
 
 
 def _has(row: Row, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -157,7 +143,9 @@ def _has(row: Row, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def _bits(tokens: Sequence[int]) -> Bits:
     """Tokens as words and bits, each word once."""
-    ids = np.array(sorted(set(tokens)), np.int64)
+    ids = np.array(sorted(tokens), np.int64)
     words, first = np.unique(ids >> 5, return_index=True)
-    bits = np.bitwise_or.reduceat(np.left_shift(1, ids & 31), first) if len(ids) else ids
+    if not tokens:
+        return words, words.astype(np.int32)
+    bits = np.bitwise_or.reduceat(np.left_shift(1, ids & 31), first)
     return words, bits.astype(np.uint32).view(np.int32)

@@ -62,12 +62,11 @@ class ComposedMatcher:
         Raises:
             BitmaskError: wrong dtype, shape or layout.
         """
-        check_row(bitmask, index, self._grammar.vocabulary.size)
-        row = bitmask[index] if bitmask.ndim == 2 else bitmask
         if self._terminated:
-            row[:] = 0
+            check_row(bitmask, index, self._grammar.vocabulary.size)
+            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
-        masks.fill(self, self._branches, row)
+        masks.fill(self, self._branches, bitmask, index)
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
