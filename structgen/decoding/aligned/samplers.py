@@ -30,7 +30,6 @@ POLICIES: dict[Method, Policy] = {
     "rejection": Policy(learned=False, coin=True),
 }
 METHODS: tuple[Method, ...] = ("exact", "weighted", "asap", "local", "smc", "mh", "rejection")
-DEFAULT_WIDTH = 32
 
 
 class Sampler:
@@ -49,7 +48,8 @@ class Sampler:
 
     Args:
         seed: None takes fresh entropy.
-        width: most attempts that wait for the model at once ("asap" takes 1, as published).
+        width: most attempts that wait for the model at once; None: 32 with the coin, else 8, since walks that are never
+            rejected go their ways alone at first. ("asap" takes 1, as published.)
         particles: of "smc".
         mh_steps: proposals a sample of "mh".
 
@@ -63,12 +63,14 @@ class Sampler:
         method: Method = "exact",
         *,
         seed: int | None = None,
-        width: int = DEFAULT_WIDTH,
+        width: int | None = None,
         particles: int = 32,
         mh_steps: int = 10,
     ) -> None:
         if method not in METHODS:
             raise OptionsError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
+        if width is None:
+            width = 32 if method in ("exact", "rejection") else 8
         if min(width, particles, mh_steps) < 1:
             raise OptionsError("width, particles and mh_steps must be at least 1")
         self.store, self.method = store, method

@@ -183,7 +183,7 @@ class PrefixStore:
 
     def _plan(self, prefix: list[int], parent: int, reads: list[_Read]) -> None:
         """Find out what the automaton allows after a prefix and after its guessed continuations."""
-        guess = () if self.draft is None else self.draft(prefix)
+        guess = self.draft(prefix) if self.draft and self._reach(parent, prefix) > _GUESS_WHERE else ()
         read = self._look(prefix, parent)
         if read is None:
             self._add_dead(prefix[-1] if prefix else EOS, parent)
@@ -197,6 +197,13 @@ class PrefixStore:
             if read is None:
                 return
             reads.append(read)
+
+    def _reach(self, parent: int, prefix: list[int]) -> float:
+        """Logarithm of a bound of the share of walks that come to a prefix."""
+        if parent < 0:
+            return 0.0
+        nodes, edge = self.nodes, self._edge(parent, prefix[-1])
+        return float(nodes["logp"][parent] + self.edges_of(parent)["logp"][edge] - nodes["high"][0])
 
     def _look(self, prefix: list[int], parent: int, node: int = -1) -> _Read | None:
         """The mask after a prefix; None if it leads nowhere."""
@@ -345,4 +352,5 @@ class PrefixStore:
         return store
 
 
+_GUESS_WHERE = math.log(0.05)  # guesses where fewer walks come cost more than they save
 _PREVIOUS = -(1 << 40)  # as a read's parent: the read before it

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
-from structgen.errors import OptionsError
+from structgen.errors import GenerationError, OptionsError
 from structgen.grammar_machine.compiled import CfgGrammar
 from structgen.protocols import Grammar, Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -90,7 +90,7 @@ class Target:
         logits = to_numpy(logits_row)[: self.vocabulary.size]
         params = self.params
         if params.top_k is None and params.top_p == 1.0:
-            return masked_log_probs(logits / params.temperature if params.temperature != 1.0 else logits, None)
+            return _log_softmax(logits if params.temperature == 1.0 else logits / params.temperature)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(filtered_probs(masked_log_probs(logits, None), params)))
 
@@ -158,6 +158,15 @@ def _constraint_id(constraint: Any) -> str:
     if "registry" in values and values["registry"] is not None:
         return f"{_THIS_PROCESS}{type(constraint).__qualname__} {id(constraint)}"
     return repr((type(constraint).__qualname__, values, getattr(constraint, "_key", None)))
+
+
+def _log_softmax(logits: npt.NDArray[np.floating[Any]]) -> LogProbs:
+    """Log-probabilities in float64; exponentials in the logits' own precision (a vocabulary is long)."""
+    highest = logits.max()
+    if not np.isfinite(highest):
+        raise GenerationError(f"The model gave {highest} as the highest of {logits.size} logits; check weights, dtype.")
+    total = float(np.exp(logits - highest).sum(dtype=np.float64))
+    return np.asarray(logits.astype(np.float64) - (float(highest) + math.log(total)))
 
 
 def text_log_prob(log_probs: npt.NDArray[np.float64], eos: Sequence[int]) -> float:
