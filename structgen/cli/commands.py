@@ -243,6 +243,83 @@ def compare_distributions(
         raise typer.Exit(code)
 
 
+Grammar = Annotated[str | None, typer.Option(help="Grammar: a file .lark or .gbnf.")]
+Regex = Annotated[str | None, typer.Option(help="Regular expression that the whole text matches.")]
+Choices = Annotated[list[str] | None, typer.Option("--choice", help="A text; give several.")]
+ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
+Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
+
+
+@app.command()
+def sample(
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text.")] = None,
+    grammar: Grammar = None,
+    regex: Regex = None,
+    choice: Choices = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Samples.")] = 10,
+    method: Annotated[str, typer.Option(help="exact, weighted, asap, local, smc, mh or rejection.")] = "exact",
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest text: a condition, like the constraint.")] = 256,
+    model_tokens: ModelTokens = None,
+    seconds: Seconds = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    model: Model = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 1 if a
+    budget ran out first."""
+    from structgen.cli import aligned
+    from structgen.decoding.aligned import Budget
+
+    with exit_codes(as_json):
+        constraint = aligned.read_constraint(schema, grammar, regex, choice)
+        code = aligned.run_sample(
+            load(model, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
+            schema_in_prompt=schema_in_prompt,
+        )  # fmt: skip
+        raise typer.Exit(code)
+
+
+@app.command("compare-distributions")
+def compare_distributions(
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text.")] = None,
+    grammar: Grammar = None,
+    regex: Regex = None,
+    choice: Choices = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Samples of each method.")] = 200,
+    plot: Annotated[Path | None, typer.Option(help="Image to write (.png, .svg, ...).")] = None,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 256,
+    model_tokens: ModelTokens = None,
+    seconds: Seconds = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    model: Model = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show side by side how often plain masking, ASAp and exact sampling write each text. Budgets are for each."""
+    from structgen.cli import aligned
+    from structgen.decoding.aligned import Budget
+
+    with exit_codes(as_json):
+        constraint = aligned.read_constraint(schema, grammar, regex, choice)
+        code = aligned.run_compare(
+            load(model, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
+        )  # fmt: skip
+        raise typer.Exit(code)
+
+
 def load(model: str | None, device: str | None, dtype: str | None) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
