@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cached_property
 
 from structgen.contextual.tables import Tables
 from structgen.contextual.terminals import ALIVE
@@ -121,7 +122,7 @@ class Lexemes:
 
     def _find_separator(self) -> int:
         """A character that every lexer ignores and that does not become part of what follows; -1 if there is none."""
-        firsts = {word[0] for start in self._tables.automata.starts if start for word in self.words(start)[:1] if word}
+        firsts = self._firsts()
         for m in self._order:
             if all(self._separates(lexer, m, firsts) for lexer in range(len(self._tables.lexers))):
                 return m
@@ -141,8 +142,21 @@ class Lexemes:
         """The characters that may follow a word: the separator, or the first ones of all terminals' words."""
         if self.separator >= 0:
             return [self.separator]
-        starts = self._tables.automata.starts
-        return sorted({word[0] for start in starts if start for word in self.words(start)[:1] if word})
+        return sorted(self._firsts())
+
+    def _firsts(self) -> set[int]:
+        """What the shortest words of the terminals begin with, ignored ones aside."""
+        starts = enumerate(self._tables.automata.starts)
+        words = [self.words(start)[:1] for terminal, start in starts if start and terminal not in self._ignored]
+        return {word[0] for found in words for word in found if word}
+
+    @cached_property
+    def gaps(self) -> list[str]:
+        """Ignored texts that may stand between words; the empty one first."""
+        if self.separator >= 0:
+            return ["", self.characters[self.separator]]
+        words = (self.words(self._tables.automata.starts[terminal])[:1] for terminal in self._tables.ignored)
+        return ["", *dict.fromkeys(self.text(word) for found in words for word in found)]
 
     def clean_start(self, lexer: int) -> set[int]:
         """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside."""

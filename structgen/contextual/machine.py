@@ -73,8 +73,7 @@ class LalrMachine:
                 self._grow()
             else:
                 count = int(self.heap[k.H_UNKNOWNS])
-                unknown = self._arrays[k.H_UNKNOWN][:count].tolist()
-                for config in dict.fromkeys(unknown):
+                for config in np.unique(self._arrays[k.H_UNKNOWN][:count]).tolist():
                     if self.heap[config + k.CONFIG_LIVE] == 0:
                         live = self.witnesses.is_live(config)
                         self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO

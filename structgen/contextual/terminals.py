@@ -33,8 +33,8 @@ MAX_NODES = 100_000
 ALIVE = 4
 """Flag of a state: some thread may still match."""
 
-State = tuple[tuple[Thread, ...], frozenset[tuple[int, int]]]
-"""Threads in order, and of each keyword that the text still begins, its number and node."""
+State = tuple[tuple[Thread, ...], frozenset[tuple[int, int]], bool]
+"""Threads in order; of each keyword that the text still begins, its number and node; whether a match ends here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +128,13 @@ class _Builder:
         """Append the states of a terminal; the first one's number."""
         threads = self._threads
         threads.looks_behind = False
-        begin: State = (threads.close([(start, ())], None), self._words[number])
+        begin: State = (threads.close([(start, ())], None), self._words[number], False)
         if threads.looks_behind:
             raise _refused(number, "looks behind its beginning (\\b, ^ or a lookbehind)")
         first = len(self._rows)
         numbers = {begin: first}
         states = [begin]
-        self._append(number, begin, False)
+        self._append(number, begin)
         for state in states:
             row = self._rows[numbers[state]]
             known: dict[int, int] = {}
@@ -185,12 +185,12 @@ class _Builder:
         promoted &= not final
         if not closed:
             return int(promoted)
-        target: State = (closed, self._following_words(state, mask))
+        target: State = (closed[: len(closed) - final], self._following_words(state, mask), final)
         place = numbers.get(target)
         if place is None:
             place = numbers[target] = len(self._rows)
             states.append(target)
-            self._append(number, target, final)
+            self._append(number, target)
         return place << 1 | promoted
 
     def _following_words(self, state: State, mask: int) -> frozenset[tuple[int, int]]:
@@ -202,16 +202,12 @@ class _Builder:
                     moved.add((word, following))
         return frozenset(moved)
 
-    def _append(self, number: int, state: State, final: bool) -> None:
-        threads, words = state
-        alive = len(threads) > final
-        ends = False
-        for node, demands in threads:
-            if self._threads.is_match(node) and demands and met(demands):
-                ends = True
+    def _append(self, number: int, state: State) -> None:
+        threads, words, final = state
+        ends = any(self._threads.is_match(node) and met(demands) for node, demands in threads)
         matched = frozenset(word for word, node in words if self._threads.is_match(node))
         self._rows.append([0] * len(self._threads.masks))
-        self._flags.append(FINAL * final | PENDING_END * ends | ALIVE * alive)
+        self._flags.append(FINAL * final | PENDING_END * ends | ALIVE * bool(threads))
         keyword = (number, matched)
         self._keywords.append(self._keyword_sets.setdefault(keyword, len(self._keyword_sets)) if matched else 0)
 

@@ -7,6 +7,7 @@ configuration by a best-first search over pieces of text, words of the terminals
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine
 
 EXPANSIONS, EXHAUSTED = 300, 2_000
-Plan = tuple[int, ...]
 FAR = 1 << 30
+Plan = tuple[int, ...]
+Stack = tuple[int, int]
+"""What is below the top of a parser's stack (a node of the machine), and the state on top."""
+_END: Stack = (-1, -1)
 
 
 class Witnesses:
@@ -28,7 +32,8 @@ class Witnesses:
     def __init__(self, machine: LalrMachine) -> None:
         self._machine = machine
         self._tables = machine.tables
-        self._plans: dict[tuple[int, int], tuple[int, Plan]] = {}
+        self._plans: dict[Stack, tuple[int, Plan]] = {}
+        self._costs: dict[int, int] = {}
         self.undecided = 0
         names = machine.tables.terminals
         self._indent = names.index(INDENT) if INDENT in names else -2
@@ -123,28 +128,86 @@ class Witnesses:
         return after != k.DEAD and self._parser_is_live(after)
 
     def _parser_is_live(self, parser: int) -> bool:
-        """Whether a text completes a parser at the start of a lexeme."""
+        """Whether a text completes a parser at the start of a lexeme: a plan that can be followed, else a search."""
         machine = self._machine
-        known = int(machine.heap[parser + k.PARSER_LIVE])
-        if known == 0:
-            fresh = machine.call(k.FRESH, parser)
-            self._prepare(parser, 0)
-            live = machine.live(fresh)
-            if live == k.UNKNOWN:
-                live = k.YES if self.complete(fresh) is not None else k.NO
-            machine.heap[parser + k.PARSER_LIVE] = known = live
-        return known == k.YES
+        path: dict[int, None] = {}
+        current = parser
+        while (known := int(machine.heap[current + k.PARSER_LIVE])) == 0:
+            if machine.call(k.ENDS_PARSER, current):
+                known = k.YES
+            else:
+                following = self._follow_plan(current)
+                if following != k.DEAD and following not in path:
+                    path[current] = None
+                    current = following
+                    continue
+                known = k.YES if self.complete(machine.call(k.FRESH, current)) is not None else k.NO
+            machine.heap[current + k.PARSER_LIVE] = known
+            break
+        if known == k.YES:
+            for passed in path:
+                machine.heap[passed + k.PARSER_LIVE] = k.YES
+            return True
+        if path:  # the plan has failed, other ways may not
+            found = self.complete(machine.call(k.FRESH, parser)) is not None
+            machine.heap[parser + k.PARSER_LIVE] = k.YES if found else k.NO
+            return found
+        return False
+
+    def _follow_plan(self, parser: int) -> int:
+        """The parser after the first terminal of its plan; DEAD if that cannot be read for sure."""
+        node, indent, _ = self._machine.parser(parser)
+        _, plan = self._plan(node)
+        if not plan:
+            return k.DEAD
+        if plan[0] == self._tables.newline:
+            column = self._planned_column(plan, indent)
+            return self._machine.call(k.FEED_TERMINAL, parser, plan[0], column)
+        self._prepare(parser, 0)
+        if plan[0] not in self._clean_starts[int(self._tables.lexer_of[self._machine.pair(node)[1]])]:
+            return k.DEAD
+        return self._machine.call(k.FEED_TERMINAL, parser, plan[0], k.NO_COLUMN)
 
     # --- completions ---
     def complete(self, config: int) -> str | None:
         """A short text after which the configuration may end; None if there is none, or none was found."""
-        if self._estimate(config) >= FAR:
+        if self._is_hopeless(config):
             return None
         found = self._best_first(config)
         if found is None:
             found, decided = self._every_text(config)
             self.undecided += not decided
         return found
+
+    def _is_hopeless(self, config: int) -> bool:
+        """Whether the parser can take nothing of what the lexer may find."""
+        while config:
+            parser, d, config, _ = self._machine.config(config)
+            if self._plan(self._machine.parser(parser)[0])[0] >= FAR:
+                continue
+            if d == 0:
+                return False
+            lexer, threads = self._machine.lexer(d)
+            if any(self._may_take(parser, lexer, terminal) for terminal, _ in threads):
+                return False
+        return True
+
+    def _may_take(self, parser: int, lexer: int, terminal: int) -> bool:
+        """Whether the parser has a use for a lexeme of a terminal, or of a keyword that it may be retyped to."""
+        tables, machine = self._tables, self._machine
+        if terminal in tables.ignored or (terminal == tables.newline and machine.parser(parser)[2] > 0):
+            return True
+        columns = self._columns(parser) if terminal == tables.newline else [k.NO_COLUMN]
+        words = [
+            int(tables.retyped[lexer, number])
+            for number, (own, _) in enumerate(tables.automata.keyword_sets)
+            if own == terminal and tables.retyped[lexer, number] >= 0
+        ]
+        return any(
+            machine.call(k.FEED_TERMINAL, parser, kind, column) != k.DEAD
+            for kind in [terminal, *words]
+            for column in columns
+        )
 
     def _best_first(self, config: int) -> str | None:
         """Search over words; marks what it finds live."""
@@ -188,9 +251,8 @@ class Witnesses:
             parser, d, fallback, _ = machine.config(current)
             if d == 0:
                 for word in self._next_words(parser):
-                    pieces.setdefault(word)
-                    if lexemes.separator >= 0:
-                        pieces.setdefault(lexemes.characters[lexemes.separator] + word)
+                    for gap in lexemes.gaps:
+                        pieces.setdefault(gap + word)
             else:
                 for terminal, q in machine.lexer(d)[1]:
                     for ending in lexemes.words(q):
@@ -216,18 +278,19 @@ class Witnesses:
         if not plan:
             return []
         if plan[0] == self._tables.newline:
-            levels = self._machine.levels(indent)
-            column = levels[-1]
-            if plan[1:2] == (self._indent,):
-                column += 1
-            else:
-                dedents = 0
-                while plan[1 + dedents : 2 + dedents] == (self._dedent,) and dedents + 1 < len(levels):
-                    dedents += 1
-                column = levels[-1 - dedents]
-            return ["\n" + " " * column]
+            return ["\n" + " " * self._planned_column(plan, indent)]
         first = self._tables.automata.starts[plan[0]]
         return [self.lexemes.text(choice) for choice in self.lexemes.words(first)] if first else []
+
+    def _planned_column(self, plan: Plan, indent: int) -> int:
+        """The column of the line that a plan begins with."""
+        levels = self._machine.levels(indent)
+        if plan[1:2] == (self._indent,):
+            return levels[-1] + 1
+        dedents = 0
+        while plan[1 + dedents : 2 + dedents] == (self._dedent,) and dedents + 1 < len(levels):
+            dedents += 1
+        return levels[-1 - dedents]
 
     def _estimate(self, config: int) -> int:
         """About how many characters are still needed."""
@@ -261,38 +324,63 @@ class Witnesses:
     def _plan(self, node: int) -> tuple[int, Plan]:
         """Cost (characters) and terminals of a shortest way from a stack to the end.
 
-        Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced.
+        Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced. What it finds is
+        kept for all stacks on the way.
         """
-        below, state = self._machine.pair(node)
-        known = self._plans.get((below, state))
-        if known is None:
-            known = self._plans[below, state] = self._search_plan(below, state)
-        return known
+        top = self._machine.pair(node)
+        if top not in self._plans:
+            self._search_plan(top)
+        return self._plans[top]
 
-    def _search_plan(self, below: int, state: int) -> tuple[int, Plan]:
-        queue: list[tuple[int, int, int, int, Plan]] = [(0, 0, below, state, ())]
-        done = set()
+    def _search_plan(self, first: Stack) -> None:
+        queue: list[tuple[int, int, Stack, Stack | None, Plan]] = [(0, 0, first, None, ())]
+        came: dict[Stack, tuple[Stack | None, Plan]] = {}
         count = 0
         while queue:
-            cost, _, below, state, plan = heapq.heappop(queue)
-            if state == self._tables.end:
-                return cost, plan
-            if (below, state) in done:
+            cost, _, stack, before, words = heapq.heappop(queue)
+            if stack == _END or stack in self._plans:
+                rest = (0, ()) if stack == _END else self._plans[stack]
+                if rest[0] < FAR:
+                    self._keep_plans(rest, before, words, came)
+                    return
                 continue
-            done.add((below, state))
-            for rule, dot in self._items[state]:
-                origin, _ = self._tables.rules[rule]
-                rest, words = self._rests[rule][dot]
-                if rest >= FAR:
-                    continue
-                place, target = below, self._tables.end  # of the items of the first state
-                for _ in range(dot - 1):
-                    place = self._machine.pair(place)[0]
-                if dot:
-                    target = int(self._tables.goto[self._machine.pair(place)[1], origin])
+            if stack in came:
+                continue
+            came[stack] = before, words
+            for cheaper, after, more in self._completed_items(stack):
                 count += 1
-                heapq.heappush(queue, (cost + rest, count, place, target, plan + words))
-        return FAR, ()
+                known = 0 if after == _END else self._plans.get(after, (0,))[0]
+                heapq.heappush(queue, (cost + cheaper + known, count, after, stack, more))
+        for stack in came:
+            self._plans[stack] = FAR, ()
+
+    def _keep_plans(
+        self, rest: tuple[int, Plan], before: Stack | None, words: Plan, came: dict[Stack, tuple[Stack | None, Plan]]
+    ) -> None:
+        """Enter the plans of all stacks on the way to one whose plan is known."""
+        cost, plan = rest
+        while before is not None:
+            plan = words + plan
+            cost += sum(map(self._terminal_cost, words))
+            self._plans[before] = cost, plan
+            before, words = came[before]
+
+    def _completed_items(self, stack: Stack) -> Iterator[tuple[int, Stack, Plan]]:
+        """Cost, stack and terminals of completing each item of the top state and reducing its rule."""
+        below, state = stack
+        if state == self._tables.end:
+            yield 0, _END, ()
+            return
+        for rule, dot in self._items[state]:
+            rest, words = self._rests[rule][dot]
+            if rest >= FAR:
+                continue
+            place, target = below, self._tables.end  # of the items of the first state
+            for _ in range(dot - 1):
+                place = self._machine.pair(place)[0]
+            if dot:
+                target = int(self._tables.goto[self._machine.pair(place)[1], self._tables.rules[rule][0]])
+            yield rest, (place, target), words
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:
@@ -372,6 +460,13 @@ class Witnesses:
         return cost, words
 
     def _terminal_cost(self, terminal: int) -> int:
+        """Characters of a terminal and a gap."""
+        known = self._costs.get(terminal)
+        if known is None:
+            known = self._costs[terminal] = self._cost(terminal)
+        return known
+
+    def _cost(self, terminal: int) -> int:
         if terminal in (self._indent, self._dedent):
             return int(terminal == self._indent)
         start = self._tables.automata.starts[terminal]

@@ -527,6 +527,13 @@ def _live(h, config):
         _word(h, d + LEX_RESETS) == YES and _word(h, parser + PARSER_NEWLINE) == YES
     ):
         known = YES
+    elif (
+        _word(h, config + CONFIG_KEY + 2) == 0
+        and _word(h, d + LEX_RESETS) == YES
+        and _length(h, d) == 2
+        and _word(h, parser + PARSER_NEWLINE) == NO
+    ):
+        known = NO  # a newline token, and nothing else, where none fits
     else:
         known = UNKNOWN
     if _full(h):
@@ -640,8 +647,9 @@ def _walk(h, state, bits):
         after = _byte_step(h, _word(level, depth), _byte(bytes_, i))
         if _full(h):
             return
-        if after == DEAD or not _alive(h, after):
-            i = _int(ends, i)
+        noted = _word(h, H_UNKNOWNS)
+        if after == DEAD or not (_alive(h, after) or _word(h, H_UNKNOWNS) > noted):
+            i = _int(ends, i)  # what is not known is followed too, so that all of it is found in one walk
             continue
         _set_word(level, depth + 1, after)
         token = _int(tokens, i)
