@@ -1,11 +1,12 @@
-"""What do masks of context-free grammars cost, beside llguidance, on the same texts?
+"""What do masks of context-free grammars cost, beside llguidance and xgrammar, on the same texts?
 
     PYTHONPATH=. python benchmarks/grammars.py [--gad DATA/gad] [--tokenizers DATA/tokenizers] [--vocabulary o200k]
 
-Grammars: those of grammars/ over their corpora, and the tasks of the Grammar-Aligned Decoding paper over texts drawn by
-random walks. Each text is tokenized; before every token the mask is computed, then the token accepted. "cold" is the
-first pass of a fresh grammar over all texts, "warm" the second. Compile time: Lark's own loading is not counted for
-structgen; the first mask is for both. 21 texts a grammar: its corpus, and random walks.
+Grammars: those of grammars/, and the tasks of the Grammar-Aligned Decoding paper; 21 texts each,
+its corpus and random walks. Each text is tokenized; before every token the mask is computed, then the token accepted.
+"cold" is the first pass of a fresh grammar over all texts, "warm" the second. structgen and llguidance read the Lark
+grammar, xgrammar the same language as GBNF where grammars/ has it. Compile time: Lark's own loading is not counted for
+structgen; the first mask is for all. "texts" are those that the engine took whole; a text ends where it is refused.
 """
 
 from __future__ import annotations
@@ -21,22 +22,25 @@ from typing import Any
 
 import numpy as np
 
-from structgen.benchmarking.engines import LLGuidance, Structgen
+from structgen.benchmarking.engines import LLGuidance, Structgen, XGrammar
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar_machine.compiled import compile_grammar
 
-ROOT = Path(__file__).parents[1]
+GRAMMARS = Path(__file__).parents[1] / "grammars"
+CONTROL = {0x2400 + code: code for code in range(32)}  # pictures of control characters in the corpora
 Step = tuple[Callable[[], Any], Callable[[int], Any]]
 
 
-def corpora(gad: Path | None) -> Iterator[tuple[str, str, list[str]]]:
-    """(name, Lark grammar, texts)."""
-    for path in sorted((ROOT / "grammars").glob("*.lark")):
-        texts = (ROOT / "grammars" / "corpus" / f"{path.stem}.txt").read_text(encoding="utf-8").splitlines()
-        yield path.stem, path.read_text(encoding="utf-8"), texts
+def corpora(gad: Path | None) -> Iterator[tuple[str, str, str, list[str]]]:
+    """(name, Lark grammar, the same as GBNF or "", texts). Those that need an indenter are left out."""
+    for path in sorted(GRAMMARS.glob("*.lark")):
+        text, gbnf = path.read_text(encoding="utf-8"), path.with_suffix(".gbnf")
+        texts = (GRAMMARS / "corpus" / f"{path.stem}.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        if "%declare" not in text:
+            yield path.stem, text, gbnf.read_text() if gbnf.exists() else "", [t.translate(CONTROL) for t in texts]
     for path in sorted(gad.glob("*.json")) if gad else []:
-        yield "gad", json.loads(path.read_text(encoding="utf-8"))["grammar"], []
+        yield "gad", json.loads(path.read_text(encoding="utf-8"))["grammar"], "", []
 
 
 def walks(grammar: Any, count: int) -> list[str]:
@@ -55,9 +59,9 @@ def walks(grammar: Any, count: int) -> list[str]:
     return found
 
 
-def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[float], bool]:
-    """µs of mask + advance at every token, and whether every token was taken."""
-    times, taken = [], True
+def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[float], int]:
+    """µs of mask + advance at every token, and how many documents were taken whole."""
+    times, taken = [], 0
     for tokens in documents:
         fill, accept = start()
         for token in tokens:
@@ -66,15 +70,16 @@ def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[fl
             ok = accept(token)
             times.append((time.perf_counter_ns() - before) / 1000)
             if not ok:
-                taken = False
                 break
+        else:
+            taken += 1
     return times, taken
 
 
 class Ours(Structgen):
     """structgen's grammar machine."""
 
-    def start(self, text: str) -> tuple[Callable[[], Step], float]:
+    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
         """A maker of sessions, and ms from the grammar in normal form to its first mask."""
         normal = read_lark(text).grammar
         before = time.perf_counter_ns()
@@ -93,8 +98,8 @@ class Ours(Structgen):
 class Theirs(LLGuidance):
     """llguidance's Lark."""
 
-    def start(self, text: str) -> tuple[Callable[[], Step], float]:
-        """As above; reading the grammar counts, since it cannot be told apart."""
+    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
+        """As above; reading the grammar counts, since it cannot be told apart. ValueError: it does not read it."""
         address, size = self.row.ctypes.data, self.row.nbytes
         before = time.perf_counter_ns()
         prototype = self._matcher(self._tokenizer, self._matcher.grammar_from_lark(text))
@@ -111,12 +116,31 @@ class Theirs(LLGuidance):
         return session, spent
 
 
-def measure(engine: Ours | Theirs, text: str, documents: list[list[int]]) -> dict[str, Any]:
-    """Times of one engine on one grammar."""
-    session, compile_ms = engine.start(text)
+class Peer(XGrammar):
+    """xgrammar's EBNF."""
+
+    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
+        """As above; its masks are made when it compiles, but for what depends on the stack."""
+        if not gbnf:
+            raise ValueError("there is no GBNF of it")
+        before = time.perf_counter_ns()
+        grammar = self._compiler.compile_grammar(gbnf)
+        self._matcher(grammar).fill_next_token_bitmask(self._bitmask, 0)
+        spent = (time.perf_counter_ns() - before) / 1e6
+
+        def session() -> Step:
+            matcher = self._matcher(grammar)
+            return (lambda: matcher.fill_next_token_bitmask(self._bitmask, 0)), matcher.accept_token
+
+        return session, spent
+
+
+def measure(engine: Ours | Theirs | Peer, text: str, gbnf: str, documents: list[list[int]]) -> dict[str, list[float]]:
+    """Times of one engine on one grammar, and the number of documents that it took."""
+    session, compile_ms = engine.start(text, gbnf)
     cold, taken = pace(session, documents)
     warm, _ = pace(session, documents)
-    return {"cold": cold, "warm": warm, "compile": [compile_ms], "taken": taken}
+    return {"cold": cold, "warm": warm, "compile": [compile_ms], "taken": [taken]}
 
 
 LENGTHS = {
@@ -151,34 +175,44 @@ def main(arguments: list[str]) -> int:
         lengths(vocabulary)
         return 0
     ours = Ours(vocabulary)
-    engines: dict[str, Ours | Theirs] = {"structgen": ours, "llguidance": Theirs(vocabulary)}
+    engines: dict[str, Ours | Theirs | Peer] = {
+        "structgen": ours,
+        "llguidance": Theirs(vocabulary),
+        "xgrammar": Peer(vocabulary),
+    }
     groups: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for name, text, texts in corpora(options.gad):
+    for name, text, gbnf, texts in corpora(options.gad):
         normal = compile_grammar(read_lark(text).grammar, ours._vocabulary)
         documents = [vocabulary.encode(document) for document in [*texts, *walks(normal, 21 - len(texts))]]
-        group = groups.setdefault(name, {engine: {"cold": [], "warm": [], "compile": []} for engine in engines})
+        group = groups.setdefault(name, {})
         for engine, adapter in engines.items():
-            found = measure(adapter, text, documents)
-            for key in ("cold", "warm", "compile"):
-                group[engine][key] += found[key]
-            if not found["taken"]:
-                print(f"{engine} refused a token of {name}", file=sys.stderr)
-    print("| grammar | engine | cold mean | p50 | p99 | warm mean | compile + first mask, ms |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+            try:
+                found = measure(adapter, text, gbnf, documents)
+            except ValueError as error:
+                print(f"{engine} does not read {name}: {str(error)[:200]}", file=sys.stderr)
+                continue
+            times = group.setdefault(engine, {key: [] for key in found})
+            for key, values in found.items():
+                times[key] += values
+    table(groups)
+    return 0
+
+
+def table(groups: dict[str, dict[str, dict[str, list[float]]]]) -> None:
+    """Print the figures, and structgen's in proportion to the others'."""
+    print("| grammar | engine | cold mean | p50 | p99 | warm mean | compile + first mask, ms | texts |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, group in groups.items():
         rows = {}
         for engine, times in group.items():
             cold = np.array(times["cold"])
-            rows[engine] = [
-                cold.mean(),
-                *np.quantile(cold, [0.5, 0.99]),
-                np.mean(times["warm"]),
-                np.mean(times["compile"]),
-            ]
-            print(f"| {name} | {engine} | " + " | ".join(f"{value:.3g}" for value in rows[engine]) + " |")
-        ratios = np.array(rows["structgen"]) / np.array(rows["llguidance"])
-        print(f"| {name} | ratio | " + " | ".join(f"{value:.3f}" for value in ratios) + " |")
-    return 0
+            quantiles = np.quantile(cold, [0.5, 0.99])
+            rows[engine] = np.array([cold.mean(), *quantiles, np.mean(times["warm"]), np.mean(times["compile"])])
+            values = " | ".join(f"{value:.3g}" for value in rows[engine])
+            print(f"| {name} | {engine} | {values} | {sum(times['taken'])} |")
+        for engine in list(rows)[1:]:
+            ratios = " | ".join(f"{value:.3f}" for value in rows["structgen"] / rows[engine])
+            print(f"| {name} | ratio to {engine} | {ratios} | |")
 
 
 if __name__ == "__main__":

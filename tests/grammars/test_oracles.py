@@ -17,7 +17,8 @@ import pytest
 
 pytest.importorskip("lark")
 
-from tests.grammars.shipped import accepts, corpus, grammar, judge, mutants, parses, walk
+from structgen import compile_gbnf
+from tests.grammars.shipped import BYTES, FOLDER, accepts, corpus, grammar, judge, mutants, parses, walk
 
 
 def is_json(text: str) -> bool:
@@ -187,3 +188,11 @@ def test_python_programs() -> None:
         assert not parses(parser, text) and not is_python(text, "exec"), text
     for text in mutants(corpus("python_subset"), 800, "programs"):
         assert is_python(text, "exec") or not parses(parser, text), text
+
+
+@pytest.mark.parametrize("name", [path.stem for path in FOLDER.glob("*.gbnf")])
+def test_gbnf_has_the_same_language(name: str) -> None:
+    ours, other = compile_gbnf(FOLDER / f"{name}.gbnf", BYTES), grammar(name, "dynamic")
+    texts = [*corpus(name), *corpus(name, ".invalid"), *mutants(corpus(name), 150, name)]
+    for text in [*texts, *(walk(compiled, seed) for compiled in (ours, other) for seed in range(20))]:
+        assert accepts(ours, text) == accepts(other, text), text
