@@ -27,6 +27,7 @@ from structgen.errors import (
     TokenizerError,
     UnresolvableReferenceError,
     UnsatisfiableSchemaError,
+    UnsatisfiableTargetError,
     UnsupportedSchemaError,
 )
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
@@ -70,6 +71,7 @@ __all__ = [
     "TokenizerError",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
+    "UnsatisfiableTargetError",
     "UnsupportedSchemaError",
     "Vocabulary",
     "__version__",
