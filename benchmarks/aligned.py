@@ -143,7 +143,7 @@ def plot_divergence(options: argparse.Namespace) -> None:
     for method in ("local", "asap", "mh", "smc", "weighted", "exact"):
         curves = []
         for seed in range(options.seeds):
-            run = Sampler(PrefixStore(target), method, seed=seed, width=8).draw(counts[-1])  # type: ignore[arg-type]
+            run = Sampler(PrefixStore(target), method, seed=seed, width=8).draw(counts[-1])
             curve = []
             for n in counts:
                 shares: dict[Ids, float] = {}
@@ -250,8 +250,8 @@ def warm(options: argparse.Namespace) -> None:
         if store.tv_bound < 1e-9:  # known whole
             for n in (1000, 20_000):
                 run = Sampler(store, "exact", seed=0, width=256).draw(n)
-            rate, length = len(run.samples) / run.seconds, run.steps / len(run.samples)
-            print(f"  warm: {rate:,.0f} samples a second of {length:.1f} steps; {run.model_calls} calls of the model")
+            rate, steps = len(run.samples) / run.seconds, run.steps / len(run.samples)
+            print(f"  warm: {rate:,.0f} samples a second of {steps:.1f} steps; {run.model_calls} calls of the model")
 
 
 def main(arguments: list[str]) -> int:

@@ -60,7 +60,7 @@ def run_sample(
     """Print samples, one a line; the exit code is 1 where the budget ran out first."""
     if method not in METHODS:
         raise BadInput(f"Unknown method {method!r}; expected one of {', '.join(METHODS)}.")
-    run = generator.sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)  # type: ignore[arg-type]
+    run = generator.sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)
     if as_json:
         print_json(run_dict(run))
     else:
@@ -114,7 +114,7 @@ def _print(comparison: Comparison, most: int = 20) -> None:
     if len(comparison.texts) > most:
         out.print(f"and {len(comparison.texts) - most} more texts")
     for method in ("local", "asap"):
-        out.print(f"{method}: total variation distance to the exact samples {comparison.distance(method):.3f}")  # type: ignore[arg-type]
+        out.print(f"{method}: total variation distance to the exact samples {comparison.distance(method):.3f}")
     for method, run in comparison.runs.items():
         err.print(f"[dim]{method}: {summary(run)}[/]")
 

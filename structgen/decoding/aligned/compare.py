@@ -12,6 +12,7 @@ from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
 
 COMPARED: tuple[Method, ...] = ("asap", "local", "exact")  # ASAp first: it starts from a store that knows nothing
+_SHOWN: tuple[Method, ...] = ("local", "asap", "exact")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def plot(comparison: Comparison, path: str, *, most: int = 12, labels: Mapping[M
     names = {"local": "masks only (local)", "asap": "ASAp", "exact": "exact", **(labels or {})}
     drawn = sorted(comparison.texts, key=lambda text: -max(text.target[0], *text.shares.values()))[:most]
     drawn.sort(key=lambda text: -text.target[0])
-    order = [method for method in ("local", "asap", "exact") if method in comparison.runs]
+    order: list[Method] = [method for method in _SHOWN if method in comparison.runs]
     order += [method for method in comparison.runs if method not in order]
     height = 0.8 / (len(order) + 1)
     figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.5 * len(drawn)))
