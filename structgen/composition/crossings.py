@@ -45,6 +45,7 @@ class CrossingIndex:
         self._places = np.flatnonzero(~starts[:-1])  # of the byte behind the crossing
         self._first = vocabulary.token_bytes[self._places]
         self._last = vocabulary.token_bytes[self._places - 1]
+        self._owners = np.searchsorted(vocabulary.token_offsets, self._places, "right") - 1
         self._known: dict[tuple[int, int], Crossings] = {}
 
     @cached_property
@@ -60,15 +61,20 @@ class CrossingIndex:
         if known is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[last, first] = self._find(last, first)
+            chosen = _flags(last)[self._last] & _flags(first)[self._first]
+            known = self._known[last, first] = self._group(np.flatnonzero(chosen))
         return known
 
-    def _find(self, last: int, first: int) -> Crossings:
+    def outside(self, last: int, first: int, row: npt.NDArray[np.int32]) -> Crossings:
+        """The same of tokens that a mask does not have, for large sets; not kept."""
+        chosen = np.flatnonzero(_flags(last)[self._last] & _flags(first)[self._first])
+        return self._group(chosen[~has_tokens(row, self._owners[chosen])])
+
+    def _group(self, chosen: Ints) -> Crossings:
         tokens, offsets = self._vocabulary.tokens, self._vocabulary.token_offsets
-        chosen = self._places[_flags(last)[self._last] & _flags(first)[self._first]]
-        owners = np.searchsorted(offsets, chosen, "right") - 1
+        owners = self._owners[chosen]
         groups: dict[bytes, list[tuple[bytes, int]]] = {}
-        for token, at in zip(owners.tolist(), (chosen - offsets[owners]).tolist(), strict=True):
+        for token, at in zip(owners.tolist(), (self._places[chosen] - offsets[owners]).tolist(), strict=True):
             text = tokens[token]
             groups.setdefault(text[:at], []).append((text[at:], token))
         pieces = tuple(groups)
@@ -84,6 +90,14 @@ class CrossingIndex:
 
 
 _MOST_KNOWN = 256
+
+
+def has_tokens(row: npt.NDArray[np.int32], tokens: Ints) -> npt.NDArray[np.bool_]:
+    """Which tokens (-1: none) a mask has."""
+    found: npt.NDArray[np.bool_] = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(
+        np.bool_
+    )
+    return found
 
 
 @lru_cache(4)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from structgen.compiled import compile_json_schema
+from structgen.composition.branch import Branch
 from structgen.composition.crossings import crossing_index
 from structgen.composition.last_bytes import byte_set, bytes_before, last_bytes
 from structgen.composition.matcher import ComposedMatcher
@@ -95,6 +96,10 @@ class ComposedGrammar:
         grammars = {id(content.grammar): content.grammar for content in self.contents.values()}
         return self.outer.memory_bytes + sum(grammar.memory_bytes for grammar in grammars.values())
 
+    def is_wide(self, branch: Branch) -> bool:
+        """Whether what a branch reads can end nearly everywhere, such as a line of text."""
+        return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+
     def recall(self, key: Hashable) -> Any:
         """What was remembered under a key, or None."""
         return self._memo.get(key)
@@ -107,6 +112,8 @@ class ComposedGrammar:
 
 
 MOST_REMEMBERED = 1 << 14
+WIDE = 64
+"""A text that can end with more bytes than this crosses in so many tokens that those allowed anyway are left out."""
 
 
 def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> ContextFreeGrammar:

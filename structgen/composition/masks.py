@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from structgen.compiled import CompiledGrammar
 from structgen.composition.branch import Branch, local_key, state_key
+from structgen.composition.crossings import has_tokens
 from structgen.composition.last_bytes import byte_set
 from structgen.grammar_machine.matcher import CfgMatcher
 
@@ -30,13 +31,17 @@ def fill(matcher: ComposedMatcher, branches: Sequence[Branch], bitmask: Row, ind
     """Write the mask of a set of branches into row ``index``; the first branch's matcher checks the arguments."""
     branches[0].matcher.fill_next_token_bitmask(bitmask, index)
     row = bitmask[index] if bitmask.ndim == 2 else bitmask
-    crossing = _crossing(matcher, branches[0], row)
+    own = [row]
     if len(branches) > 1:
-        own = np.empty_like(row)
-        for branch in branches[1:]:
-            branch.matcher.fill_next_token_bitmask(own)
-            crossing = crossing + _crossing(matcher, branch, own)
-            row |= own
+        own = [row.copy(), *(np.empty_like(row) for _ in branches[1:])]
+        for branch, part in zip(branches[1:], own[1:], strict=True):
+            branch.matcher.fill_next_token_bitmask(part)
+            row |= part
+    crossing = [
+        bits
+        for branch, part in zip(branches, own, strict=True)
+        for bits in _crossing(matcher, branches, branch, part, row)
+    ]
     for words, bits in crossing:
         row[words] |= bits
     if any(branch.content is not None for branch in branches):  # end of sequence where the whole text may stop
@@ -45,46 +50,73 @@ def fill(matcher: ComposedMatcher, branches: Sequence[Branch], bitmask: Row, ind
             row[word] = row[word] | bit if may_stop else row[word] & ~bit
 
 
-def _crossing(matcher: ComposedMatcher, branch: Branch, row: Row) -> tuple[Bits, ...]:
-    """The tokens that leave the branch's text, remembered by its state; ``row`` is its own mask."""
+def _crossing(
+    matcher: ComposedMatcher, branches: Sequence[Branch], branch: Branch, own: Row, row: Row
+) -> tuple[Bits, ...]:
+    """The tokens that leave a branch's text, remembered by its state.
+
+    Args:
+        matcher: whose branches they are.
+        branches: all of them.
+        branch: the one.
+        own: its own mask.
+        row: the masks of all; where there are many places to cross at, only the tokens that it lacks are looked at.
+    """
     grammar = matcher.grammar
-    if isinstance(branch.matcher, CfgMatcher):
-        key: Hashable = branch.key()
-        known: tuple[Bits, ...] | None = grammar.recall(key)
-        if known is None:
-            known = _find(matcher, branch, row)
-            grammar.remember(key, known)
-        return known
-    key = local_key(branch.matcher)
-    known = branch.memo.get(key)
+    is_shared = isinstance(branch.matcher, CfgMatcher)
+    key = branch.key() if is_shared else local_key(branch.matcher)
+    if len(branches) > 1 and key is not None and grammar.is_wide(branch):
+        others = [b.key() for b in branches]
+        key = None if None in others else (key, frozenset(others))
+    if key is None:
+        return _find(matcher, branch, own, row)
+    known: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else branch.memo.get(key)
     if known is None:
-        known = _find(matcher, branch, row)
-        if key is not None:
+        known = _find(matcher, branch, own, row)
+        if is_shared:
+            grammar.remember(key, known)
+        else:
             branch.memo[key] = known
     return known
 
 
-def _find(matcher: ComposedMatcher, branch: Branch, row: Row) -> tuple[Bits, ...]:
+def _find(matcher: ComposedMatcher, branch: Branch, own: Row, row: Row) -> tuple[Bits, ...]:
     grammar = matcher.grammar
-    if branch.content is None:
-        candidates = grammar.crossings.between(grammar.before, grammar.first)
-    else:
-        candidates = grammar.crossings.between(branch.content.last, _first_behind(matcher, branch))
+    last, first = grammar.before, grammar.first
+    if branch.content is not None:
+        last, first = branch.content.last, _first_behind(matcher, branch)
+    is_wide = grammar.is_wide(branch)
+    crossings = grammar.crossings
+    candidates = crossings.outside(last, first, row) if is_wide else crossings.between(last, first)
     found: list[Bits] = []
-    for i in _possible(matcher, branch, row, candidates):
+    for i in _possible(matcher, branch, own, candidates):
         piece = candidates.pieces[i]
-        if branch.matcher.accept_bytes(piece):
-            fresh = matcher.exits(branch)
-            branch.matcher.rollback(1)
-            if fresh and len((bits := _continued(matcher, fresh, piece, candidates.rests[i]))[0]):
-                found.append(bits)
+        if not branch.matcher.accept_bytes(piece):
+            continue
+        fresh = matcher.exits(branch)
+        branch.matcher.rollback(1)
+        if not fresh:
+            continue
+        key = piece, first, frozenset(map(_start_key, fresh))
+        bits: Bits | None = None if is_wide else grammar.recall(key)
+        if bits is None:
+            bits = _continued(matcher, fresh, candidates.rests[i])
+            if not is_wide:
+                grammar.remember(key, bits)
+        if len(bits[0]):
+            found.append(bits)
     return tuple(found)
+
+
+def _start_key(branch: Branch) -> Hashable:
+    """Equal for branches at their start with the same future."""
+    return id(branch.content), state_key(branch.matcher if branch.after is None else branch.after)
 
 
 def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> list[int]:
     """Numbers of the pieces that the branch's own mask does not rule out."""
     gates = candidates.gates
-    possible = _has(row, gates) | (gates < 0)
+    possible = has_tokens(row, gates) | (gates < 0)
     if branch.content is not None and isinstance(branch.content.grammar, CompiledGrammar):
         letter = matcher.grammar.crossings.ids.get(b"A", -1)
         # Outside of strings JSON has no A: here is one, which ends with a quote, and only then the value can end.
@@ -106,16 +138,9 @@ def _first_behind(matcher: ComposedMatcher, branch: Branch) -> int:
     return first
 
 
-def _continued(
-    matcher: ComposedMatcher, fresh: list[Branch], piece: bytes, rests: tuple[tuple[bytes, int], ...]
-) -> Bits:
+def _continued(matcher: ComposedMatcher, fresh: list[Branch], rests: tuple[tuple[bytes, int], ...]) -> Bits:
     """The tokens of a piece whose rests go on in ``fresh``, branches at their start."""
     grammar = matcher.grammar
-    keys = frozenset((id(b.content), state_key(b.after if b.after is not None else b.matcher)) for b in fresh)
-    key = piece, keys, fresh[0].content is None
-    known: Bits | None = grammar.recall(key)
-    if known is not None:
-        return known
     row = np.zeros(-(-grammar.vocabulary.size // 32), np.int32)
     own = np.empty_like(row)
     first = np.zeros(256, np.bool_)
@@ -124,21 +149,52 @@ def _continued(
         row |= own
         first |= branch.matcher.next_bytes()
     ids = np.array([grammar.crossings.ids.get(rest, -1) for rest, _ in rests], np.int64)
-    tokens = []
-    for (rest, token), whole in zip(rests, _has(row, ids).tolist(), strict=True):
-        if whole or (first[rest[0]] and matcher.survives(fresh, rest)):
+    whole = has_tokens(row, ids).tolist()
+    tokens = [token for (_, token), is_allowed in zip(rests, whole, strict=True) if is_allowed]
+    unsure = [pair for pair, is_allowed in zip(rests, whole, strict=True) if not is_allowed and first[pair[0][0]]]
+    reader = Reader(matcher, fresh) if len(unsure) > MANY else None
+    for rest, token in unsure:
+        if matcher.survives(fresh, rest) if reader is None else reader.survives(rest):
             tokens.append(token)
-    known = _bits(tokens)
-    grammar.remember(key, known)
-    return known
+    return _bits(tokens)
 
 
-def _has(row: Row, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which tokens (-1: none) a row has."""
-    found: npt.NDArray[np.bool_] = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(
-        np.bool_
-    )
-    return found
+MANY = 64
+"""More rests than this are read by an automaton that is made on the way."""
+
+
+class Reader:
+    """The automaton of what follows some branches, made as far as texts are read: equal states are met again."""
+
+    def __init__(self, matcher: ComposedMatcher, branches: Sequence[Branch]) -> None:
+        self._matcher = matcher.grammar.matcher()  # apart, for its counts
+        self._states: list[Sequence[Branch]] = [branches]
+        self._following: list[dict[int, int]] = [{}]
+        self._numbers: dict[Hashable, int] = {}
+
+    def survives(self, data: bytes) -> bool:
+        """Whether some branch takes the text."""
+        state = 0
+        for byte in data:
+            following = self._following[state].get(byte)
+            state = self._step(state, byte) if following is None else following
+            if state < 0:
+                return False
+        return True
+
+    def _step(self, state: int, byte: int) -> int:
+        found = self._matcher.advance([branch.copy() for branch in self._states[state]], bytes([byte]))
+        number = -1
+        if found:
+            keys = [branch.key() for branch in found]
+            number = len(self._states)
+            if None not in keys:
+                number = self._numbers.setdefault(frozenset(keys), number)
+            if number == len(self._states):
+                self._states.append(found)
+                self._following.append({})
+        self._following[state][byte] = number
+        return number
 
 
 def _bits(tokens: Sequence[int]) -> Bits:

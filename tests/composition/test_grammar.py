@@ -10,6 +10,8 @@ import pytest
 from structgen.automata.dfa import empty
 from structgen.automata.pattern import full_match_dfa
 from structgen.compiled import compile_json_schema
+from structgen.composition import grammar as grammars
+from structgen.composition import masks
 from structgen.composition.grammar import embed
 from structgen.errors import ConstraintError, EmptyLanguageError, MatcherStateError, TokenError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
@@ -30,6 +32,8 @@ CONTENTS: list[tuple[Any, str]] = [
     ("(ab)+", "(ab)+"),
     ("1|11|21", "1|11|21"),
     ("", ""),
+    ("[^1]*", "[^1]*"),
+    ("[^a]+1", "[^a]+1"),
 ]
 LETTERS = 'ab12[],"'
 
@@ -57,9 +61,11 @@ def random_grammar(rng: random.Random) -> ContextFreeGrammar:
     )
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_random_grammars(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(54))
+def test_random_grammars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
+    monkeypatch.setattr(masks, "MANY", 0 if seed % 2 else masks.MANY)
+    monkeypatch.setattr(grammars, "WIDE", -1 if seed % 3 == 0 else grammars.WIDE)
     words = vocabulary(LETTERS, rng)
     source = random_grammar(rng)
     (x, x_pattern), (y, y_pattern) = rng.choices(CONTENTS, k=2)
