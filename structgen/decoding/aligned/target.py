@@ -104,7 +104,6 @@ class Target:
             return True
         if not isinstance(self.grammar, CfgGrammar):
             return False
-        # A look-up costs some 10 µs, and texts rarely need more than 8 bytes a remaining token before the end is near.
         return len(matcher.shortest_completion()) > remaining * self._longest_token
 
     @cached_property
