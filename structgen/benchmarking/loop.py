@@ -175,7 +175,7 @@ def write_together(model: LanguageModel, prompt: tuple[Any, Any], drafts: Sequen
     """
     logits, cache = prompt
     live = [draft for draft in drafts if draft.finish is None]
-    place = {id(draft): 0 for draft in live}
+    place, width = {id(draft): 0 for draft in live}, 1
     while live:
         for draft in live:
             if not draft.pending:
@@ -187,7 +187,10 @@ def write_together(model: LanguageModel, prompt: tuple[Any, Any], drafts: Sequen
         if not live:
             return
         texts = list(dict.fromkeys((place[id(draft)], draft.pending[0]) for draft in live))
-        cache.select([row for row, _ in texts])
+        rows = [row for row, _ in texts]
+        if rows != list(range(width)):
+            cache.select(rows)
+            width = len(rows)
         logits = model.forward([[token] for _, token in texts], cache)[:, -1]
         for draft in live:
             place[id(draft)] = texts.index((place[id(draft)], draft.pending.pop(0)))

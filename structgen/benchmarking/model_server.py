@@ -21,6 +21,7 @@ from structgen.benchmarking.vocabularies import BenchVocabulary
 from structgen.benchmarking.workers import Watch
 from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
 
 # structgen's masks under structgen's own decoder: forced tokens without the model, closing within the budget.
@@ -152,9 +153,12 @@ class ModelServer:
             if name == DECODER:
                 return DecoderDraft(name, start(), *common, self._closing)
             return MaskedDraft(name, start(), self._engines[engine_of(name)].row, *common)
-        except Exception as error:  # as above; Output says where nothing fits the budget
+        except IncompleteOutputError as error:  # nothing fits the budget, and the decoder knows before it begins
+            record |= {"outcome": "written", "tokens": 0, "finish": None, "text": ""}
+            record |= {"judgement": "unfinished", "reason": str(error)}
+        except Exception as error:  # as above
             record |= {"outcome": "error", "error": f"{type(error).__name__}: {error}"}
-            return None
+        return None
 
     def _finish(self, case: Case, record: Record, draft: Draft) -> None:
         """Fill in what came of a draft. Times: µs in lists, else seconds."""

@@ -57,7 +57,7 @@ def _coverage(by_engine: dict[str, Column]) -> str:
     rows = [row("all", lambda record: True), row("fully right", is_right)]
     rows += [ended("refused"), ended("timeout"), ended("crash"), ended("memory"), ended("error")]
     rows += map(wrong, WRONG)
-    return _markdown(["schemas", *by_engine], rows)
+    return markdown_table(["schemas", *by_engine], rows)
 
 
 def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str:
@@ -77,7 +77,7 @@ def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str
     ]
     engines = list(by_engine)
     ratio = [f"{engines[0]} / {engines[1]}"] if len(engines) > 1 else []
-    return _markdown(["time", *engines, *ratio], rows)
+    return markdown_table(["time", *engines, *ratio], rows)
 
 
 def _figures(label: str, values: Sequence[float]) -> list[str]:
@@ -108,6 +108,7 @@ def _refusals(engine: str, column: Column) -> str:
     return "\n".join([f"Commonest refusals of {engine}:", "", *lines]) if lines else ""
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is text and whose others are figures."""
     rule = ["---", *("---:" for _ in head[1:])]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])

@@ -28,7 +28,7 @@ class TinyCache:
 
     def select(self, rows: Sequence[int]) -> None:
         """Keep these rows only, in this order."""
-        self.rows = [self.rows[row] for row in rows]
+        self.rows = [list(self.rows[row]) for row in rows]
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
         """See ``TreeCache.keep``."""

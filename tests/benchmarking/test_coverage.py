@@ -68,7 +68,7 @@ def test_run_through_all_outcomes_and_resume(data: Path, tmp_path: Path, capsys:
 
 
 def test_judge_measures_every_token_and_where_an_instance_died(data: Path) -> None:
-    import fake_engine  # type: ignore[import-not-found]
+    import fake_engine
 
     vocabulary = load_vocabulary("bytes", data)
     record = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", timed=True)

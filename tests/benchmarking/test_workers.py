@@ -1,0 +1,49 @@
+"""Processes that are lost: to a crash, a hang, too much memory; who is blamed, and that work goes on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from echo_server import Echo
+
+from structgen.benchmarking.workers import Limits, LostWorker, Worker, WorkerError, resident_bytes
+
+
+def test_losses_are_told_apart_and_a_fresh_process_takes_over() -> None:
+    worker = Worker(Echo, "world", Limits(1.0), ("a", "b"))
+    try:
+        assert worker.greeting == "hello world"
+        assert worker.run(("echo", 42)) == 42
+        with pytest.raises(LostWorker, match="over 1 s") as lost:
+            worker.run(("mark", "a"))
+        assert (lost.value.outcome, lost.value.culprit) == ("timeout", "a")
+        with pytest.raises(LostWorker, match="exit code 7") as lost:
+            worker.run(("exit", 7))
+        assert (lost.value.outcome, lost.value.culprit) == ("crash", "b")
+        assert worker.run(("echo", "still there")) == "still there"
+        assert worker.restarts == 2
+    finally:
+        worker.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the guard reads /proc")
+def test_memory_guard() -> None:
+    worker = Worker(Echo, "world", Limits(100.0, 600 << 20))
+    try:
+        with pytest.raises(LostWorker, match="GiB resident") as lost:
+            worker.run(("allocate", 700 << 20))
+        assert (lost.value.outcome, lost.value.culprit) == ("memory", None)
+    finally:
+        worker.close()
+
+
+def test_a_server_that_does_not_start() -> None:
+    with pytest.raises(WorkerError, match="could not be loaded"):
+        Worker(Echo, "broken", Limits(1.0))
+
+
+def test_resident_memory() -> None:
+    assert resident_bytes(os.getpid()) > 1 << 20 or not Path("/proc/self/statm").exists()
+    assert resident_bytes(None) == 0
