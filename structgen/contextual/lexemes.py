@@ -74,6 +74,14 @@ class Lexemes:
             found.append(())  # a lookahead that any right character satisfies
         return found[:WORDS]
 
+    def pending(self, q: int) -> bool:
+        """Whether a match ends at a state if what comes next (or the end) is right."""
+        return bool(self._flags[q] & PENDING_END) or any(entry & 1 for entry in self._rows[q])
+
+    def pending_type(self, lexer: int, terminal: int, q: int) -> int:
+        """What a lexeme that ends at a state is to the parser; -1 if it is ignored."""
+        return self.type_of(lexer, terminal, self._keywords[q])
+
     def start(self, lexer: int) -> Threads:
         """The threads at the start of a lexeme."""
         return [(terminal, self._tables.automata.starts[terminal]) for terminal in self._tables.lexers[lexer]]
@@ -97,12 +105,13 @@ class Lexemes:
     def ends_as(self, lexer: int, threads: Threads, word: tuple[int, ...]) -> int:
         """The terminal that a word makes behind some threads, whatever of ``followers`` comes next; -1 if unsure."""
         event, terminal, keyword = 0, -1, 0
+        if threads and self._flags[threads[-1][1]] & FINAL:  # what it prefers less has been cut off
+            event, (terminal, q) = 1, threads[-1]
+            keyword = self._keywords[q]
         for m in word:
             if not threads:
                 return -1
             threads, event, terminal, keyword = self.scan(threads, m)
-        if not word:
-            return -1
         for m in self.followers if threads else ():
             left, then, matched, words = self.scan(threads, m)
             if left or then == 1:
@@ -121,28 +130,31 @@ class Lexemes:
         return retyped if retyped >= 0 else terminal
 
     def _find_separator(self) -> int:
-        """A character that every lexer ignores and that does not become part of what follows; -1 if there is none."""
-        firsts = self._firsts()
-        for m in self._order:
-            if all(self._separates(lexer, m, firsts) for lexer in range(len(self._tables.lexers))):
-                return m
-        return -1
+        """The character that most lexers ignore at the start of a lexeme; -1 if none does."""
+        ignored = [self.words(self._tables.automata.starts[terminal])[:1] for terminal in self._tables.ignored]
+        candidates = dict.fromkeys(word[0] for found in ignored for word in found if len(word) == 1)
+        counts = {m: sum(self._ignores(lexer, m) for lexer in range(len(self._tables.lexers))) for m in candidates}
+        return max((m for m in counts if counts[m]), key=lambda m: counts[m], default=-1)
 
-    def _separates(self, lexer: int, m: int, firsts: set[int]) -> bool:
-        threads, event, terminal, _ = self.scan(self.start(lexer), m)
-        if event != 1 or terminal not in self._ignored:
-            return False
-        for first in firsts - {m}:
-            left, then, _, _ = self.scan(threads, first)
-            if left or then:
-                return False
-        return True
+    def _ignores(self, lexer: int, m: int) -> bool:
+        _, event, terminal, _ = self.scan(self.start(lexer), m)
+        return event == 1 and terminal in self._ignored
+
+    def _stands_apart(self, lexer: int, word: tuple[int, ...]) -> bool:
+        """Whether a word can be read at the start of a lexeme behind the separator, or begins with it itself."""
+        if self.separator < 0:
+            return word[0] in self.followers
+        if word[0] == self.separator:
+            return True
+        threads, event, terminal, _ = self.scan(self.start(lexer), self.separator)
+        left, then, _, _ = self.scan(threads, word[0])
+        return event == 1 and terminal in self._ignored and not left and not then
 
     def _find_followers(self) -> list[int]:
         """The characters that may follow a word: the separator, or the first ones of all terminals' words."""
-        if self.separator >= 0:
-            return [self.separator]
-        return sorted(self._firsts())
+        if self.separator < 0:
+            return sorted(self._firsts())
+        return [self.separator, *(self.classes("\n") if self._tables.newline >= 0 else ())]
 
     def _firsts(self) -> set[int]:
         """What the shortest words of the terminals begin with, ignored ones aside."""
@@ -165,8 +177,7 @@ class Lexemes:
         wanted = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
         for terminal in wanted - self._ignored - {self._tables.newline}:
             for word in self.words(self._tables.automata.starts[terminal]):
-                firsts_fit = self.separator >= 0 or word[0] in self.followers
-                if word and firsts_fit and self.ends_as(lexer, begin, word) == terminal:
+                if word and self._stands_apart(lexer, word) and self.ends_as(lexer, begin, word) == terminal:
                     found.add(terminal)
                     break
         return found

@@ -133,7 +133,8 @@ class Witnesses:
         path: dict[int, None] = {}
         current = parser
         while (known := int(machine.heap[current + k.PARSER_LIVE])) == 0:
-            if machine.call(k.ENDS_PARSER, current):
+            self._prepare(current, 0)
+            if machine.live(machine.call(k.FRESH, current)) == k.YES:
                 known = k.YES
             else:
                 following = self._follow_plan(current)
@@ -185,12 +186,20 @@ class Witnesses:
             parser, d, config, _ = self._machine.config(config)
             if self._plan(self._machine.parser(parser)[0])[0] >= FAR:
                 continue
-            if d == 0:
+            if d == 0 and self._may_take_anything(parser):
                 return False
-            lexer, threads = self._machine.lexer(d)
+            lexer, threads = self._machine.lexer(d) if d else (0, [])
             if any(self._may_take(parser, lexer, terminal) for terminal, _ in threads):
                 return False
         return True
+
+    def _may_take_anything(self, parser: int) -> bool:
+        """Whether the text may end, or the parser has a use for some lexeme (none after a line indented wrongly)."""
+        lexer = int(self._tables.lexer_of[self._machine.pair(self._machine.parser(parser)[0])[1]])
+        wanted = [t for t in self._tables.lexers[lexer] if t not in self._tables.ignored]
+        return bool(self._machine.call(k.ENDS_PARSER, parser)) or any(
+            self._may_take(parser, lexer, terminal) for terminal in wanted
+        )
 
     def _may_take(self, parser: int, lexer: int, terminal: int) -> bool:
         """Whether the parser has a use for a lexeme of a terminal, or of a keyword that it may be retyped to."""
@@ -250,18 +259,28 @@ class Witnesses:
         while current:
             parser, d, fallback, _ = machine.config(current)
             if d == 0:
-                for word in self._next_words(parser):
-                    for gap in lexemes.gaps:
-                        pieces.setdefault(gap + word)
+                self._add_next_words(pieces, parser)
             else:
-                for terminal, q in machine.lexer(d)[1]:
+                lexer, threads = machine.lexer(d)
+                for terminal, q in threads:
                     for ending in lexemes.words(q):
                         if ending:
                             pieces.setdefault(lexemes.text(ending))
                     if terminal == self._tables.newline:
                         self._add_lines(pieces, current)
+                    elif lexemes.pending(q):
+                        kind = lexemes.pending_type(lexer, terminal, q)
+                        after = parser if kind < 0 else machine.call(k.FEED_TERMINAL, parser, kind, k.NO_COLUMN)
+                        if after != k.DEAD:
+                            self._add_next_words(pieces, after)
             current = fallback
         return list(pieces)
+
+    def _add_next_words(self, pieces: dict[str, None], parser: int) -> None:
+        """What a plan begins with, with and without a gap before it."""
+        for word in self._next_words(parser):
+            for gap in self.lexemes.gaps:
+                pieces.setdefault(gap + word)
 
     def _add_lines(self, pieces: dict[str, None], config: int) -> None:
         """More of a newline token, up to the columns that the next line may have."""
@@ -279,8 +298,23 @@ class Witnesses:
             return []
         if plan[0] == self._tables.newline:
             return ["\n" + " " * self._planned_column(plan, indent)]
+        if plan[0] in (self._indent, self._dedent):  # lines have been indented already: go on with another lexeme
+            return self._other_words(parser)
         first = self._tables.automata.starts[plan[0]]
         return [self.lexemes.text(choice) for choice in self.lexemes.words(first)] if first else []
+
+    def _other_words(self, parser: int) -> list[str]:
+        """Words of the terminals that the parser takes and that are nearest to the end then."""
+        machine = self._machine
+        lexer = int(self._tables.lexer_of[machine.pair(machine.parser(parser)[0])[1]])
+        found = []
+        for terminal in self.lexemes.clean_start(lexer):
+            after = machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
+            if after != k.DEAD:
+                cost = self._terminal_cost(terminal) + self._plan(machine.parser(after)[0])[0]
+                word = self.lexemes.words(self._tables.automata.starts[terminal])[0]
+                found.append((cost, self.lexemes.text(word)))
+        return [word for _, word in sorted(found)[:3]]
 
     def _planned_column(self, plan: Plan, indent: int) -> int:
         """The column of the line that a plan begins with."""

@@ -73,6 +73,7 @@ def test_random_walks_and_their_mutations(name):
         for _ in range(4):
             other = mutated(rng, string, alphabet)
             assert accepts(grammar, other) == right(other), other
+    assert grammar.matcher().stats == {"undecided": 0}
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -142,6 +143,7 @@ def test_bundled_grammars(name, start, texts, alphabet):
     for _ in range(12):
         string = walk(grammar, rng, rng.randrange(60))
         assert right(string), string
+    assert grammar.matcher().stats == {"undecided": 0}
 
 
 @pytest.mark.parametrize("library", ["common", "unicode"])
