@@ -29,7 +29,6 @@ from structgen.errors import StructgenError
 
 SOURCES = ("Kubernetes", "Glaiveai2K", "Github_easy", "Github_medium", "Snowplow")
 MAX_PROMPT_TOKENS = 620
-MAX_NEW_TOKENS = 160
 FREE = (
     "Explain in a few sentences why the sky is blue.",
     "Tell a short story about a lighthouse keeper and a lost dog.",
@@ -76,6 +75,10 @@ class Figures:
         for total, counts in ((self.drafted, stats.drafted), (self.accepted, stats.accepted)):
             for name, count in counts.items():
                 total[name] = total.get(name, 0) + count
+
+    def last(self) -> tuple[int, int, str]:
+        """Tokens, forwards and speed of the latest output."""
+        return self.tokens[-1], self.forwards[-1], f"{self.ratios[-1]:.2f}"
 
     def cells(self) -> list[str]:
         """The columns of the table."""
@@ -138,12 +141,16 @@ def free_tasks(limit: int) -> list[Task]:
 def main() -> None:
     """Run and print the table."""
     options = arguments()
+    if options.threads:
+        import torch
+
+        torch.set_num_threads(options.threads)
     generator = structgen.Generator(options.model, device=options.device, dtype=options.dtype)
     tasks = [*json_tasks(options.data, generator, options.limit), *free_tasks(options.limit)]
     tasks = [task for task in tasks if task.kind in options.kinds.split(",")]
     drafts = options.drafts.split(",")
     figures: dict[tuple[str, str], Figures] = {}
-    sampling = {"temperature": options.temperature, "seed": 0, "max_new_tokens": MAX_NEW_TOKENS}
+    sampling = {"temperature": options.temperature, "seed": 0, "max_new_tokens": options.max_new_tokens}
     earlier = {task.name: task for task in tasks if task.kind == "extract"}
     for task in tasks:
         try:
@@ -161,7 +168,7 @@ def main() -> None:
             same = result.token_ids == plain.token_ids
             entry = figures.setdefault((task.kind, draft), Figures())
             entry.add(result.stats, plain.stats.seconds, same)
-        print(task.kind, task.name, plain.stats.output_tokens, file=sys.stderr, flush=True)
+            print(task.kind, task.name, draft, *entry.last(), file=sys.stderr, flush=True)
     print("| task | draft | tokens a forward | speed | drafting | masks | differ | accepted / drafted |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
     for (kind, draft), entry in sorted(figures.items()):
@@ -184,6 +191,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", default="json,extract,free")
     parser.add_argument("--drafts", default="auto,forced,ngram,recycling,auto+store")
     parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--max-new-tokens", type=int, default=160)
+    parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--model")
     parser.add_argument("--device")
     parser.add_argument("--dtype")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from structgen.decoding.speculative.drafter import Proposal
 from structgen.decoding.speculative.tree import Evidence
 
 PRIOR_TRIALS = 4.0  # what an estimate's starting point weighs against observations
+CALIBRATED_OCTAVES = 6  # down to estimates of 1/64
 MEMORY = 400.0  # trials; beyond, all are halved, so that estimates follow changing text
 
 
@@ -28,6 +30,27 @@ class _Count:
         return (self.right + PRIOR_TRIALS * prior) / (self.trials + PRIOR_TRIALS)
 
 
+class Calibration:
+    """What estimated chances of whole paths are worth. Right guesses come in runs, so a path is right more often than
+    the product of its chances says. Bins of half powers of two, interpolated."""
+
+    def __init__(self) -> None:
+        self._bins = [_Count() for _ in range(2 * CALIBRATED_OCTAVES + 1)]
+
+    def __call__(self, chance: float) -> float:
+        """The share of paths with such an estimate that was accepted; the estimate where little is known."""
+        place = min(-2 * math.log2(chance), 2.0 * CALIBRATED_OCTAVES) if chance > 0 else 2.0 * CALIBRATED_OCTAVES
+        low = int(place)
+        high = min(low + 1, 2 * CALIBRATED_OCTAVES)
+        first, second = self._bins[low].mean(chance), self._bins[high].mean(chance)
+        return first + (place - low) * (second - first)
+
+    def learn(self, chance: float, right: bool) -> None:
+        """A path with this estimate was judged."""
+        place = round(-2 * math.log2(max(chance, 1e-9)))
+        self._bins[min(place, 2 * CALIBRATED_OCTAVES)].add(right)
+
+
 class Acceptance:
     """Acceptance rates by what speaks for a token.
 
@@ -38,6 +61,7 @@ class Acceptance:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[Evidence, ...], _Count] = {}
+        self.calibrated = Calibration()
 
     def chance(self, proposals: Sequence[Proposal]) -> float:
         """The chance that the token, which all these propose, is accepted."""

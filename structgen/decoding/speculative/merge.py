@@ -50,12 +50,14 @@ def grow(
         if not heap:
             return tree
         negative, _, parent, token = heappop(heap)
-        if not policy.admit(len(tree.nodes), gain, -negative):
+        worth = acceptance.calibrated(-negative)
+        if not policy.admit(len(tree.nodes), gain, worth):
             return tree
         node = parent.child(token)
         if node is not None:
             node.chance, node.evidence = -negative, parent.proposals[token]
-            gain += node.chance
+            node.worth = worth
+            gain += worth
             tree.add(node)
 
 
@@ -69,8 +71,11 @@ def _following(
             if proposal.token not in ends:
                 by_token.setdefault(proposal.token, []).append(proposal)
     chances = [(acceptance.chance(proposals), token) for token, proposals in by_token.items()]
-    total = sum(chance for chance, _ in chances)
-    scale = 1 / total if total > 1 else 1.0
     chances.sort(key=lambda pair: -pair[0])
     node.proposals = {token: tuple(proposal.evidence for proposal in by_token[token]) for _, token in chances}
-    return [(token, chance * scale) for chance, token in chances]
+    left, following = 1.0, []
+    for chance, token in chances:  # only one of them can be right
+        chance = min(chance, left)
+        left -= chance
+        following.append((token, chance))
+    return following

@@ -9,15 +9,15 @@ from structgen.decoding.speculative.drafter import Proposal, Source
 from structgen.decoding.speculative.tree import TAIL, Node
 
 NAME = "ngram"
-LENGTHS = (8, 6, 4, 3, 2, 1)  # of the contexts that are looked up, longest first
+LENGTHS = (16, 12, 8, 6, 4, 3, 2, 1)  # of the contexts that are looked up, longest first
 BRANCHES = 4
 # Chance of acceptance of the latest continuation by length of the match, measured with SmolLM2-135M on JSON.
-PRIORS = {1: 0.2, 2: 0.45, 3: 0.65, 4: 0.8, 6: 0.9, 8: 0.95}
+PRIORS = {1: 0.2, 2: 0.45, 3: 0.65, 4: 0.8, 6: 0.9, 8: 0.95, 12: 0.97, 16: 0.98}
 LATER_BRANCH = 0.25  # of that, for each further continuation
 
 
 class NgramIndex:
-    """Which tokens followed each context of up to 8 tokens, the latest last. O(1) a token to add and to look up."""
+    """Which tokens followed each context of up to 16 tokens, the latest last. O(1) a token to add and to look up."""
 
     def __init__(self) -> None:
         self._followers: dict[tuple[int, ...], dict[int, None]] = {}

@@ -69,7 +69,8 @@ def likeliest(logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
     """The likeliest tokens of each row, descending, and their probabilities: [n, count] each."""
     if isinstance(logits, np.ndarray):
         count = min(count, logits.shape[1])
-        order = np.argsort(-logits, axis=1)[:, :count]
+        order = np.argpartition(-logits, count - 1, axis=1)[:, :count]
+        order = np.take_along_axis(order, np.argsort(-np.take_along_axis(logits, order, 1), axis=1), 1)
         top = np.take_along_axis(logits, order, 1).astype(np.float64)
         total = np.logaddexp.reduce(logits.astype(np.float64), axis=1, keepdims=True)
         return order, np.exp(top - total)

@@ -138,7 +138,10 @@ class Row:
         stats, nodes = self.output.stats, step.tree.nodes
         _count(stats.drafted, nodes)
         first = len(step.tokens) - len(nodes)
-        _count(stats.accepted, [nodes[index - first] for index in accepted])
+        right = [nodes[index - first] for index in accepted]
+        _count(stats.accepted, right)
+        for node in nodes:
+            self._speculator.acceptance.calibrated.learn(node.chance, node in right)
         self._speculator.policy.observe(len(nodes), tokens)
         for source in self._sources:
             source.observe(step)

@@ -29,6 +29,7 @@ class Node:
         matcher: the constraint's state after it; None for free text. Not to be moved: copy it.
         depth: tokens since the root.
         chance: estimated probability that it and all before it are accepted.
+        worth: the same, calibrated by how often such estimates were right.
         evidence: what speaks for it.
         proposals: what its drafters propose to follow it, with what speaks for each, most promising first.
         children: the proposals that the constraint allows, as far as they were looked at.
@@ -43,6 +44,7 @@ class Node:
     matcher: Matcher | None
     depth: int = 0
     chance: float = 1.0
+    worth: float = 1.0
     evidence: tuple[Evidence, ...] = ()
     proposals: dict[int, tuple[Evidence, ...]] = field(default_factory=dict)
     children: dict[int, Node] = field(default_factory=dict)
@@ -94,8 +96,8 @@ class DraftTree:
 
     @property
     def chances(self) -> list[float]:
-        """Each node's estimated probability of being accepted."""
-        return [node.chance for node in self.nodes]
+        """Each node's calibrated probability of being accepted."""
+        return [node.worth for node in self.nodes]
 
     @property
     def sampled(self) -> bool:

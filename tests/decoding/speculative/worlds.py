@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,12 @@ from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import FakeMatcher, WordsMatcher
 
 ALPHA = 1e-6
-WORDS = [b"ab", b"aab", b"abb", b"ba", b"bab", b"bb", b"bba"]
+WORDS = [
+    b"bb",
+    b"aab",
+    b"abab",
+    *(bytes(word) for word in product(b"ab", repeat=5) if bytes(word).count(b"a") % 2 == 0),
+]
 
 
 class TableModel(TinyModel):
