@@ -68,7 +68,7 @@ def run_sample(
             weight = "" if run.method in ("exact", "rejection", "asap", "mh") else f"\t{sample.log_weight:.3f}"
             text = json.dumps(sample.text, ensure_ascii=False) if "\n" in sample.text else sample.text
             out.print(f"{text}{weight}", markup=False, soft_wrap=True)
-        err.print(f"[dim]{summary(run)}[/]")
+        err.print(f"[dim]{summary(run)}[/]", soft_wrap=True)
     return 0 if run.complete else INVALID
 
 
@@ -116,7 +116,7 @@ def _print(comparison: Comparison, most: int = 20) -> None:
     for method in ("local", "asap"):
         out.print(f"{method}: total variation distance to the exact samples {comparison.distance(method):.3f}")
     for method, run in comparison.runs.items():
-        err.print(f"[dim]{method}: {summary(run)}[/]")
+        err.print(f"[dim]{method}: {summary(run)}[/]", soft_wrap=True)
 
 
 def summary(run: SampleRun) -> str:
