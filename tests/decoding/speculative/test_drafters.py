@@ -1,0 +1,199 @@
+"""What each drafter proposes, against a search by hand or an independent implementation."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structgen.decoding.output import Output
+from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.speculative.acceptance import Acceptance, Calibration
+from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
+from structgen.decoding.speculative.drafter import Proposal
+from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
+from structgen.decoding.speculative.length import Fixed
+from structgen.decoding.speculative.merge import grow
+from structgen.decoding.speculative.model_drafter import Reader
+from structgen.decoding.speculative.ngram import LENGTHS, NgramIndex
+from structgen.decoding.speculative.recycling import RecyclingDrafter, likeliest
+from structgen.decoding.speculative.tree import TAIL, Node
+from structgen.errors import GenerationError
+from structgen.models.tiny import TinyModel
+from structgen.vocabulary.vocabulary import Vocabulary
+from tests.fakes import WordsMatcher, vocabulary
+
+GREEDY = SamplingParams()
+
+
+def output(words: Vocabulary, matcher: Any = None) -> Output:
+    return Output(words, matcher, GREEDY, max_new_tokens=50)
+
+
+def node(tail: tuple[int, ...], matcher: Any = None) -> Node:
+    return Node(tail[-1], None, tail, matcher)
+
+
+def test_ngrams_are_the_latest_after_the_longest_context() -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        text = [rng.randrange(3) for _ in range(30)]
+        index = NgramIndex()
+        index.extend(text[:11])
+        index.extend(text[11:])
+        found = index.propose("x", tuple(text[-TAIL:]))
+        for length in LENGTHS:  # by hand: walk back through the text
+            context = text[-length:]
+            places = [at for at in range(length, 30) if text[at - length : at] == context and length <= min(at, TAIL)]
+            if places:
+                assert found[0].token == text[places[-1]]
+                assert found[0].evidence[:3] == ("x", length, 0)
+                break
+        else:
+            assert not found
+        assert len({proposal.token for proposal in found}) == len(found)
+
+
+def test_retrieval_finds_the_longest_match() -> None:
+    rng = random.Random(1)
+    words = vocabulary()
+    for _ in range(60):
+        texts = [[rng.randrange(1, 4) for _ in range(rng.randrange(1, 25))] for _ in range(3)]
+        store = Datastore.build(texts, words)
+        tail = [rng.randrange(1, 4) for _ in range(10)]
+        length, found = store.following(tail)
+        best, expected = 0, Counter[int]()
+        for text in texts:
+            for at in range(1, len(text)):
+                same = next((n for n in range(min(at, 10)) if text[at - 1 - n] != tail[-1 - n]), min(at, 10))
+                if same > best:
+                    best, expected = same, Counter()
+                if same == best and same:
+                    expected[text[at]] += 1
+        assert length == best
+        assert set(found) <= set(expected)
+        if expected.total() <= 8:
+            assert found == expected
+
+
+def test_datastores_are_saved_and_belong_to_a_vocabulary(tmp_path: Path) -> None:
+    words = vocabulary()
+    path = tmp_path / "x.draft.npz"
+    Datastore.build([[5, 6, 7]], words).save(path)
+    loaded = Datastore.load(path, words)
+    assert loaded.following([5, 6]) == (2, Counter({7: 1})) and len(loaded) == 5
+    proposals = RetrievalDrafter(loaded).start([], output(words)).propose(node((9, 5, 6)))
+    assert [proposal.token for proposal in proposals] == [7]
+    with pytest.raises(GenerationError, match="another vocabulary"):
+        Datastore.load(path, vocabulary(b"more"))
+    (tmp_path / "no.npz").write_bytes(b"no")
+    with pytest.raises(GenerationError, match="is no datastore"):
+        Datastore.load(tmp_path / "no.npz", words)
+
+
+class PairTokenizer:
+    """Spells ``ab`` as one token, everything else by characters."""
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        ids = []
+        while text:
+            pair = text.startswith("ab")
+            ids.append(130 if pair else ord(text[0]) + 2)
+            text = text[2 if pair else 1 :]
+        return ids
+
+
+def test_forced_text_is_drafted_in_canonical_tokens() -> None:
+    words = vocabulary(b"ab")
+    drafter = ForcedDrafter(CanonicalTokens(PairTokenizer(), words))
+    state = WordsMatcher(words, [b"xxabcab", b"xxabcabab"])
+    source = drafter.start([1], output(words, state))
+    tree = grow(node((1,), state), [source], Acceptance(), Fixed(20), depth=20)
+    assert [words.tokens[each.token] for each in tree.nodes] == [b"x", b"x", b"ab", b"c", b"ab"]
+    assert [each.evidence[0][1] for each in tree.nodes] == ["inner"] * 4 + ["last"]  # the text may stop there
+
+
+def test_canonical_tokens_must_spell_the_text() -> None:
+    class Lying(PairTokenizer):
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            return [ord("a") + 2, ord("z") + 2]
+
+    assert CanonicalTokens(Lying(), vocabulary())(b"abc") == (ord("a") + 2,)
+
+
+def test_recycling_keeps_the_likeliest_of_the_last_time() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3, 20)).astype(np.float32)
+    drafter = RecyclingDrafter(20)
+    drafter.learn([4, 5, 4], logits)
+    assert [p.token for p in drafter.propose(4)] == np.argsort(-logits[2])[:6].tolist()
+    assert drafter.propose(7) == []
+    tokens, probs = likeliest(logits, 20)
+    assert np.allclose(probs.sum(axis=1), 1)
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    again = likeliest(torch.from_numpy(logits), 20)
+    assert np.array_equal(tokens, again[0]) and np.allclose(probs, again[1], atol=1e-6)
+
+
+def test_a_reader_reads_each_token_once() -> None:
+    model = TinyModel(20, order=4)
+    reader = Reader(model, [1, 2, 3])
+
+    def right(path: tuple[int, ...], text: list[int]) -> bool:
+        return np.array_equal(reader.logits(path), TinyModel(20, order=4).prefill([[*text, *path]])[0][0])
+
+    assert right((), [1, 2, 3])
+    assert right((4,), [1, 2, 3])
+    assert right((4, 5), [1, 2, 3])
+    assert right((4, 6), [1, 2, 3])  # a branch
+    assert right((4, 6), [1, 2, 3])  # again
+    reader.extend([4, 6, 7])
+    assert (reader.drafted, reader.accepted) == (2, 2)
+    assert right((), [1, 2, 3, 4, 6, 7])
+    assert right((), [1, 2, 3, 4, 6, 7])
+    reader.extend([8])
+    reader.extend([9])
+    assert right((1, 1), [1, 2, 3, 4, 6, 7, 8, 9])
+
+
+def test_trees_are_pruned_and_grown_best_first() -> None:
+    words = vocabulary()
+    state = WordsMatcher(words, [b"abc", b"abd", b"xyz"])
+    a, b, c, x, q = (ord(letter) + 2 for letter in "abcxq")
+
+    class Several:
+        name = "several"
+
+        def propose(self, at: Node) -> list[Proposal]:
+            table = {1: [(a, 0.6), (x, 0.3), (q, 0.1)], a: [(b, 0.9), (q, 0.1)], b: [(c, 0.2)]}
+            return [Proposal(token, ("several", at.token, token), prior) for token, prior in table.get(at.token, [])]
+
+    source: Any = Several()
+    tree = grow(node((1,), state), [source], Acceptance(), Fixed(3), depth=9)
+    assert [each.path() for each in tree.nodes] == [(a,), (a, b), (x,)]
+    assert tree.chances == sorted(tree.chances, reverse=True)
+    assert tree.flat([7, 1]) == ([7, 1, a, b, x], [-1, 0, 1, 2, 1])
+    shaped = grow(node((1,), state), [source], Acceptance(), Fixed(9), depth=9, shape=(1, 1, 1))
+    assert [each.path() for each in shaped.nodes] == [(a,), (a, b), (a, b, c)]
+    tree.cut(1)
+    assert [each.index for each in tree.root.children.values()] == [0, -1]
+
+
+def test_acceptance_is_learned() -> None:
+    acceptance = Acceptance()
+    one, two = Proposal(5, ("a", 1), 0.2), Proposal(5, ("b", 1), 0.5)
+    assert acceptance.chance([one]) == pytest.approx(0.2)
+    assert acceptance.chance([one, two]) == pytest.approx(1 - 0.8 * 0.5)
+    for _ in range(300):
+        acceptance.learn((one.evidence, two.evidence), True)
+        acceptance.learn((one.evidence,), False)
+    assert acceptance.chance([one, two]) > 0.95
+    assert acceptance.chance([one]) == pytest.approx(0.5, abs=0.05)
+    calibration = Calibration()
+    for number in range(300):
+        calibration.learn(0.125, number % 2 == 0)
+    assert calibration(0.125) == pytest.approx(0.5, abs=0.05) and calibration(1e-6) <= 0.01

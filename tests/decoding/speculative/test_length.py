@@ -1,0 +1,102 @@
+"""Policies and the cost curve: against exhaustive search and simulation."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from structgen.decoding.speculative.cost import CostCurve, measure
+from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, Threshold, allocate
+from structgen.models.tiny import TinyModel
+
+CURVE = CostCurve((1, 4, 8, 16), (1.0, 1.5, 1.6, 2.4))
+
+
+def test_the_curve_is_interpolated_and_goes_on() -> None:
+    assert [CURVE(count) for count in (1, 4, 6, 16)] == pytest.approx([1.0, 1.5, 1.55, 2.4])
+    assert CURVE(20) == pytest.approx(2.8)
+    assert CostCurve()(40) == 1.0
+
+
+def test_marginal_cost_looks_behind_steps() -> None:
+    best = min((CURVE(end) - CURVE(1)) / (end - 1) for end in range(2, 17))
+    assert CURVE.marginal(1) == pytest.approx(best) and best < CURVE(2) - CURVE(1)
+
+
+def test_measuring() -> None:
+    curve = measure(TinyModel(20))
+    assert curve.times[0] == 1 and list(curve.times) == sorted(curve.times) and curve.seconds > 0
+    assert measure(TinyModel(20, context_length=8)).counts == (1, 2, 4)
+
+
+def test_fixed_and_threshold() -> None:
+    assert [Fixed(2).admit(nodes, 0, 0.01) for nodes in (0, 1, 2)] == [True, True, False]
+    assert Threshold(0.7).admit(0, 0, 0.31) and not Threshold(0.7).admit(0, 0, 0.29)
+
+
+def test_trimming_is_the_best_prefix() -> None:
+    rng = random.Random(0)
+    for _ in range(100):
+        chances = sorted((rng.random() for _ in range(15)), reverse=True)
+        policy = CostAware(CURVE, rate=rng.uniform(1, 4))
+        values = [sum(chances[:count]) - policy.rate * CURVE(count + 1) for count in range(16)]
+        assert values[policy.trim(chances)] == pytest.approx(max(values))
+        admitted = 0
+        while admitted < 15 and policy.admit(admitted, sum(chances[:admitted]), chances[admitted]):
+            admitted += 1
+        assert admitted >= policy.trim(chances)  # never grown too small
+
+
+def test_the_rate_finds_the_best_long_run_speed() -> None:
+    """Dinkelbach: with chances that are right, no fixed number of nodes does better."""
+    rng = random.Random(1)
+    chances = [0.8**depth for depth in range(1, 16)]
+    ends = [next((depth for depth in range(15) if rng.random() > 0.8), 15) for _ in range(4000)]
+
+    def speed(count: int) -> float:
+        return sum(min(end, count) + 1 for end in ends) / (len(ends) * CURVE(count + 1))
+
+    policy, tokens, time = CostAware(CURVE), 0, 0.0
+    for end in ends:
+        count = policy.trim(chances)
+        policy.observe(count, min(end, count) + 1)
+        tokens, time = tokens + min(end, count) + 1, time + CURVE(count + 1)
+    assert tokens / time > 0.97 * max(speed(count) for count in range(16))
+
+
+def test_useless_drafts_are_not_read() -> None:
+    policy = CostAware(CURVE)
+    assert policy.trim([0.05, 0.04, 0.01]) == 0
+
+
+def test_the_bandit_finds_the_best_arm() -> None:
+    rng = random.Random(2)
+    bandit = Bandit(CURVE, arms=(0, 3, 7, 15), exploration=0.5)
+    counts = dict.fromkeys((0, 3, 7, 15), 0)
+    for _ in range(1500):
+        bandit.begin()
+        nodes = 0
+        while nodes < 15 and bandit.admit(nodes, 0.0, 0.9):
+            nodes += 1
+        counts[nodes] += 1
+        end = next((depth for depth in range(15) if rng.random() > 0.85), 15)
+        bandit.observe(nodes, min(end, nodes) + 1)
+    assert max(counts, key=counts.__getitem__) == 7
+
+
+def test_batches_share_by_expected_gain() -> None:
+    """Against all rectangles: all rows read as many nodes as the widest."""
+    rng = random.Random(3)
+    for _ in range(30):
+        rows = [sorted((rng.random() for _ in range(rng.randrange(5))), reverse=True) for _ in range(3)]
+        rate = rng.uniform(1, 3)
+        counts = allocate(rows, rate, CURVE)
+
+        def value(chosen: tuple[int, ...] | list[int], rows: list[list[float]] = rows, rate: float = rate) -> float:
+            gain = sum(sum(row[:count]) for row, count in zip(rows, chosen, strict=True))
+            return gain - rate * 3 * CURVE(3 * (max(chosen) + 1)) / CURVE(3)
+
+        best = max(value(chosen) for chosen in product(*(range(len(row) + 1) for row in rows)))
+        assert value(counts) == pytest.approx(best)
