@@ -1,6 +1,7 @@
 """What do masks of context-free grammars cost, beside llguidance and xgrammar, on the same texts?
 
     PYTHONPATH=. python benchmarks/grammars.py [--gad DATA/gad] [--tokenizers DATA/tokenizers] [--vocabulary o200k]
+        [--only json sql_select]
 
 Grammars: those of grammars/, and the tasks of the Grammar-Aligned Decoding paper; 21 texts each,
 its corpus and random walks. Each text is tokenized; before every token the mask is computed, then the token accepted.
@@ -168,6 +169,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--gad", type=Path)
     parser.add_argument("--tokenizers", type=Path)
     parser.add_argument("--vocabulary", default="o200k")
+    parser.add_argument("--only", nargs="*", help="names of grammars, or gad")
     parser.add_argument("--lengths", action="store_true", help="time against length instead")
     options = parser.parse_args(arguments)
     vocabulary: BenchVocabulary = load_vocabulary(options.vocabulary, options.tokenizers)
@@ -182,6 +184,8 @@ def main(arguments: list[str]) -> int:
     }
     groups: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name, text, gbnf, texts in corpora(options.gad):
+        if options.only and name not in options.only:
+            continue
         normal = compile_grammar(read_lark(text).grammar, ours._vocabulary)
         documents = [vocabulary.encode(document) for document in [*texts, *walks(normal, 21 - len(texts))]]
         group = groups.setdefault(name, {})

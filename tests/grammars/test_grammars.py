@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("lark")
 
-from tests.grammars.shipped import FOLDER, NAMES, accepts, corpus, grammar, judge, mutants, parses, walk
+from tests.grammars.shipped import FOLDER, INDENTED, NAMES, accepts, corpus, grammar, judge, mutants, parses, walk
 
-CASES = [(name, lexer) for name in NAMES for lexer in ("dynamic",)]
+CASES = [(name, "dynamic") for name in NAMES] + [(name, "contextual") for name in [*NAMES, *INDENTED]]
 
 
 @pytest.mark.parametrize(("name", "lexer"), CASES)
@@ -18,14 +18,6 @@ def test_corpus(name: str, lexer: str) -> None:
         assert accepts(grammar(name, lexer), text) and parses(judge(name, lexer), text), text
     for text in corpus(name, ".invalid"):
         assert not accepts(grammar(name, lexer), text) and not parses(judge(name, lexer), text), text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_lalr_reads_it_too(name: str) -> None:
-    for text in corpus(name):
-        assert parses(judge(name, "contextual"), text), text
-    for text in corpus(name, ".invalid"):
-        assert not parses(judge(name, "contextual"), text), text
 
 
 @pytest.mark.parametrize(("name", "lexer"), CASES)
