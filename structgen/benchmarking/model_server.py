@@ -14,12 +14,13 @@ from typing import Any
 
 from structgen.benchmarking.engines import Refused, Session, load_engine
 from structgen.benchmarking.loop import DecoderDraft, Draft, MaskedDraft, write_by_turns, write_together
-from structgen.benchmarking.prompts import schema_prompt
+from structgen.benchmarking.prompts import as_prompt, schema_prompt
 from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
 from structgen.benchmarking.vocabularies import BenchVocabulary
 from structgen.benchmarking.workers import Watch
 from structgen.decoding.closing import ClosingTokens
+from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
@@ -91,11 +92,10 @@ class ModelServer:
     def __call__(self, job: Job) -> list[Record]:
         setting, generator = self._setting, self._generator
         base: Record = {"dataset": job.case.dataset, "schema": job.case.name}
+        base |= {"answer": job.case.answer} if job.case.prompt else {}
         records: list[Record] = []
         drafts: list[tuple[Record, Draft]] = []
-        prompt_ids, cut = schema_prompt(
-            generator.tokenizer, job.case.schema_text, setting.shots, setting.max_prompt_tokens
-        )
+        prompt_ids, cut = self._prompt(job.case)
         base |= {"prompt_tokens": len(prompt_ids), "prompt_cut": cut}
         starts = self._compile_all(job, base, records)
         if starts:
@@ -118,6 +118,13 @@ class ModelServer:
             self._finish(job.case, record, draft)
         _pair(drafts)
         return records
+
+    def _prompt(self, case: Case) -> tuple[list[int], bool]:
+        """Token ids, and whether something was cut."""
+        tokenizer, setting = self._generator.tokenizer, self._setting
+        if case.prompt:
+            return prompt_token_ids(tokenizer, as_prompt(tokenizer, case.prompt)), False
+        return schema_prompt(tokenizer, case.schema_text, setting.shots, setting.max_prompt_tokens)
 
     def _compile_all(self, job: Job, base: Record, failed: list[Record]) -> list[tuple[Record, Callable[[], Session]]]:
         """A record and a maker of sessions for each pair wanted that compiles; the others' records go to ``failed``."""

@@ -6,9 +6,10 @@ published as such, so these are ours. The same prompt goes to every engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from structgen.decoding.prompts import prompt_token_ids
+from structgen.decoding.prompts import Prompt, prompt_token_ids
 
 TASK = (
     "You write one JSON value that is valid under the JSON Schema you are given. "
@@ -42,6 +43,13 @@ def schema_prompt(tokenizer: Any, schema_text: str, shots: int, max_tokens: int)
     head = list(tokenizer.encode(schema_text, add_special_tokens=False))[:room]
     text = tokenizer.decode(head).rstrip("\ufffd") if head else ""
     return _render(tokenizer, text + CUT, shots), True
+
+
+def as_prompt(tokenizer: Any, messages: Sequence[tuple[str, str]]) -> Prompt:
+    """(role, content) messages as a generator takes them; without a chat template, as plain text, a paragraph each."""
+    if getattr(tokenizer, "chat_template", None):
+        return [{"role": role, "content": content} for role, content in messages]
+    return "\n\n".join(content for _, content in messages) + "\n\n"
 
 
 def _render(tokenizer: Any, schema_text: str, shots: int) -> list[int]:

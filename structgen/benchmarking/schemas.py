@@ -26,17 +26,21 @@ class DataError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """One schema.
+    """One schema, or one question with the schema of its answer.
 
     Attributes:
-        dataset: for example "Github_easy".
+        dataset: for example "Github_easy", or the task.
         name: unique in the run.
         schema_text: JSON.
+        prompt: (role, content) of chat messages; empty: the benchmark's prompt for the schema.
+        answer: what is right, where something is.
     """
 
     dataset: str
     name: str
     schema_text: str
+    prompt: tuple[tuple[str, str], ...] = ()
+    answer: str = ""
 
 
 def read_cases(source: str, split: str | None = None) -> list[Case]:

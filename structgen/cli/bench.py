@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from structgen.cli.common import BadInput, err, exit_codes
+from structgen.cli.common import out as plain
+
+if TYPE_CHECKING:
+    from structgen.benchmarking.model_server import ModelSetting
+    from structgen.benchmarking.schemas import Case
 
 bench = typer.Typer(help="Benchmarks of constraint engines.", no_args_is_help=True)
 
@@ -17,38 +24,46 @@ Engines = Annotated[str, typer.Option(help="Comma-separated: structgen, structge
 GIB = 2**30
 
 
+Out = Annotated[Path, typer.Option(help="Records, JSON lines; an existing file is gone on with.")]
+Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; built-in if not given; module:function.")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16 or auto.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of torch in each worker.")]
+Sampling = Annotated[str, typer.Option(help="Comma-separated: greedy, sampled.")]
+Pace = Annotated[str, typer.Option(help="turns: comparable times; together: faster, only masks are timed.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the sample of schemas, and of sampling.")]
+Temperature = Annotated[float, typer.Option(min=0.01, help="Of 'sampled'.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")]
+TimeLimit = Annotated[float, typer.Option(min=1, help="Seconds for one step of one engine; then it is killed.")]
+MemoryLimit = Annotated[float, typer.Option(min=0.5, help="GiB of a process; beyond, it is killed.")]
+Report = Annotated[Path | None, typer.Option(help="Folder for report.md and report.html.")]
+
+
 @bench.command()
 def jsonschemabench(
     data: Data,
     engines: Engines = "structgen,structgen_decoder,llguidance,xgrammar,none",
-    out: Annotated[Path, typer.Option(help="Records, JSON lines; an existing file is gone on with.")] = Path(
-        "jsonschemabench.jsonl"
-    ),
-    report: Annotated[Path | None, typer.Option(help="Folder for report.md and report.html.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or auto.")] = "float32",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of torch in each worker.")] = None,
+    out: Out = Path("jsonschemabench.jsonl"),
+    report: Report = None,
+    model: Model = None,
+    dtype: Dtype = "float32",
+    threads: Threads = None,
     split: Annotated[str | None, typer.Option(help="Of the hub: train, val or test (default).")] = None,
     datasets: Annotated[str, typer.Option(help="Comma-separated; all if not given.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="So many schemas of each dataset, drawn at random.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of sampling.")] = 0,
-    sampling: Annotated[str, typer.Option(help="Comma-separated: greedy, sampled.")] = "greedy,sampled",
-    pace: Annotated[str, typer.Option(help="turns: comparable times; together: faster, only masks timed.")] = "turns",
-    temperature: Annotated[float, typer.Option(min=0.01, help="Of 'sampled'.")] = 0.8,
+    seed: Seed = 0,
+    sampling: Sampling = "greedy,sampled",
+    pace: Pace = "turns",
+    temperature: Temperature = 0.8,
     max_new_tokens: Annotated[int, typer.Option(min=1)] = 256,
     max_prompt_tokens: Annotated[int, typer.Option(min=1, help="Longer prompts have their schema cut.")] = 2048,
     shots: Annotated[int, typer.Option(min=0, max=2, help="Worked examples in the prompt.")] = 2,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own model.")] = 1,
-    time_limit: Annotated[float, typer.Option(min=1, help="Seconds for one step of one engine.")] = 60.0,
-    memory_limit: Annotated[float, typer.Option(min=0.5, help="GiB of a process.")] = 8.0,
+    workers: Workers = 1,
+    time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = 8.0,
 ) -> None:
     """A model writes an instance of each schema under each engine; python-jsonschema judges it."""
-    from structgen.benchmarking.model_run import run_benchmark
     from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting
-    from structgen.benchmarking.schemas import DataError, choose_cases, read_cases
-    from structgen.benchmarking.workers import Limits, WorkerError
+    from structgen.benchmarking.schemas import choose_cases, read_cases
 
     with exit_codes():
         setting = ModelSetting(
@@ -64,14 +79,136 @@ def jsonschemabench(
             max_prompt_tokens=max_prompt_tokens,
             shots=shots,
         )
-        limits = Limits(time_limit, int(memory_limit * GIB))
-        try:
+        with _as_bad_input():
             chosen = [name for name in datasets.split(",") if name]
             cases = choose_cases(read_cases(data, split), chosen, limit, seed)
-            err.print(f"[dim]{len(cases)} schemas, records in {out}[/]")
-            run_benchmark(cases, setting, limits, out, workers=workers)
-        except (DataError, WorkerError) as error:
-            raise BadInput(str(error)) from error
+            _run(cases, setting, out, workers, time_limit, memory_limit)
+            write([out], report)
+
+
+@bench.command()
+def coverage(
+    data: Annotated[Path, typer.Argument(help="Folder of MaskBench files: schemas with labelled instances.")],
+    engines: Engines = "structgen,llguidance,xgrammar",
+    out: Out = Path("coverage.jsonl"),
+    limit: Annotated[int | None, typer.Option(min=1, help="So many files, drawn at random.")] = None,
+    seed: Seed = 0,
+    time_limit: TimeLimit = 20.0,
+    memory_limit: MemoryLimit = 8.0,
+    wrong: Annotated[bool, typer.Option("--wrong", help="List the schemas that are not fully right.")] = False,
+) -> None:
+    """Without a model: which schemas does each engine compile, accept the valid instances of, refuse the invalid of?"""
+    from structgen.benchmarking.coverage import Setting, choose_files, run_coverage, wrong_lines
+    from structgen.benchmarking.table import tables
+
+    with exit_codes(), _as_bad_input():
+        paths = choose_files(data, "*.json", limit, seed, None)
+        if not paths:
+            raise BadInput(f"No .json files in {data}; expected MaskBench files.")
+        setting = Setting("bytes", data, False, time_limit, int(memory_limit * GIB))
+        records = run_coverage(paths, check_engines(_names(engines, "engines")), setting, out)
+        plain.print(tables(records), soft_wrap=True, markup=False)
+        if wrong:
+            plain.print("\n".join(wrong_lines(records)), soft_wrap=True, markup=False)
+
+
+@bench.command()
+def reasoning(
+    tasks: Annotated[
+        str, typer.Option(help="Comma-separated: last_letters, shuffled_objects, gsm8k (from the hub).")
+    ] = ("last_letters,shuffled_objects"),
+    engines: Engines = "structgen_decoder,none",
+    out: Out = Path("reasoning.jsonl"),
+    limit: Annotated[int, typer.Option(min=1, help="Questions of each task.")] = 50,
+    aligned: Annotated[int, typer.Option(min=0, help="Also draw so many local and aligned samples a question.")] = 0,
+    model: Model = None,
+    dtype: Dtype = "float32",
+    threads: Threads = None,
+    seed: Seed = 0,
+    sampling: Sampling = "greedy",
+    pace: Pace = "together",
+    temperature: Temperature = 0.8,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 128,
+    workers: Workers = 1,
+    time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = 8.0,
+) -> None:
+    """Accuracy with and without the constraint; the log-probability of local and of aligned samples."""
+    from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting, load_generator
+    from structgen.benchmarking.reasoning import TASKS, accuracy_rows, local_against_aligned
+    from structgen.benchmarking.table import markdown_table
+
+    with exit_codes(), _as_bad_input():
+        setting = ModelSetting(
+            model=model,
+            engines=tuple(check_engines(_names(engines, "engines"))),
+            dtype=dtype,
+            threads=threads,
+            pace=_one_of(pace, list(PACES), "--pace"),
+            samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
+            temperature=temperature,
+            seed=seed,
+            max_new_tokens=max_new_tokens,
+        )
+        chosen = [_one_of(name, list(TASKS), "--tasks") for name in _names(tasks, "tasks")]
+        cases = [case for name in chosen for case in TASKS[name](limit, seed)]
+        records = _run(cases, setting, out, workers, time_limit, memory_limit)
+        head = ["task", "sampling", "engine", "questions", "accuracy", "valid"]
+        plain.print(markdown_table(head, accuracy_rows(records)), soft_wrap=True, markup=False)
+        if aligned:
+            generator = load_generator(setting)
+            found = local_against_aligned(generator, cases, aligned, max_new_tokens=max_new_tokens, seed=seed)
+            rows = [[str(row["case"]), f"{row['local']:.2f}", f"{row['aligned']:.2f}"] for row in found]
+            plain.print("\n" + markdown_table(["mean log-probability, nats", "local", "aligned"], rows), soft_wrap=True)
+
+
+@bench.command()
+def report(
+    records: Annotated[
+        list[Path], typer.Argument(help="Record files of jsonschemabench; one by turns gives the times.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for report.md and report.html.")],
+    command: Annotated[str, typer.Option(help="How the records were made, for the report.")] = "",
+) -> None:
+    """Write the report of finished (or unfinished) runs."""
+    with exit_codes(), _as_bad_input():
+        write(records, folder, command)
+
+
+def write(records: list[Path], folder: Path | None, command: str = "") -> None:
+    """Write the report, or print its tables where no folder is given."""
+    from structgen.benchmarking.report import as_markdown, make_sections, read_run, write_report
+
+    runs = [read_run(path) for path in records]
+    if folder is None:
+        plain.print(as_markdown(make_sections(runs, command)), soft_wrap=True, markup=False)
+        return
+    if find_spec("matplotlib") is None:
+        raise BadInput("The report's plots need matplotlib: pip install 'structgen[bench]'")
+    for path in write_report(runs, folder, command):
+        err.print(f"[dim]{path}[/]")
+
+
+def _run(
+    cases: list[Case], setting: ModelSetting, out: Path, workers: int, time_limit: float, memory_limit: float
+) -> list[dict[str, Any]]:
+    from structgen.benchmarking.model_run import run_benchmark
+    from structgen.benchmarking.workers import Limits
+
+    err.print(f"[dim]{len(cases)} schemas, records in {out}[/]")
+    return run_benchmark(cases, setting, Limits(time_limit, int(memory_limit * GIB)), out, workers=workers)
+
+
+@contextmanager
+def _as_bad_input() -> Iterator[None]:
+    """What is wrong with data, models and packages, as the command line reports it."""
+    from structgen.benchmarking.schemas import DataError
+    from structgen.benchmarking.workers import WorkerError
+
+    try:
+        yield
+    except (DataError, WorkerError) as error:
+        raise BadInput(str(error)) from error
 
 
 def _names(text: str, what: str) -> list[str]:

@@ -1,0 +1,97 @@
+"""``structgen bench``: whole runs over a model without weights, and bad input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from structgen.cli.commands import app
+
+HELPERS = Path(__file__).parents[1] / "benchmarking"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(HELPERS))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    tests = [{"valid": True, "data": True}, {"valid": False, "data": 1}]
+    for name in ("A---one", "A---two", "B---one"):
+        (folder / f"{name}.json").write_text(json.dumps({"schema": {"type": "boolean"}, "tests": tests}))
+    return folder
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["bench", *arguments])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_a_run_and_its_report(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out, report = tmp_path / "out.jsonl", tmp_path / "report"
+    options = ["--data", str(data), "--model", "tiny_bench:load", "--engines", "structgen,structgen_decoder,none"]
+    options += ["--limit", "1", "--max-new-tokens", "20", "--shots", "0", "--out", str(out)]
+    run("jsonschemabench", *options, "--report", str(report))
+    markdown, page = (report / "report.md").read_text(), (report / "report.html").read_text()
+    assert "2 schemas of 2 datasets" in markdown and "| structgen, own decoder | 2 | 100.0 % |" in markdown
+    assert page.count("<svg") >= 4 and page.count("<section>") == page.count("</section>")
+    assert "src=" not in page and "<link" not in page, "the page needs nothing else"
+    before = out.read_text()
+    assert "| none (unconstrained) | 2 |" in run("jsonschemabench", *options)
+    assert out.read_text() == before, "nothing runs twice"
+    run("report", str(out), "--out", str(tmp_path / "again"), "--command", "structgen bench <x>")
+    assert "structgen bench &lt;x&gt;" in (tmp_path / "again" / "report.html").read_text()
+
+
+def test_coverage_without_a_model(data: Path, tmp_path: Path) -> None:
+    printed = run("coverage", str(data), "--engines", "structgen", "--out", str(tmp_path / "c.jsonl"), "--wrong")
+    assert "| fully right | 3 |" in printed
+
+
+def test_reasoning(data: Path, tmp_path: Path) -> None:
+    options = [
+        "--model",
+        "tiny_bench:load",
+        "--limit",
+        "2",
+        "--max-new-tokens",
+        "40",
+        "--out",
+        str(tmp_path / "r.jsonl"),
+    ]
+    printed = run("reasoning", "--tasks", "shuffled_objects", *options)
+    assert "| shuffled_objects | greedy | structgen_decoder | 2 |" in printed
+    assert "| 100.0 % |" in printed, "under the constraint all are valid"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["jsonschemabench", "--data", "nowhere"], "No folder nowhere"),
+        (["jsonschemabench", "--data", "{data}", "--engines", "vllm"], "expected one of none, structgen"),
+        (["jsonschemabench", "--data", "{data}", "--engines", ","], "No engines given"),
+        (["jsonschemabench", "--data", "{data}", "--sampling", "beam"], "expected one of greedy, sampled"),
+        (["jsonschemabench", "--data", "{data}", "--pace", "x"], "expected one of turns, together"),
+        (["jsonschemabench", "--data", "{data}", "--datasets", "C"], "there are A, B"),
+        (["jsonschemabench", "--data", "{data}", "--split", "test"], "has no splits"),
+        (["coverage", "nowhere"], "No .json files"),
+        (["reasoning", "--tasks", "chess"], "expected one of last_letters"),
+        (["report", "nowhere.jsonl", "--out", "x"], "is no file of records"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, data: Path) -> None:
+    assert message in run(*(argument.format(data=data) for argument in arguments), code=2)
+
+
+def test_a_package_that_is_missing(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import structgen.cli.bench
+
+    monkeypatch.setattr(structgen.cli.bench, "find_spec", lambda name: None)
+    assert "pip install" in run("jsonschemabench", "--data", str(data), "--engines", "xgrammar", code=2)
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert "structgen[bench]" in run("jsonschemabench", "--data", "hub", "--engines", "none", code=2)
