@@ -180,14 +180,16 @@ def gad(options: argparse.Namespace) -> None:
     vocabulary = Vocabulary.from_transformers(tokenizer, size=model.vocab_size, eos_token_ids=model.eos_token_ids)
     tasks = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.gad.glob("*.json"))]
     tasks = [task for task in tasks if task["suite"] == options.only and task["name"] not in options.skip]
+    tasks = [task for task in tasks if not options.tasks or task["name"] in options.tasks]
     for task in sorted(tasks, key=lambda task: len(shorten(task["prompt"], options.shots))):
         ids = tokenizer.encode(shorten(task["prompt"], options.shots))
         target = Target(model, ids, structgen.lark(task["grammar"]), vocabulary, max_tokens=96)
         entry: dict[str, Any] = {"task": task["name"], "prompt_tokens": len(ids)}
-        for method, sizes in (("exact", (1, 99, 100)), ("weighted", (100,))):
+        plans = {"exact": (1, 99, 100), "weighted": (100,), **dict.fromkeys(options.others, (100,))}
+        for method, sizes in plans.items():
             store = PrefixStore(target, draft=PromptCopy(ids, options.draft) if options.draft else None)
             store.expand([(-1, -1)])  # the prompt is read before the clock starts
-            sampler = Sampler(store, method, seed=0)  # type: ignore[arg-type]
+            sampler = Sampler(store, method, seed=0)
             seconds = options.seconds if method == "exact" else options.seconds / 4
             budget = Budget(model_tokens=options.tokens, seconds=seconds)
             runs = [row(sampler, n, budget) for n in sizes]
@@ -214,7 +216,11 @@ def row(sampler: Sampler, n: int, budget: Budget) -> dict[str, Any]:
         "log_z_bounds",
         "tv_bound",
     )
-    return {"samples": len(run.samples), **{key: getattr(run, key) for key in keys}}
+    top = max((sample.log_prob for sample in run.samples), default=0.0)
+    weights = np.exp([sample.log_weight - run.log_z_bounds[1] for sample in run.samples])
+    share = float(sum(weights[i] for i, s in enumerate(run.samples) if s.log_prob == top) / max(weights.sum(), 1e-300))
+    # The share of the likeliest text that was drawn; its probability under the target lies in exp(top - log_z_bounds).
+    return {"samples": len(run.samples), "top": top, "share": share, **{key: getattr(run, key) for key in keys}}
 
 
 class NoiseModel:
@@ -265,6 +271,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--gad", type=Path)
     parser.add_argument("--only", default="SLIA")
     parser.add_argument("--skip", nargs="*", default=[], help="tasks to leave out")
+    parser.add_argument("--tasks", nargs="*", default=[], help="only these tasks")
+    parser.add_argument("--others", nargs="*", default=[], help="more methods, each with a fresh store")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--shots", type=int, default=2)
     parser.add_argument("--draft", type=int, default=8)

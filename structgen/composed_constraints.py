@@ -111,11 +111,10 @@ class TagDispatch:
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""
-        lines = ["Write text in which these strings begin parts of a given form."]
+        lines = ["Answer in text with parts of these forms:"]
         for trigger, end, constraint in self.tags:
-            lines.append(f"After {trigger} comes a part" + (f", and {end} after the part." if end else "."))
             told = constraint.instruction()
-            lines += [f"The part: {told}"] if told else []
+            lines.append(f"{trigger}...{end}" + (f" where the dots are as follows. {told}" if told else ""))
         if self.min_uses or self.max_uses is not None:
             most = "" if self.max_uses is None else f" and at most {self.max_uses}"
             lines.append(f"Write at least {self.min_uses}{most} such parts.")

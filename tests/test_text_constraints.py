@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import structgen
+from structgen.composition.grammar import ComposedGrammar
+from structgen.contextual.compiled import LalrGrammar
 from structgen.errors import ConstraintError, EmptyLanguageError, OptionsError, PatternError
 from structgen.grammar_machine.api import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.grammar_machine.compiled import CfgGrammar
@@ -18,7 +20,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [b"ab", None], eos_token_ids=257)
 
 
-def accepted(grammar: CfgGrammar, text: str) -> bool:
+def accepted(grammar: CfgGrammar | LalrGrammar | ComposedGrammar, text: str) -> bool:
     matcher = grammar.matcher()
     return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
 

@@ -72,7 +72,7 @@ class StructgenLM(LM):
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
         """An output for each request (context, generation arguments)."""
-        return [self._generate(*request.args[:2], request) for request in requests]
+        return [self._generate(request.args[0], request.args[1], request) for request in requests]
 
     def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """(Log-probability in nats, whether greedy) of each request's continuation after its context."""

@@ -139,7 +139,7 @@ def local_against_aligned(
     for case in cases:
         constraint, means = json.loads(case.schema_text), {}
         prompt = as_prompt(generator.tokenizer, case.prompt)
-        options = {"max_new_tokens": max_new_tokens, "schema_in_prompt": False}
+        options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "schema_in_prompt": False}
         for name in ("local", method):
             run = generator.sample(prompt, constraint, n, name, seed=seed, **options)
             means[name] = _mean(

@@ -131,6 +131,7 @@ class Worker:
         self, make: Callable[[Any, Watch], Server], setting: Any, limits: Limits, names: Sequence[str] = ()
     ) -> None:
         self.restarts = 0
+        self._closed = False
         self._make, self._setting, self._limits, self._names = make, setting, limits, names
         self._start()
 
@@ -161,27 +162,37 @@ class Worker:
         """
         self._watch.mark(None)
         self._connection.send(job)
-        while not self._connection.poll(LOOK_S):
-            if self._watch.elapsed_s > self._limits.seconds:
-                raise self._lose("timeout", f"over {self._limits.seconds:g} s")
-            used, most = resident_bytes(self._process.pid), self._limits.memory_bytes
-            if most is not None and used > most:
-                raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
         try:
+            while not self._connection.poll(LOOK_S):
+                self._check()
             return self._connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
+            if self._closed:  # by another thread, which gives the run up
+                raise WorkerError("the run was given up") from None
             self._process.join()
             raise self._lose("crash", f"exit code {self._process.exitcode}") from None
 
+    def _check(self) -> None:
+        """Raise LostWorker if a limit is exceeded."""
+        if self._watch.elapsed_s > self._limits.seconds:
+            raise self._lose("timeout", f"over {self._limits.seconds:g} s")
+        used, most = resident_bytes(self._process.pid), self._limits.memory_bytes
+        if most is not None and used > most:
+            raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
+
     def _lose(self, outcome: Loss, message: str) -> LostWorker:
         culprit = self._watch.culprit
-        self.close()
+        self._end()
         self.restarts += 1
         self._start()
         return LostWorker(outcome, message, culprit)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process; a job that another thread has under way raises WorkerError there."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         self._connection.close()
         self._process.kill()
         self._process.join()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +47,8 @@ class CrossingIndex:
         self._last = vocabulary.token_bytes[self._places - 1]
         self._owners = np.searchsorted(vocabulary.token_offsets, self._places, "right") - 1
         self._known: dict[tuple[int, int], Crossings] = {}
-
-    @cached_property
-    def ids(self) -> dict[bytes, int]:
-        tokens = self._vocabulary.tokens
-        found = {tokens[t]: t for t in range(len(tokens) - 1, -1, -1)}
-        found.pop(b"", None)
-        return found
+        self.ids = dict(zip(reversed(vocabulary.tokens), range(vocabulary.size - 1, -1, -1), strict=True))
+        self.ids.pop(b"", None)
 
     def between(self, last: int, first: int) -> Crossings:
         """Tokens with a byte of the set ``last`` right before one of the set ``first``; kept. O(bytes of tokens)."""

@@ -7,23 +7,17 @@ configuration by a best-first search over pieces of text, words of the terminals
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from structgen.contextual.lexemes import Lexemes
-from structgen.contextual.tables import DEDENT, INDENT
+from structgen.contextual.plans import FAR, Plan, Plans
 from structgen.kernels import lalr_machine as k
 
 if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine
 
 EXPANSIONS, EXHAUSTED = 300, 2_000
-FAR = 1 << 30
-Plan = tuple[int, ...]
-Stack = tuple[int, int]
-"""What is below the top of a parser's stack (a node of the machine), and the state on top."""
-_END: Stack = (-1, -1)
 
 
 class Witnesses:
@@ -32,17 +26,17 @@ class Witnesses:
     def __init__(self, machine: LalrMachine) -> None:
         self._machine = machine
         self._tables = machine.tables
-        self._plans: dict[Stack, tuple[int, Plan]] = {}
-        self._costs: dict[int, int] = {}
         self.undecided = 0
-        names = machine.tables.terminals
-        self._indent = names.index(INDENT) if INDENT in names else -2
-        self._dedent = names.index(DEDENT) if DEDENT in names else -2
 
     @cached_property
     def lexemes(self) -> Lexemes:
         """Words of the terminals."""
         return Lexemes(self._tables)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """Shortest ways from stacks to the end."""
+        return Plans(self._machine, self.lexemes)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
@@ -158,7 +152,7 @@ class Witnesses:
     def _follow_plan(self, parser: int) -> int:
         """The parser after the first terminal of its plan; DEAD if that cannot be read for sure."""
         node, indent, _ = self._machine.parser(parser)
-        _, plan = self._plan(node)
+        _, plan = self.plans.of(node)
         if not plan:
             return k.DEAD
         if plan[0] == self._tables.newline:
@@ -184,7 +178,7 @@ class Witnesses:
         """Whether the parser can take nothing of what the lexer may find."""
         while config:
             parser, d, config, _ = self._machine.config(config)
-            if self._plan(self._machine.parser(parser)[0])[0] >= FAR:
+            if self.plans.of(self._machine.parser(parser)[0])[0] >= FAR:
                 continue
             if d == 0 and self._may_take_anything(parser):
                 return False
@@ -293,12 +287,15 @@ class Witnesses:
     def _next_words(self, parser: int) -> list[str]:
         """Words of the first terminal of a plan."""
         node, indent, _ = self._machine.parser(parser)
-        _, plan = self._plan(node)
+        _, plan = self.plans.of(node)
         if not plan:
             return []
         if plan[0] == self._tables.newline:
             return ["\n" + " " * self._planned_column(plan, indent)]
-        if plan[0] in (self._indent, self._dedent):  # lines have been indented already: go on with another lexeme
+        if plan[0] in (
+            self.plans.indent,
+            self.plans.dedent,
+        ):  # lines have been indented already: go on with another lexeme
             return self._other_words(parser)
         first = self._tables.automata.starts[plan[0]]
         return [self.lexemes.text(choice) for choice in self.lexemes.words(first)] if first else []
@@ -311,7 +308,7 @@ class Witnesses:
         for terminal in self.lexemes.clean_start(lexer):
             after = machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
             if after != k.DEAD:
-                cost = self._terminal_cost(terminal) + self._plan(machine.parser(after)[0])[0]
+                cost = self.plans.terminal_cost(terminal) + self.plans.of(machine.parser(after)[0])[0]
                 word = self.lexemes.words(self._tables.automata.starts[terminal])[0]
                 found.append((cost, self.lexemes.text(word)))
         return [word for _, word in sorted(found)[:3]]
@@ -319,10 +316,10 @@ class Witnesses:
     def _planned_column(self, plan: Plan, indent: int) -> int:
         """The column of the line that a plan begins with."""
         levels = self._machine.levels(indent)
-        if plan[1:2] == (self._indent,):
+        if plan[1:2] == (self.plans.indent,):
             return levels[-1] + 1
         dedents = 0
-        while plan[1 + dedents : 2 + dedents] == (self._dedent,) and dedents + 1 < len(levels):
+        while plan[1 + dedents : 2 + dedents] == (self.plans.dedent,) and dedents + 1 < len(levels):
             dedents += 1
         return levels[-1 - dedents]
 
@@ -332,8 +329,8 @@ class Witnesses:
         while config:
             parser, d, fallback, _ = self._machine.config(config)
             if d == 0:
-                return min(best, self._plan(self._machine.parser(parser)[0])[0])
-            best = min(best, self._plan(self._machine.parser(parser)[0])[0])
+                return min(best, self.plans.of(self._machine.parser(parser)[0])[0])
+            best = min(best, self.plans.of(self._machine.parser(parser)[0])[0])
             config = fallback
         return best
 
@@ -353,156 +350,3 @@ class Witnesses:
                     came[after] = current
                     queue.append((after, text + character))
         return None, True
-
-    # --- plans ---
-    def _plan(self, node: int) -> tuple[int, Plan]:
-        """Cost (characters) and terminals of a shortest way from a stack to the end.
-
-        Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced. What it finds is
-        kept for all stacks on the way.
-        """
-        top = self._machine.pair(node)
-        if top not in self._plans:
-            self._search_plan(top)
-        return self._plans[top]
-
-    def _search_plan(self, first: Stack) -> None:
-        queue: list[tuple[int, int, Stack, Stack | None, Plan]] = [(0, 0, first, None, ())]
-        came: dict[Stack, tuple[Stack | None, Plan]] = {}
-        count = 0
-        while queue:
-            cost, _, stack, before, words = heapq.heappop(queue)
-            if stack == _END or stack in self._plans:
-                rest = (0, ()) if stack == _END else self._plans[stack]
-                if rest[0] < FAR:
-                    self._keep_plans(rest, before, words, came)
-                    return
-                continue
-            if stack in came:
-                continue
-            came[stack] = before, words
-            for cheaper, after, more in self._completed_items(stack):
-                count += 1
-                known = 0 if after == _END else self._plans.get(after, (0,))[0]
-                heapq.heappush(queue, (cost + cheaper + known, count, after, stack, more))
-        for stack in came:
-            self._plans[stack] = FAR, ()
-
-    def _keep_plans(
-        self, rest: tuple[int, Plan], before: Stack | None, words: Plan, came: dict[Stack, tuple[Stack | None, Plan]]
-    ) -> None:
-        """Enter the plans of all stacks on the way to one whose plan is known."""
-        cost, plan = rest
-        while before is not None:
-            plan = words + plan
-            cost += sum(map(self._terminal_cost, words))
-            self._plans[before] = cost, plan
-            before, words = came[before]
-
-    def _completed_items(self, stack: Stack) -> Iterator[tuple[int, Stack, Plan]]:
-        """Cost, stack and terminals of completing each item of the top state and reducing its rule."""
-        below, state = stack
-        if state == self._tables.end:
-            yield 0, _END, ()
-            return
-        for rule, dot in self._items[state]:
-            rest, words = self._rests[rule][dot]
-            if rest >= FAR:
-                continue
-            place, target = below, self._tables.end  # of the items of the first state
-            for _ in range(dot - 1):
-                place = self._machine.pair(place)[0]
-            if dot:
-                target = int(self._tables.goto[self._machine.pair(place)[1], self._tables.rules[rule][0]])
-            yield rest, (place, target), words
-
-    @cached_property
-    def _items(self) -> list[list[tuple[int, int]]]:
-        """Kernel items (rule, dot) of each state, found by following the parse table; dot is 0 in the first only."""
-        tables = self._tables
-        by_origin: dict[int, list[int]] = {}
-        for number, (origin, _) in enumerate(tables.rules):
-            by_origin.setdefault(origin, []).append(number)
-        states = len(tables.action)
-        items: list[set[tuple[int, int]]] = [set() for _ in range(states)]
-        start_rules = [(number, 0) for number in by_origin.get(self._start_origin(), [])]
-        items[tables.start].update(start_rules)
-        queue, waiting = [tables.start], {tables.start}
-        while queue:
-            state = queue.pop()
-            waiting.discard(state)
-            moved: dict[int, set[tuple[int, int]]] = {}
-            for rule, dot in self._closure(items[state], by_origin):
-                expansion = tables.rules[rule][1]
-                if dot < len(expansion):
-                    target = self._target(state, expansion[dot])
-                    if target >= 0:
-                        moved.setdefault(target, set()).add((rule, dot + 1))
-            for target, found in moved.items():
-                if not found <= items[target]:
-                    items[target] |= found
-                    if target not in waiting:
-                        waiting.add(target)
-                        queue.append(target)
-        return [sorted(found) for found in items]
-
-    def _start_origin(self) -> int:
-        """The nonterminal whose goto from the first state leads to the last."""
-        row = self._tables.goto[self._tables.start].tolist()
-        return row.index(self._tables.end)
-
-    def _closure(self, items: set[tuple[int, int]], by_origin: dict[int, list[int]]) -> list[tuple[int, int]]:
-        found = list(items)
-        seen = set(items)
-        for rule, dot in found:
-            expansion = self._tables.rules[rule][1]
-            if dot < len(expansion) and expansion[dot] >= 0:
-                for number in by_origin.get(expansion[dot], ()):
-                    if (number, 0) not in seen:
-                        seen.add((number, 0))
-                        found.append((number, 0))
-        return found
-
-    def _target(self, state: int, symbol: int) -> int:
-        if symbol >= 0:
-            return int(self._tables.goto[state, symbol])
-        action = int(self._tables.action[state, ~symbol])
-        return (action >> 1) - 1 if action and not action & 1 else -1
-
-    @cached_property
-    def _rests(self) -> list[list[tuple[int, Plan]]]:
-        """For each rule and dot, cost and terminals of a shortest text of what is behind the dot."""
-        best: dict[int, tuple[int, Plan]] = {}
-        changed = True
-        while changed:
-            changed = False
-            for origin, expansion in self._tables.rules:
-                cost, words = self._joined(expansion, best)
-                if cost < best.get(origin, (FAR, ()))[0]:
-                    best[origin] = cost, words
-                    changed = True
-        return [
-            [self._joined(expansion[dot:], best) for dot in range(len(expansion) + 1)]
-            for _, expansion in self._tables.rules
-        ]
-
-    def _joined(self, symbols: tuple[int, ...], best: dict[int, tuple[int, Plan]]) -> tuple[int, Plan]:
-        cost, words = 0, ()
-        for symbol in symbols:
-            own, more = best.get(symbol, (FAR, ())) if symbol >= 0 else (self._terminal_cost(~symbol), (~symbol,))
-            cost, words = min(cost + own, FAR), words + more  # type: ignore[assignment]
-        return cost, words
-
-    def _terminal_cost(self, terminal: int) -> int:
-        """Characters of a terminal and a gap."""
-        known = self._costs.get(terminal)
-        if known is None:
-            known = self._costs[terminal] = self._cost(terminal)
-        return known
-
-    def _cost(self, terminal: int) -> int:
-        if terminal in (self._indent, self._dedent):
-            return int(terminal == self._indent)
-        start = self._tables.automata.starts[terminal]
-        words = self.lexemes.words(start) if start else []
-        return len(words[0]) + 1 if words else FAR

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,17 @@ def test_losses_are_told_apart_and_a_fresh_process_takes_over() -> None:
         assert worker.restarts == 2
     finally:
         worker.close()
+
+
+def test_a_run_that_is_given_up_loses_nothing() -> None:
+    worker = Worker(Echo, "world", Limits(100.0), ("a",))
+    with ThreadPoolExecutor(1) as threads:
+        job = threads.submit(worker.run, ("mark", "a"))
+        time.sleep(0.3)
+        worker.close()
+        with pytest.raises(WorkerError, match="given up"):
+            job.result()
+    assert worker.restarts == 0
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the guard reads /proc")

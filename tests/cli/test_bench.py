@@ -36,7 +36,7 @@ def test_a_run_and_its_report(data: Path, tmp_path: Path) -> None:
     out, report = tmp_path / "out.jsonl", tmp_path / "report"
     options = ["--data", str(data), "--model", "tiny_bench:load", "--engines", "structgen,structgen_decoder,none"]
     options += ["--limit", "1", "--max-new-tokens", "20", "--shots", "0", "--out", str(out)]
-    run("jsonschemabench", *options, "--report", str(report))
+    run("jsonschemabench", *options, "--report", str(report), "--workers", "2")
     markdown, page = (report / "report.md").read_text(), (report / "report.html").read_text()
     assert "2 schemas of 2 datasets" in markdown and "| structgen, own decoder | 2 | 100.0 % |" in markdown
     assert page.count("<svg") >= 4 and page.count("<section>") == page.count("</section>")

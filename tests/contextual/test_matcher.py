@@ -92,6 +92,7 @@ def test_masks_survive_eviction(monkeypatch):
 def test_matcher_protocol():
     vocabulary = small_vocabulary("ifthen ")
     matcher = structgen.compile_lark(GRAMMARS["keyword"][0], vocabulary, lexer="contextual").matcher()
+    assert isinstance(matcher, LalrMatcher)
     assert matcher.forced_bytes() == b""  # blanks may come first
     assert matcher.accept_bytes(b"if x then")
     assert not matcher.accept_bytes(b"if y then z")  # no keyword is looked for here: "if" is the name

@@ -131,10 +131,14 @@ class _RetrievalSource(Source):
     name = NAME
 
     def __init__(self, drafter: RetrievalDrafter) -> None:
-        self._drafter = drafter
+        self._drafter, self._written = drafter, 0
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._written += len(tokens)
 
     def propose(self, node: Node) -> list[Proposal]:
-        return self._drafter.following(node.tail)
+        own = self._written + node.depth  # tokens of the output: what it begins with is what texts begin with
+        return self._drafter.following(node.tail if own >= TAIL else (SEPARATOR, *node.tail[len(node.tail) - own :]))
 
 
 def fingerprint(vocabulary: Vocabulary) -> str:

@@ -86,8 +86,10 @@ def test_datastores_are_saved_and_belong_to_a_vocabulary(tmp_path: Path) -> None
     Datastore.build([[5, 6, 7]], words).save(path)
     loaded = Datastore.load(path, words)
     assert loaded.following([5, 6]) == (2, Counter({7: 1})) and len(loaded) == 5
-    proposals = RetrievalDrafter(loaded).start([], output(words)).propose(node((9, 5, 6)))
-    assert [proposal.token for proposal in proposals] == [7]
+    source = RetrievalDrafter(loaded).start([], output(words))
+    assert [proposal.token for proposal in source.propose(node((9, 5, 6)))] == [5]  # as a text begins
+    source.extend([9, 5, 6])
+    assert [proposal.token for proposal in source.propose(node((9, 5, 6)))] == [7]
     with pytest.raises(GenerationError, match="another vocabulary"):
         Datastore.load(path, vocabulary(b"more"))
     (tmp_path / "no.npz").write_bytes(b"no")
