@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -284,6 +285,15 @@ class GrammarMatcher:
         if self._terminated or self.is_accepting():
             return b""
         return self._grammar.completions.complete(self)
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `structgen.protocols.Matcher`."""
+        if self._written is not _NOTHING:
+            return None
+        # Frames are this matcher's own, and never changed.
+        if not own and any(frame >= 0 for frame in self._threads[3::4]):
+            return None
+        return self._threads.tobytes(), self._terminated
 
     def configurations(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The parse state for inspection: int64[n, 4] configurations, and the arena their frames lie in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 import numpy as np
@@ -59,6 +60,13 @@ class Matcher(Protocol):
 
     def shortest_completion(self) -> bytes:
         """A short text that completes the output."""
+        ...
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """Equal for matchers of one grammar in the same state; None where that cannot be told.
+
+        With ``own``, only states of this matcher are compared, between which it was not rolled back.
+        """
         ...
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -101,6 +102,9 @@ class FakeMatcher:
     @property
     def stats(self) -> dict[str, int]:
         return {}
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        return self.text
 
     def shortest_completion(self) -> bytes:
         rest = self.completion(self.text)

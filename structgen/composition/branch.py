@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from structgen.grammar_machine.matcher import CfgMatcher
-from structgen.matcher import GrammarMatcher
 from structgen.protocols import Matcher
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ class Branch:
 
     def key(self) -> Hashable:
         """Equal for branches with the same future, whichever matcher; None where that cannot be told."""
-        state = state_key(self.matcher)
-        return None if state is None else (id(self.content), state, self.after and state_key(self.after))
+        state = self.matcher.state_key()
+        return None if state is None else (id(self.content), state, self.after and self.after.state_key())
 
     def go_back(self, steps: int) -> None:
         """Undo all but the first ``steps`` steps."""
@@ -58,23 +57,3 @@ class Branch:
     def copy(self) -> Branch:
         """The same, apart, without its history."""
         return Branch(self.matcher.copy(), self.content, self.after, self.ends)
-
-
-def state_key(matcher: Matcher) -> Hashable:
-    """Equal for matchers of one grammar in the same state; None where states cannot be compared. O(1)."""
-    if isinstance(matcher, CfgMatcher):
-        return matcher._machine, matcher._config
-    if isinstance(matcher, GrammarMatcher):
-        threads = matcher._threads
-        closed = matcher.grammar.tables.distinct is False and all(frame < 0 for frame in threads[3::4])
-        return threads.tobytes() if closed else None
-    own = getattr(matcher, "state_key", None)
-    found: Hashable = own() if own is not None else None
-    return found
-
-
-def local_key(matcher: Matcher) -> Hashable:
-    """As `state_key`, but only among the states of one matcher that was not rolled back in between."""
-    if isinstance(matcher, GrammarMatcher):  # its frames are never changed
-        return None if matcher.grammar.tables.distinct else matcher._threads.tobytes()
-    return state_key(matcher)

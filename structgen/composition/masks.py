@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.compiled import CompiledGrammar
-from structgen.composition.branch import Branch, local_key, state_key
+from structgen.composition.branch import Branch
 from structgen.composition.crossings import has_tokens
 from structgen.composition.last_bytes import byte_set
 from structgen.grammar_machine.matcher import CfgMatcher
@@ -64,7 +64,7 @@ def _crossing(
     """
     grammar = matcher.grammar
     is_shared = isinstance(branch.matcher, CfgMatcher)
-    key = branch.key() if is_shared else local_key(branch.matcher)
+    key = branch.key() if is_shared else branch.matcher.state_key(own=True)
     if len(branches) > 1 and key is not None and grammar.is_wide(branch):
         others = [b.key() for b in branches]
         key = None if None in others else (key, frozenset(others))
@@ -110,7 +110,7 @@ def _find(matcher: ComposedMatcher, branch: Branch, own: Row, row: Row) -> tuple
 
 def _start_key(branch: Branch) -> Hashable:
     """Equal for branches at their start with the same future."""
-    return id(branch.content), state_key(branch.matcher if branch.after is None else branch.after)
+    return id(branch.content), (branch.after or branch.matcher).state_key()
 
 
 def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> list[int]:
@@ -129,7 +129,7 @@ def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Cr
 def _first_behind(matcher: ComposedMatcher, branch: Branch) -> int:
     """Bytes that can come behind an embedded text, as a set."""
     assert branch.after is not None
-    key = "first", state_key(branch.after)
+    key = "first", branch.after.state_key()
     first: int | None = matcher.grammar.recall(key)
     if first is None:
         behind = matcher.behind(branch.after)

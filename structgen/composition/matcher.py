@@ -177,8 +177,8 @@ class ComposedMatcher:
             return b""
         return min(map(_completion, self._branches), key=len)
 
-    def state_key(self) -> Hashable:
-        """Equal for matchers of one grammar in the same state; None where that cannot be told."""
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `structgen.protocols.Matcher`."""
         keys = frozenset(branch.key() for branch in self._branches)
         return None if None in keys else (keys, self._terminated)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,6 +167,10 @@ class LalrMatcher:
             walker.accept_bytes(byte)
             forced += byte
         return bytes(forced)
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `structgen.protocols.Matcher`."""
+        return self._machine, self._state, self._terminated
 
     def shortest_completion(self) -> bytes:
         """A short text that completes the output from here (b"" if it may stop); mostly a shortest one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,6 +169,10 @@ class CfgMatcher:
             walker.accept_bytes(byte)
             forced += byte
         return bytes(forced)
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `structgen.protocols.Matcher`."""
+        return self._machine, self._config, self._terminated
 
     def shortest_completion(self) -> bytes:
         """A shortest text that completes the output from here (b"" if it may stop).
