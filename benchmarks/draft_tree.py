@@ -87,7 +87,7 @@ class Finder:
         def below(node: Node, place: int) -> None:
             for token, evidence in offered[node].items():
                 child = node.child(token)
-                source = " + ".join(str(each[0]) for each in evidence)
+                source = "+".join(str(each[0]) for each in evidence)
                 if child is None:
                     boxes.append(Box(self.spell(token), "pruned", source, node.depth + 1, place))
                 elif child.index >= 0:
