@@ -31,14 +31,14 @@ class Plans:
         self._machine = machine
         self._lexemes = lexemes
         self._tables = machine.tables
-        self._plans: dict[Stack, tuple[int, Plan]] = {}
+        self._plans: dict[Stack, tuple[int, Plan, Stack]] = {}  # cost, the next terminals, the stack after them
         self._costs: dict[int, int] = {}
         names = machine.tables.terminals
         self.indent = names.index(INDENT) if INDENT in names else -2
         self.dedent = names.index(DEDENT) if DEDENT in names else -2
 
-    def of(self, node: int) -> tuple[int, Plan]:
-        """Cost (characters) and terminals of a shortest way from a stack to the end.
+    def cost(self, node: int) -> int:
+        """Characters of a shortest way from a stack to the end, about; FAR if there is none.
 
         Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced. What it finds is
         kept for all stacks on the way.
@@ -46,7 +46,16 @@ class Plans:
         top = self._machine.pair(node)
         if top not in self._plans:
             self._search_plan(top)
-        return self._plans[top]
+        return self._plans[top][0]
+
+    def terminals(self, node: int) -> Iterator[int]:
+        """The terminals of that way; none without a way."""
+        if self.cost(node) >= FAR:
+            return
+        stack = self._machine.pair(node)
+        while stack != _END:
+            _, words, stack = self._plans[stack]
+            yield from words
 
     def _search_plan(self, first: Stack) -> None:
         queue: list[tuple[int, int, Stack, Stack | None, Plan]] = [(0, 0, first, None, ())]
@@ -55,9 +64,9 @@ class Plans:
         while queue:
             cost, _, stack, before, words = heapq.heappop(queue)
             if stack == _END or stack in self._plans:
-                rest = (0, ()) if stack == _END else self._plans[stack]
-                if rest[0] < FAR:
-                    self._keep_plans(rest, before, words, came)
+                cost = 0 if stack == _END else self._plans[stack][0]
+                if cost < FAR:
+                    self._keep_plans(cost, stack, before, words, came)
                     return
                 continue
             if stack in came:
@@ -65,20 +74,24 @@ class Plans:
             came[stack] = before, words
             for cheaper, after, more in self._completed_items(stack):
                 count += 1
-                known = 0 if after == _END else self._plans.get(after, (0,))[0]
+                known = 0 if after == _END else self._plans[after][0] if after in self._plans else 0
                 heapq.heappush(queue, (cost + cheaper + known, count, after, stack, more))
         for stack in came:
-            self._plans[stack] = FAR, ()
+            self._plans[stack] = FAR, (), _END
 
     def _keep_plans(
-        self, rest: tuple[int, Plan], before: Stack | None, words: Plan, came: dict[Stack, tuple[Stack | None, Plan]]
+        self,
+        cost: int,
+        stack: Stack,
+        before: Stack | None,
+        words: Plan,
+        came: dict[Stack, tuple[Stack | None, Plan]],
     ) -> None:
         """Enter the plans of all stacks on the way to one whose plan is known."""
-        cost, plan = rest
         while before is not None:
-            plan = words + plan
             cost += sum(map(self.terminal_cost, words))
-            self._plans[before] = cost, plan
+            self._plans[before] = cost, words, stack
+            stack = before
             before, words = came[before]
 
     def _completed_items(self, stack: Stack) -> Iterator[tuple[int, Stack, Plan]]:

@@ -7,11 +7,13 @@ configuration by a best-first search over pieces of text, words of the terminals
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from structgen.contextual.lexemes import Lexemes
-from structgen.contextual.plans import FAR, Plan, Plans
+from structgen.contextual.plans import FAR, Plans
 from structgen.kernels import lalr_machine as k
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Witnesses:
         machine = self._machine
         parser, d, _, _ = machine.config(config)
         self._prepare(parser, d)
+        self._prepare_newline(parser, d)
         live = machine.live(config)
         if live == k.UNKNOWN and self._tables.distrust and d:
             bits, _ = self._clean(d)
@@ -52,8 +55,17 @@ class Witnesses:
         if live == k.UNKNOWN and d == 0 and self._parser_is_live(parser):
             return True
         if live == k.UNKNOWN:
-            return self.complete(config) is not None
+            return self._search(config, self._is_known_live) is not None
         return live == k.YES
+
+    def _is_known_live(self, config: int) -> bool:
+        """Whether that needs no search."""
+        parser, d, _, _ = self._machine.config(config)
+        self._prepare(parser, d)
+        return self._machine.live(config) == k.YES or self._ends(config)
+
+    def _ends(self, config: int) -> bool:
+        return bool(self._machine.call(k.ENDS, config))
 
     def _prepare(self, parser: int, d: int) -> None:
         """Say what can be finished cleanly from a lexer, and from a lexer state."""
@@ -65,9 +77,12 @@ class Witnesses:
             machine.set_clean(lexer, clean)
         if d:
             self._clean(d)
-            if self._resets(d) and machine.heap[parser + k.PARSER_NEWLINE] == 0:
-                found = any(self._newline_fits(parser, column) for column in self._columns(parser))
-                machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
+
+    def _prepare_newline(self, parser: int, d: int) -> None:
+        """Say whether the parser takes a newline, where one can be finished."""
+        if d and self._resets(d) and self._machine.heap[parser + k.PARSER_NEWLINE] == 0:
+            found = any(self._newline_fits(parser, column) for column in self._columns(parser))
+            self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
 
     @cached_property
     def _clean_starts(self) -> dict[int, set[int]]:
@@ -136,7 +151,8 @@ class Witnesses:
                     path[current] = None
                     current = following
                     continue
-                known = k.YES if self.complete(machine.call(k.FRESH, current)) is not None else k.NO
+                found = self._search(machine.call(k.FRESH, current), self._is_known_live)
+                known = k.NO if found is None else k.YES
             machine.heap[current + k.PARSER_LIVE] = known
             break
         if known == k.YES:
@@ -144,33 +160,36 @@ class Witnesses:
                 machine.heap[passed + k.PARSER_LIVE] = k.YES
             return True
         if path:  # the plan has failed, other ways may not
-            found = self.complete(machine.call(k.FRESH, parser)) is not None
-            machine.heap[parser + k.PARSER_LIVE] = k.YES if found else k.NO
-            return found
+            found = self._search(machine.call(k.FRESH, parser), self._is_known_live)
+            machine.heap[parser + k.PARSER_LIVE] = k.NO if found is None else k.YES
+            return found is not None
         return False
 
     def _follow_plan(self, parser: int) -> int:
         """The parser after the first terminal of its plan; DEAD if that cannot be read for sure."""
         node, indent, _ = self._machine.parser(parser)
-        _, plan = self.plans.of(node)
-        if not plan:
+        first = next(self.plans.terminals(node), -1)
+        if first < 0:
             return k.DEAD
-        if plan[0] == self._tables.newline:
-            column = self._planned_column(plan, indent)
-            return self._machine.call(k.FEED_TERMINAL, parser, plan[0], column)
+        if first == self._tables.newline:
+            return self._machine.call(k.FEED_TERMINAL, parser, first, self._planned_column(node, indent))
         self._prepare(parser, 0)
-        if plan[0] not in self._clean_starts[int(self._tables.lexer_of[self._machine.pair(node)[1]])]:
+        if first not in self._clean_starts[int(self._tables.lexer_of[self._machine.pair(node)[1]])]:
             return k.DEAD
-        return self._machine.call(k.FEED_TERMINAL, parser, plan[0], k.NO_COLUMN)
+        return self._machine.call(k.FEED_TERMINAL, parser, first, k.NO_COLUMN)
 
     # --- completions ---
     def complete(self, config: int) -> str | None:
         """A short text after which the configuration may end; None if there is none, or none was found."""
+        return self._search(config, self._ends)
+
+    def _search(self, config: int, is_goal: Callable[[int], bool]) -> str | None:
+        """A text that leads to a goal, from which there is one to the end; None if there is none, or none was found."""
         if self._is_hopeless(config):
             return None
-        found = self._best_first(config)
+        found = self._best_first(config, is_goal)
         if found is None:
-            found, decided = self._every_text(config)
+            found, decided = self._every_text(config, is_goal)
             self.undecided += not decided
         return found
 
@@ -178,7 +197,7 @@ class Witnesses:
         """Whether the parser can take nothing of what the lexer may find."""
         while config:
             parser, d, config, _ = self._machine.config(config)
-            if self.plans.of(self._machine.parser(parser)[0])[0] >= FAR:
+            if self.plans.cost(self._machine.parser(parser)[0]) >= FAR:
                 continue
             if d == 0 and self._may_take_anything(parser):
                 return False
@@ -212,16 +231,17 @@ class Witnesses:
             for column in columns
         )
 
-    def _best_first(self, config: int) -> str | None:
-        """Search over words; marks what it finds live."""
-        queue: list[tuple[int, int, int, str]] = [(0, 0, config, "")]
+    def _best_first(self, config: int, is_goal: Callable[[int], bool]) -> str | None:
+        """Search over words; marks what it finds live. Gives up after so many steps that bring the end no nearer."""
+        queue: list[tuple[int, int, int, int, str]] = [(0, self._estimate(config), 0, config, "")]
         came: dict[int, int] = {config: -1}
-        count = 0
-        for _ in range(EXPANSIONS):
-            if not queue:
-                return None
-            _, _, current, text = heapq.heappop(queue)
-            if self._machine.call(k.ENDS, current):
+        count, nearest, left = 0, FAR, EXPANSIONS
+        while queue and left:
+            _, far, _, current, text = heapq.heappop(queue)
+            left -= 1
+            if far < nearest:
+                nearest, left = far, EXPANSIONS
+            if is_goal(current):
                 self._mark(current, came)
                 return text
             for piece in self._pieces(current):
@@ -229,8 +249,8 @@ class Witnesses:
                 if after != k.DEAD and after not in came:
                     came[after] = current
                     count += 1
-                    cost = len(text) + len(piece)
-                    heapq.heappush(queue, (cost + self._estimate(after), count, after, text + piece))
+                    far = self._estimate(after)
+                    heapq.heappush(queue, (len(text) + len(piece) + far, far, count, after, text + piece))
         return None
 
     def _mark(self, config: int, came: dict[int, int]) -> None:
@@ -287,18 +307,15 @@ class Witnesses:
     def _next_words(self, parser: int) -> list[str]:
         """Words of the first terminal of a plan."""
         node, indent, _ = self._machine.parser(parser)
-        _, plan = self.plans.of(node)
-        if not plan:
+        first = next(self.plans.terminals(node), -1)
+        if first < 0:
             return []
-        if plan[0] == self._tables.newline:
-            return ["\n" + " " * self._planned_column(plan, indent)]
-        if plan[0] in (
-            self.plans.indent,
-            self.plans.dedent,
-        ):  # lines have been indented already: go on with another lexeme
+        if first == self._tables.newline:
+            return ["\n" + " " * self._planned_column(node, indent)]
+        if first in (self.plans.indent, self.plans.dedent):  # lines have been indented already: another lexeme
             return self._other_words(parser)
-        first = self._tables.automata.starts[plan[0]]
-        return [self.lexemes.text(choice) for choice in self.lexemes.words(first)] if first else []
+        start = self._tables.automata.starts[first]
+        return [self.lexemes.text(choice) for choice in self.lexemes.words(start)] if start else []
 
     def _other_words(self, parser: int) -> list[str]:
         """Words of the terminals that the parser takes and that are nearest to the end then."""
@@ -308,18 +325,19 @@ class Witnesses:
         for terminal in self.lexemes.clean_start(lexer):
             after = machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
             if after != k.DEAD:
-                cost = self.plans.terminal_cost(terminal) + self.plans.of(machine.parser(after)[0])[0]
+                cost = self.plans.terminal_cost(terminal) + self.plans.cost(machine.parser(after)[0])
                 word = self.lexemes.words(self._tables.automata.starts[terminal])[0]
                 found.append((cost, self.lexemes.text(word)))
         return [word for _, word in sorted(found)[:3]]
 
-    def _planned_column(self, plan: Plan, indent: int) -> int:
-        """The column of the line that a plan begins with."""
-        levels = self._machine.levels(indent)
-        if plan[1:2] == (self.plans.indent,):
-            return levels[-1] + 1
-        dedents = 0
-        while plan[1 + dedents : 2 + dedents] == (self.plans.dedent,) and dedents + 1 < len(levels):
+    def _planned_column(self, node: int, indent: int) -> int:
+        """The column of the line that a stack's plan begins with."""
+        levels, dedents = self._machine.levels(indent), 0
+        for terminal in islice(self.plans.terminals(node), 1, None):
+            if terminal == self.plans.indent:
+                return levels[-1] + 1
+            if terminal != self.plans.dedent or dedents + 1 == len(levels):
+                break
             dedents += 1
         return levels[-1 - dedents]
 
@@ -329,17 +347,17 @@ class Witnesses:
         while config:
             parser, d, fallback, _ = self._machine.config(config)
             if d == 0:
-                return min(best, self.plans.of(self._machine.parser(parser)[0])[0])
-            best = min(best, self.plans.of(self._machine.parser(parser)[0])[0])
+                return min(best, self.plans.cost(self._machine.parser(parser)[0]))
+            best = min(best, self.plans.cost(self._machine.parser(parser)[0]))
             config = fallback
         return best
 
-    def _every_text(self, config: int) -> tuple[str | None, bool]:
+    def _every_text(self, config: int, is_goal: Callable[[int], bool]) -> tuple[str | None, bool]:
         """Search over all texts in order of length; and whether that decides: False if there are too many."""
         queue = [(config, "")]
         came = {config: -1}
         for current, text in queue:
-            if self._machine.call(k.ENDS, current):
+            if is_goal(current):
                 self._mark(current, came)
                 return text, True
             if len(queue) > EXHAUSTED:
