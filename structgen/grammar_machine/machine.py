@@ -105,6 +105,7 @@ class Machine:
         self._place_masks(1, 1)
         for place in BUFFERS:
             self._grow_buffer(place, FIRST_SCRATCH)
+        self._set(k.H_MOVES, np.zeros(3 * k.MOVES, np.int64))
         self._set_levels(FIRST_LEVEL)
         self._set_lexicon()
         self._set_tables()

@@ -33,6 +33,7 @@ heap, which may be emptied between calls (``H_EPOCH`` tells).
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 # --- header of the heap; a buffer is three words: address, top, capacity -----------
@@ -45,9 +46,10 @@ from numba.extending import intrinsic
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED, H_IGNOREDS,
     H_TERMINALS, H_PSEUDO,
     H_TRIE, H_NODES, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_DEPTH, H_OFFSETS, H_BYTES, H_WIDTH,
-    H_EOS, H_EOSES, H_WALKED, H_LIMIT,
-) = range(78)  # fmt: skip
+    H_EOS, H_EOSES, H_WALKED, H_LIMIT, H_MOVES,
+) = range(79)  # fmt: skip
 HEADER = 80
+MOVES = 1 << 13  # slots of (configuration, token, configuration after), the latest that were asked for
 SINK_WORDS = 256  # a record that is read, and never believed, once the flag is up
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
@@ -63,6 +65,7 @@ CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 2
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
 UNIT_BITS, UNIT_TRIE, UNIT_NODES, UNIT_SIZE = 0, 1, 2, 3
+WHOLE = 4  # at the place of a configuration's mask: it lies there as one row
 ENTRY_PARENT, ENTRY_IDS, ENTRY_COUNT, ENTRY_TRIE, ENTRY_NODES, ENTRY_BITS, ENTRY_SIZE = 0, 1, 2, 3, 4, 5, 6
 
 K_BITS = 28
@@ -122,16 +125,28 @@ _set_int, _set_word = _writer(32), _writer(64)
 
 
 # --- rows of bits ------------------------------
-@_internal
-def _clear(target, width):
-    for i in range(width):
-        _set_int(target, i, 0)
+@intrinsic
+def _clear(typingctx, target, width):
+    """Set ``width`` int32 to zero (memset: a loop would not know that it overlaps nothing)."""
+
+    def codegen(context, builder, signature, args):
+        size = builder.mul(args[1], ir.Constant(ir.IntType(64), 4))
+        cgutils.memset(builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()), size, 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
-@_internal
-def _copy_bits(source, target, width):
-    for i in range(width):
-        _set_int(target, i, _int(source, i))
+@intrinsic
+def _copy_bits(typingctx, source, target, width):
+    """Copy ``width`` int32 (memcpy)."""
+
+    def codegen(context, builder, signature, args):
+        pointers = [builder.inttoptr(args[i], ir.IntType(8).as_pointer()) for i in (1, 0)]
+        cgutils.raw_memcpy(builder, *pointers, args[2], 4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @_internal
@@ -1558,8 +1573,8 @@ def _entry(h, r, d):
 
 @_internal
 def _emit(h, out, bits, entry, fresh):
-    """Or a thread's mask into the row at address ``out`` (write it, if ``fresh``)."""
-    masks, width = _word(h, H_MASKS), _word(h, H_WIDTH)
+    """Or a thread's mask into the row at address ``out`` (write it, if ``fresh``); about how many words that takes."""
+    masks, width, work = _word(h, H_MASKS), _word(h, H_WIDTH), _word(h, H_WIDTH)
     if bits >= 0:
         if fresh:
             _copy_bits(masks + 8 * bits, out, width)
@@ -1571,15 +1586,19 @@ def _emit(h, out, bits, entry, fresh):
         ids = _word(masks, entry + ENTRY_IDS)
         if _word(masks, entry + ENTRY_BITS):
             _or_bits(masks + 8 * ids, out, width)
+            work += width
         else:
+            work += _word(masks, entry + ENTRY_COUNT)
             for i in range(ids, ids + _word(masks, entry + ENTRY_COUNT)):
                 _set_bit(out, _word(masks, i))
         entry = _word(masks, entry + ENTRY_PARENT)
+    return work
 
 
 @_internal
 def _find_mask(h, config):
-    """The parts of a configuration's mask, in the mask heap: end of text, then for each thread its bits and entry."""
+    """The parts of a configuration's mask, in the mask heap: 1 if the text may end, then for each thread its bits and
+    entry. Once it has been used (2), and if that was much work, all of it as one row whose place follows (WHOLE)."""
     n = _length(h, config)
     place = _allocate_mask(h, 1 + 2 * n)
     ends = 0
@@ -1605,12 +1624,33 @@ def _fill(h, config, out):
     """The mask of a configuration into the row at address ``out``."""
     if _word(h, config + CONFIG_EPOCH) != _word(h, H_EPOCH) and _find_mask(h, config) == RETRY:
         return RETRY
-    masks, place = _word(h, H_MASKS), _word(h, config + CONFIG_MASK)
+    masks, place, width = _word(h, H_MASKS), _word(h, config + CONFIG_MASK), _word(h, H_WIDTH)
+    how, work = _word(masks, place), 0
+    if how == WHOLE:
+        _copy_bits(masks + 8 * _word(masks, place + 1), out, width)
+        return 1
     for i in range(_length(h, config)):
-        _emit(h, out, _word(masks, place + 1 + 2 * i), _word(masks, place + 2 + 2 * i), i == 0)
-    if _word(masks, place):
+        work += _emit(h, out, _word(masks, place + 1 + 2 * i), _word(masks, place + 2 + 2 * i), i == 0)
+    if how & 1:
         for i in range(_word(h, H_EOSES)):
             _set_bit(out, _int(_word(h, H_EOS), i))
+    _set_word(masks, place, how | 2)
+    if how & 2 and 2 * work > 3 * width:
+        return _keep_whole(h, place, out)
+    return 1
+
+
+@_internal
+def _keep_whole(h, place, out):
+    """Keep the row at address ``out`` as a mask whose parts are at ``place``."""
+    width = _word(h, H_WIDTH)
+    row = _allocate_mask(h, (width + 1) >> 1)
+    if row == 0:
+        return RETRY
+    masks = _word(h, H_MASKS)
+    _copy_bits(out, masks + 8 * row, width)
+    _set_word(masks, place, WHOLE)
+    _set_word(masks, place + 1, row)
     return 1
 
 
@@ -1778,6 +1818,22 @@ def _read_automata(h, addresses, count):
 
 
 # --- the entry point: one, because every entry point is linked and optimised with all that it calls ---
+@_internal
+def _accept(h, config, token):
+    """The configuration after a token; DEAD if there is none. The latest steps are remembered."""
+    slot = _word(h, H_MOVES) + 24 * ((config ^ (config >> 9) ^ (token << 3) ^ (token >> 7)) & (MOVES - 1))
+    if _word(slot, 0) == config and _word(slot, 1) == token:
+        return _word(slot, 2)
+    first = _int(_word(h, H_OFFSETS), token)
+    size = _int(_word(h, H_OFFSETS), token + 1) - first
+    after = _advance(h, config, _word(h, H_BYTES) + first, size) if size > 0 else DEAD
+    if after != RETRY:
+        _set_word(slot, 0, config)
+        _set_word(slot, 1, token)
+        _set_word(slot, 2, after)
+    return after
+
+
 FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW = range(11)
 
 
@@ -1809,9 +1865,7 @@ def run(root, operation, x, y, z):
     if operation == FILL:
         return _fill(h, x, y)
     if operation == ACCEPT:
-        first = _int(_word(h, H_OFFSETS), y)
-        size = _int(_word(h, H_OFFSETS), y + 1) - first
-        return _advance(h, x, _word(h, H_BYTES) + first, size) if size > 0 else DEAD
+        return _accept(h, x, y)
     if operation == ADVANCE:
         return _advance(h, x, y, z)
     if operation == ENDS:

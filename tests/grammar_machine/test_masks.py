@@ -64,6 +64,11 @@ def check_walk(grammar: CfgGrammar, rng: random.Random, steps: int, prefix: byte
         differing = np.flatnonzero(allowed != expected)
         assert not len(differing), [(grammar.vocabulary.tokens[t], bool(allowed[t])) for t in differing[:5]]
         assert allowed.any()
+        for _ in range(2):  # the second use of a mask may keep it, the third reads what was kept
+            assert np.array_equal(mask(matcher), allowed)
+        for token in rng.sample(range(grammar.vocabulary.size), 40):  # steps are remembered by token, not by text
+            text = grammar.vocabulary.tokens[token]
+            assert not text or matcher.copy().accept_bytes(text) == matcher.copy().accept_token(token) == allowed[token]
         following = np.setdiff1d(np.flatnonzero(allowed), grammar.vocabulary.eos_token_ids)
         if not len(following):
             return
