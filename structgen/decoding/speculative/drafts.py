@@ -21,7 +21,7 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, ModelError
 from structgen.vocabulary.vocabulary import Vocabulary
 
-AUTO = ("forced", "ngram", "recycling")
+AUTO = ("forced", "ngram", "recycling", "memory")
 NAMES = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
 
 
