@@ -17,7 +17,7 @@ STAGES: list[set[str]] = [
     {"automata", "formula", "vocabulary"},
     {"json_schema", "grammar", "protocols"},
     {"machine"},
-    {"masks", "bitmask", "compiled", "matcher", "grammar_machine", "contextual", "composition"},
+    {"masks", "bitmask", "compiled", "matcher", "state_matcher", "grammar_machine", "contextual", "composition"},
     {"decoding", "models"},
     {"generator", "constraints", "text_constraints", "composed_constraints", "api"},
     {"benchmarking"},

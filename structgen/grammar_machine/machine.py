@@ -111,11 +111,11 @@ class Machine:
         self._set_tables()
         self.start = self.call(k.INITIAL, tables.start, 0, 0)
 
-    def call(self, operation: int, x: int, y: int, z: int) -> int:
+    def call(self, operation: int, x: int, y: int = 0, z: int = 0) -> int:
         """Run an operation of the kernel."""
         result: int
         while (result := k.call(self.root, operation, x, y, z)) == k.RETRY:
-            self.grow()
+            self.provide(result)
         return result
 
     @property
@@ -128,8 +128,8 @@ class Machine:
         """Whether new matchers should have a new machine."""
         return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
 
-    def grow(self) -> None:
-        """Give the kernel what it asked for; all its results so far stay valid.
+    def provide(self, result: int) -> None:
+        """Give the kernel the room that it asked for with RETRY; all its results so far stay valid.
 
         Raises:
             GrammarError: the states need more memory than ids can name.

@@ -88,7 +88,7 @@ def test_equal_contexts_are_equal_integers() -> None:
         matcher = grammar.matcher()
         for piece in pieces:
             assert matcher.accept_bytes(piece)
-        return matcher._config
+        return matcher._state
 
     once = configuration(b"a+b")
     assert once == configuration(b"a", b"+", b"b") == configuration(b"xyz + a + (b) + b") == configuration(b"(a)+b")
