@@ -7,7 +7,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-PYTEST := $(BIN)/python -m pytest -q
+# A process a core, whole files each: fixtures such as a loaded model serve a file.
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
 KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_*kernels*.py tests/automata/test_dfa.py tests/vocabulary/test_trie.py)

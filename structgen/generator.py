@@ -17,7 +17,8 @@ from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.plain import decode
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
-from structgen.decoding.speculative.drafts import make_speculator
+from structgen.decoding.speculative.cost import CostCurve
+from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, ModelError
@@ -323,6 +324,11 @@ class Generator:
         )
         return ids, output
 
+    @cached_property
+    def _cost_curve(self) -> CostCurve:
+        """What reading several tokens at once costs; measured when drafts are first asked for."""
+        return prepare(self.model)
+
     def _decode(
         self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings
     ) -> Iterator[None]:
@@ -332,7 +338,7 @@ class Generator:
             return decode(self.model, prompts, outputs)
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
-            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary)
+            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve)
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         return decode_speculatively(cast(TreeLanguageModel, self.model), prompts, outputs, speculator)
 

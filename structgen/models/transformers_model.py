@@ -11,6 +11,9 @@ import numpy.typing as npt
 from structgen.errors import ModelError
 from structgen.models.transformers_cache import TransformersCache
 
+MOST_UNPADDED = 3
+"""Trees of at most so many tokens are never padded."""
+
 
 class TransformersModel:
     """Wraps a ``PreTrainedModel``. ``model`` is put in evaluation mode and used under ``torch.inference_mode``.
@@ -27,6 +30,7 @@ class TransformersModel:
         self.model = model.eval()
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)
+        self._widths: tuple[int, ...] = ()  # numbers of tokens that a tree of a single row is padded to
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
@@ -79,12 +83,15 @@ class TransformersModel:
         """
         import torch
 
-        if cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1)):
+        is_chain = cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1))
+        is_sliding = any(layer.is_sliding for layer in cache.layers())
+        if is_chain and (is_sliding or len(parents[0]) == 1):
             return self.forward(token_ids, cache)
-        if any(layer.is_sliding for layer in cache.layers()):
+        if is_sliding:
             raise ModelError("Draft trees need full attention in every layer; draft single chains for this model.")
         past, device = cache.length, self.model.device
-        width = max(map(len, token_ids))
+        count = max(map(len, token_ids))
+        width = count if cache.rows > 1 else self._padded(count)
         ancestors, depths = zip(*(tree_attention(row, width) for row in parents), strict=True)
         positions = self._first_positions(cache) + torch.from_numpy(np.stack(depths)).to(device)
         mask = torch.ones(cache.rows, 1, width, past + width, dtype=torch.bool, device=device)
@@ -93,7 +100,18 @@ class TransformersModel:
         mask[:, 0, :, past:] = torch.from_numpy(np.stack(ancestors)).to(device)
         cache.grow(width)
         rows = [[*row, *[0] * (width - len(row))] for row in token_ids]
-        return self._run(rows, cache, positions, self._attention_mask(mask))
+        return self._run(rows, cache, positions, self._attention_mask(mask))[:, :count]
+
+    def _padded(self, count: int) -> int:
+        """How many tokens are read in place of so many."""
+        return next((width for width in self._widths if width >= count > MOST_UNPADDED), count)
+
+    def prepare_for_trees(self) -> None:
+        """Make forwards of a few tokens cheap where they are not: float32 linear layers on the CPU are replaced by ones
+        that keep their weights rearranged, up to three times (`packed_linear`)."""
+        from structgen.models.packed_linear import pack_linear_layers
+
+        self._widths = pack_linear_layers(self.model) or self._widths
 
     def _first_positions(self, cache: TransformersCache) -> Any:
         """The position of each row's next token, [rows, 1]."""
@@ -111,9 +129,7 @@ class TransformersModel:
         import torch
 
         attention = getattr(self.model.config, "_attn_implementation", "eager")
-        if attention == "sdpa":
-            return mask
-        if attention == "eager":  # which adds the mask to the scores
+        if attention in ("sdpa", "eager"):  # as what is added to the scores: sdpa would convert Booleans in each layer
             return torch.zeros_like(mask, dtype=self.model.dtype).masked_fill_(~mask, torch.finfo(self.model.dtype).min)
         raise ModelError(f"Draft trees need the attention 'sdpa' or 'eager', not {attention!r}.")
 

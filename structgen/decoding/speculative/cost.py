@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-COUNTS = (1, 2, 4, 8, 16, 32)
+COUNTS = (1, 2, 4, 8, 16, 32, 48)
 CONTEXT = 128  # tokens in the cache while measuring
-REPEATS = 8
+REPEATS = 4
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.5, 1.6, 1.95, 2.65, 3.4))
 
 
 def measure(model: Any, counts: Sequence[int] = COUNTS, token: int = 0) -> CostCurve:
-    """Time forwards of a model, a second or two for a small model on a CPU. Takes the least
-    of ``REPEATS`` times: what else the machine does only adds to it.
+    """Time forwards of a model: about 50 times that of one token. Takes the least of ``REPEATS`` times, since what else
+    the machine does only adds to it.
 
     ``token`` is the id that it is fed with; it does not matter which.
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from structgen.decoding.speculative.cost import measure
+from structgen.decoding.speculative.cost import CostCurve, measure
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.decoding.speculative.drafter import Drafter
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -25,7 +25,24 @@ AUTO = ("forced", "ngram", "recycling", "memory")
 NAMES = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
 
 
-def make_speculator(draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary) -> Speculator:
+def prepare(model: Any) -> CostCurve:
+    """Make a target ready to read trees, where it can be made so, and measure what that costs.
+
+    Takes seconds for a small model on a CPU, and up to 2 GiB of memory (see ``structgen.models.packed_linear``).
+
+    Raises:
+        ModelError: the model cannot read trees.
+    """
+    if not hasattr(model, "forward_tree"):
+        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
+    if hasattr(model, "prepare_for_trees"):
+        model.prepare_for_trees()
+    return measure(model)
+
+
+def make_speculator(
+    draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary, curve: Callable[[], CostCurve] | None = None
+) -> Speculator:
     """A speculator for what a user passes as ``draft``: one of these, or a list of them.
 
     - a name of ``NAMES``; "auto" stands for ``AUTO``;
@@ -34,8 +51,7 @@ def make_speculator(draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabula
       a folder;
     - a ``Drafter``; or, alone, a ``Speculator``.
 
-    The policy is ``CostAware`` with the target's cost curve, measured now (about two seconds for a small model on a
-    CPU).
+    The policy is ``CostAware`` with the target's cost curve, which ``curve`` gives; None: it is measured now.
 
     Raises:
         ModelError: a draft model cannot be loaded or used, or the target cannot read trees.
@@ -43,8 +59,6 @@ def make_speculator(draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabula
     """
     if isinstance(draft, Speculator):
         return draft
-    if not hasattr(model, "forward_tree"):
-        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
@@ -57,11 +71,12 @@ def make_speculator(draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabula
         "lookahead": LookaheadDrafter,
         "layer_skip": lambda: LayerSkipDrafter(model),
     }
+    cost = prepare(model) if curve is None else curve()
     drafters = [
         makers[part]() if isinstance(part, str) and part in makers else _drafter(part, vocabulary)
         for part in dict.fromkeys(parts)
     ]
-    return Speculator(drafters, CostAware(measure(model)))
+    return Speculator(drafters, CostAware(cost))
 
 
 def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
