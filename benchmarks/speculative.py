@@ -4,12 +4,14 @@
 
 DATA is a folder of MaskBench files. Each prompt is written by the plain loop and by every draft, one after the other,
 so that both meet the same state of the machine; ratios are medians over prompts of (time plain / time with drafts).
-Reading the prompt counts as a forward, and its time counts; measuring the cost curve, once a generator, does not. Tasks:
+Reading the prompt counts as a forward, and its time counts; what is done once a generator (the cost curve) does not.
+"total" is the ratio of the summed times. Tasks:
 
 - ``json``: a schema and "write a realistic object that satisfies it" (``--limit`` schemas of each source).
 - ``extract``: a schema and a text that holds a valid instance's values: copying pays.
 - ``free``: prose without a constraint.
-- ``same-schema`` (draft ``auto+store`` on ``json``): a datastore of the outputs for ``extract``, the same schemas.
+- ``same-schema`` (draft ``auto+store`` on ``json``): with a datastore of earlier outputs for the same schemas, those of
+  ``extract`` and of other wordings of the request (``EARLIER``).
 
 A draft keeps what it learned from task to task, its own outputs included ("memory" is part of "auto"): as in a server
 that is asked for the same schemas again. No draft ever sees the output that it is measured on.
@@ -34,6 +36,11 @@ from structgen.errors import StructgenError
 
 SOURCES = ("Kubernetes", "Glaiveai2K", "Github_easy", "Github_medium", "Snowplow")
 MAX_PROMPT_TOKENS = 620
+EARLIER = (
+    "Give an example.",
+    "Invent an entry for a test database. Answer in JSON.",
+    "Fill in this schema with plausible values.",
+)
 FREE = (
     "Explain in a few sentences why the sky is blue.",
     "Tell a short story about a lighthouse keeper and a lost dog.",
@@ -63,6 +70,7 @@ class Figures:
     tokens: list[int] = field(default_factory=list)
     forwards: list[int] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
+    seconds: tuple[float, float] = (0.0, 0.0)  # of the plain loop, with drafts
     draft_share: list[float] = field(default_factory=list)
     mask_share: list[float] = field(default_factory=list)
     different: int = 0
@@ -74,6 +82,7 @@ class Figures:
         self.tokens.append(stats.output_tokens)
         self.forwards.append(stats.target_forwards)
         self.ratios.append(seconds_plain / stats.seconds)
+        self.seconds = (self.seconds[0] + seconds_plain, self.seconds[1] + stats.seconds)
         self.draft_share.append(stats.draft_seconds / stats.seconds)
         self.mask_share.append(stats.mask_seconds / stats.seconds)
         self.different += not same
@@ -94,6 +103,7 @@ class Figures:
         return [
             f"{sum(self.tokens) / sum(self.forwards):.2f}",
             f"{ratio:.2f}",
+            f"{self.seconds[0] / self.seconds[1]:.2f}",
             f"{100 * statistics.mean(self.draft_share):.1f} %",
             f"{100 * statistics.mean(self.mask_share):.1f} %",
             f"{self.different} of {len(self.tokens)}",
@@ -157,6 +167,7 @@ def main() -> None:
     figures: dict[tuple[str, str], Figures] = {}
     sampling = {"temperature": options.temperature, "seed": 0, "max_new_tokens": options.max_new_tokens}
     generator.generate("Hello.", draft="auto", max_new_tokens=4)  # measures the cost curve, packs weights
+    store = earlier_outputs(generator, tasks, sampling) if "auto+store" in drafts else None
     plain: dict[tuple[str, str], Any] = {}
     for _, same_schema in groupby(tasks, key=lambda task: task.name):
         group = list(same_schema)
@@ -166,23 +177,33 @@ def main() -> None:
             except StructgenError as error:
                 print(f"{task.kind} {task.name}: {error}"[:160], file=sys.stderr)
         for task, draft in product(group, drafts):
-            expected, earlier = plain.get((task.kind, task.name)), plain.get(("extract", task.name))
-            chosen: Any = draft
-            if draft == "auto+store":
-                if task.kind != "json" or earlier is None:
-                    continue
-                chosen = ["auto", Datastore.build([earlier.token_ids], generator.vocabulary)]
-            if expected is None:
+            expected = plain.get((task.kind, task.name))
+            if expected is None or (draft == "auto+store" and task.kind != "json"):
                 continue
+            chosen: Any = ["auto", store] if draft == "auto+store" else draft
             result = generator.generate(task.prompt, task.constraint, draft=chosen, **sampling)
             same = result.token_ids == expected.token_ids
             entry = figures.setdefault((task.kind, draft), Figures())
             entry.add(result.stats, expected.stats.seconds, same)
             print(task.kind, task.name, draft, *entry.last(), file=sys.stderr, flush=True)
-    print("| task | draft | tokens a forward | speed | drafting | masks | differ | accepted / drafted |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    print("| task | draft | tokens a forward | speed | total | drafting | masks | differ | accepted / drafted |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
     for (kind, draft), entry in sorted(figures.items()):
         print(f"| {kind} | {draft} | " + " | ".join(entry.cells()) + " |")
+
+
+def earlier_outputs(generator: structgen.Generator, tasks: list[Task], sampling: dict[str, Any]) -> Datastore:
+    """A datastore of outputs for the same schemas and other requests."""
+    texts = []
+    for task in tasks:
+        prompts = {"extract": [task.prompt], "json": EARLIER}.get(task.kind, ())
+        for prompt in prompts:
+            try:
+                result = generator.generate(prompt, task.constraint, draft=["auto"], **sampling)
+                texts.append(result.token_ids)
+            except StructgenError as error:
+                print(f"{task.kind} {task.name}: {error}"[:160], file=sys.stderr)
+    return Datastore.build(texts, generator.vocabulary)
 
 
 def arguments() -> argparse.Namespace:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-COUNTS = (1, 2, 4, 8, 16, 32, 48)
+COUNTS = (1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 48)  # steps, where models pad
 CONTEXT = 128  # tokens in the cache while measuring
-REPEATS = 4
+REPEATS = 3
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from structgen.decoding.speculative.cost import TYPICAL, CostCurve
 
 MAX_NODES = 48
 RATE_WEIGHT = 0.1  # of the latest step in the running means
+FIRST_REST, LONGEST_REST = 8, 64  # steps
+PAYS = 1.2  # tokens per time from which on drafts are known to pay
 
 
 class LengthPolicy(Protocol):
@@ -109,6 +111,37 @@ class CostAware(_Keep):
         self._tokens += RATE_WEIGHT * (tokens - self._tokens)
         self._time += RATE_WEIGHT * (self.curve(nodes + 1) - self._time)
         self.rate = max(1.0, self._tokens / self._time)
+
+
+@dataclass
+class Rest:
+    """Suspends drafting in an output while it costs more than it gives, as in much prose.
+
+    Running means of tokens and time (in forwards of one token) of the steps with drafts say whether it does. A rest is
+    twice as long as the one before, until drafts pay again.
+    """
+
+    curve: CostCurve
+    _tokens: float = field(default=1.3, repr=False)  # a few steps to begin with
+    _time: float = field(default=1.0, repr=False)
+    _steps: int = field(default=0, repr=False)
+    _next: int = field(default=FIRST_REST, repr=False)
+
+    def step(self) -> bool:
+        """Whether the next step goes without drafts."""
+        self._steps -= 1
+        return self._steps >= 0
+
+    def observe(self, nodes: int, tokens: int, seconds: float) -> None:
+        """A step with so many draft nodes gave so many tokens; drafting took ``seconds``."""
+        extra = seconds / self.curve.seconds if self.curve.seconds else 0.0
+        self._tokens += RATE_WEIGHT * (tokens - self._tokens)
+        self._time += RATE_WEIGHT * (self.curve(nodes + 1) + extra - self._time)
+        if self._tokens < self._time:
+            self._steps, self._next = self._next, min(2 * self._next, LONGEST_REST)
+            self._tokens = self._time = 1.0
+        elif self._tokens > PAYS * self._time:
+            self._next = FIRST_REST
 
 
 @dataclass

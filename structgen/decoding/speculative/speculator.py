@@ -9,7 +9,7 @@ from typing import Any
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.acceptance import Acceptance
 from structgen.decoding.speculative.drafter import Drafter, Step
-from structgen.decoding.speculative.length import CostAware, LengthPolicy, allocate
+from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest, allocate
 from structgen.decoding.speculative.merge import Shape, grow
 from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
 
@@ -30,7 +30,11 @@ class Speculator:
         self.drafters = tuple(drafters)
         self.policy = policy if policy is not None else CostAware()
         self.shape = shape
-        self.acceptance = Acceptance()
+        self._acceptance = Acceptance(), Acceptance()
+
+    def acceptance(self, *, constrained: bool) -> Acceptance:
+        """What was learned from outputs with or without a constraint: the one says little about the other."""
+        return self._acceptance[constrained]
 
     def start(self, prompt: Sequence[int], output: Output) -> Row:
         """Begin an output; tokens that it already has are part of the text."""
@@ -68,6 +72,9 @@ class Row:
         self._sources = [drafter.start(prompt, output) for drafter in speculator.drafters]
         self._tail = tuple(prompt[-TAIL:])
         self._known = 0  # output tokens that the sources have been told of
+        self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
+        self._rest = Rest(speculator.policy.curve) if isinstance(speculator.policy, CostAware) else None
+        self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
 
     def grow(self) -> DraftTree:
@@ -75,6 +82,11 @@ class Row:
         output, speculator = self.output, self._speculator
         self._tell()
         root = Node(self._tail[-1], None, self._tail, output.matcher)
+        self._drafts = self._rest is None or not self._rest.step()
+        if not self._drafts:
+            self.tree = DraftTree(root)
+            return self.tree
+        start = time.perf_counter()
         depth = max(0, output.remaining - 1)  # the last token of the budget is not read
         for source in self._sources:
             source.prepare(root, depth)
@@ -82,12 +94,13 @@ class Row:
         self.tree = grow(
             root,
             self._sources,
-            speculator.acceptance,
+            self._acceptance,
             speculator.policy,
             depth=depth,
             ends=output.vocabulary.eos_token_ids,
             shape=speculator.shape,
         )
+        self._spent = time.perf_counter() - start
         return self.tree
 
     def verify(self, logits: Any) -> list[int]:
@@ -124,7 +137,7 @@ class Row:
 
     def _judge(self, node: Node, token: int) -> Node | None:
         """The node after ``node`` for the token that was taken, if the target has read it; learns who was right."""
-        learn = self._speculator.acceptance.learn
+        learn = self._acceptance.learn
         for proposed, evidence in node.proposals.items():
             if proposed == token or proposed in node.children or _allowed(node, proposed):
                 learn(evidence, proposed == token)
@@ -141,10 +154,13 @@ class Row:
         right = [nodes[index - first] for index in accepted]
         _count(stats.accepted, right)
         for node in nodes:
-            self._speculator.acceptance.calibrated.learn(node.chance, node in right)
+            self._acceptance.calibrated.learn(node.chance, node in right)
         self._speculator.policy.observe(len(nodes), tokens)
-        for source in self._sources:
-            source.observe(step)
+        if self._drafts:
+            for source in self._sources:
+                source.observe(step)
+            if self._rest is not None:
+                self._rest.observe(len(nodes), tokens, self._spent + time.perf_counter() - start)
         if self.output.finish_reason is not None:
             self._tell()
             for source in self._sources:

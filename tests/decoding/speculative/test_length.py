@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from structgen.decoding.speculative.cost import CostCurve, measure
-from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, Threshold, allocate
+from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, Rest, Threshold, allocate
 from structgen.models.tiny import TinyModel
 
 CURVE = CostCurve((1, 4, 8, 16), (1.0, 1.5, 1.6, 2.4))
@@ -28,7 +28,7 @@ def test_marginal_cost_looks_behind_steps() -> None:
 def test_measuring() -> None:
     curve = measure(TinyModel(20))
     assert curve.times[0] == 1 and list(curve.times) == sorted(curve.times) and curve.seconds > 0
-    assert measure(TinyModel(20, context_length=8)).counts == (1, 2, 4)
+    assert measure(TinyModel(20, context_length=8)).counts == (1, 2, 3, 4)
 
 
 def test_fixed_and_threshold() -> None:
@@ -100,3 +100,25 @@ def test_batches_share_by_expected_gain() -> None:
 
         best = max(value(chosen) for chosen in product(*(range(len(row) + 1) for row in rows)))
         assert value(counts) == pytest.approx(best)
+
+
+def test_rests_where_drafts_do_not_pay() -> None:
+    """Never right: the loss over 160 steps is a few steps. Right one time in two: nearly always drafting."""
+    rest, time = Rest(CURVE), 0.0
+    for _ in range(160):
+        resting = rest.step()
+        time += 1.0 if resting else CURVE(9)
+        if not resting:
+            rest.observe(8, 1, 0.0)
+    assert time < 1.05 * 160
+    rng, rest, drafting = random.Random(0), Rest(CURVE), 0
+    for _ in range(400):
+        if not rest.step():
+            drafting += 1
+            rest.observe(8, rng.choice([1, 4]), 0.0)
+    assert drafting > 300
+    slow = Rest(CostCurve((1, 8), (1.0, 1.0), seconds=0.01))
+    for _ in range(20):
+        if not slow.step():
+            slow.observe(7, 1, 0.005)  # time spent on drafting counts
+    assert slow.step()
