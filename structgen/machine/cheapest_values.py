@@ -79,6 +79,16 @@ class ObjectForm:
         self.required = sum(1 << bits[name] for name in spec.required)
         self.dependents = {bits[k]: sum(1 << bits[name] for name in names) for k, names in spec.dependents.items()}
         self.words: tuple[tuple[int, ...], Words] | None = None
+        self._of_class: dict[int, Words] = {}
+
+    def keys_of_class(self, label: int) -> Words:
+        """The undeclared keys of one class."""
+        words = self._of_class.get(label)
+        if words is None:
+            assert self.others is not None
+            final = np.where(self.others.labels == label, 0, NEVER).astype(np.int64)
+            words = self._of_class[label] = Words(self.others.transitions, final)
+        return words
 
     @cached_property
     def others(self) -> KeyClasses | None:
@@ -389,7 +399,22 @@ class Values:
         return Plan(total, (*declared, *[member for _, member in members]), not members)
 
     def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, Node] | None:
-        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible."""
+        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
+
+        For each obligation the cheapest; if the object has no room for these, those that meet the most at once.
+        """
+        most = state.form.spec.most
+        room = NEVER if most is None else most - state.size - add.bit_count()
+        for together in (False, True):
+            found = self._chosen(state, free, add, cost, together)
+            if found is None:
+                return None
+            if sum(not (isinstance(key, int) and add >> key & 1) for key in found) <= room:
+                return found
+        return None
+
+    def _chosen(self, state: Open, free: int, add: int, cost: Costs, together: bool) -> dict[int | bytes, Node] | None:
+        """Members that meet the obligations left, one after the other; None if one cannot be met."""
         form, spec = state.form, state.form.spec
         unmet = (1 << spec.duties) - 1 & ~state.met
         names = list(spec.keys)
@@ -403,11 +428,12 @@ class Values:
                         price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
                         options.append((price, bit, way))
             options += self._undeclared_ways(state, duty, set(found), cost)
-            best = min(options, key=lambda option: option[0], default=None)
-            if best is None or best[0] >= NEVER:
+            options = [option for option in options if option[0] < NEVER]
+            if not options:
                 return None
-            found[best[1]] = best[2][0]
-            unmet &= ~best[2][1]
+            _, key, way = min(options, key=lambda option: ((option[2][1] & unmet).bit_count() * -together, option[0]))
+            found[key] = way[0]
+            unmet &= ~way[1]
         return found
 
     def _undeclared_ways(
@@ -421,8 +447,7 @@ class Values:
         for label, ways in enumerate(form.other_choices, 1):
             ways = [way for way in ways if way[1] & duty and way[0].live]
             if ways:
-                words = Words(form.others.transitions, np.where(form.others.labels == label, 0, NEVER).astype(np.int64))
-                for _, text, _ in words.by_cost(0):
+                for _, text, _ in form.keys_of_class(label).by_cost(0):
                     key = b'"' + spelled(text) + b'":'
                     if text not in form.names and key_hash(text) not in used and key not in taken:
                         for way in ways:

@@ -402,21 +402,33 @@ class _Reader:
 
     def _undeclared(self, state: Open, place: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
         """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
-        used, names = state.used(), state.form.names
-        tried: set[int] = set()  # with obligations, a key of one class may lead on where one of another does not
-        for _, text, label in islice(self._values.other_keys(state.form, place), MAX_KEYS):
-            whole = key_hash(text, hashed)
-            if label not in tried and whole not in used and (begun is None or begun + text not in names):
-                tried.add(label)
-                for node, bits in state.form.other_ways(label):
-                    after = state._replace(size=state.size + 1, others=True, met=state.met | bits)
-                    after = after._replace(used=partial(frozenset, {*used, whole}))
-                    found = self._member(Member(spelled(text) + b'":', node), after, frame)
-                    if found is not None:
-                        return found
-                if not state.form.spec.duties:
-                    return None
+        used = state.used()
+        for text, label in self._fresh_keys(state, place, hashed, begun):
+            for node, bits in state.form.other_ways(label):
+                after = state._replace(size=state.size + 1, others=True, met=state.met | bits)
+                after = after._replace(used=partial(frozenset, {*used, key_hash(text, hashed)}))
+                found = self._member(Member(spelled(text) + b'":', node), after, frame)
+                if found is not None:
+                    return found
         return None
+
+    def _fresh_keys(self, state: Open, place: int, hashed: int, begun: bytes | None) -> Iterator[tuple[bytes, int]]:
+        """Rests of undeclared keys that the object does not have, with their class: the cheapest, or with obligations
+        the shortest of each class, since one may lead on where another does not."""
+        form, used, values = state.form, state.used(), self._values
+
+        def is_fresh(text: bytes) -> bool:
+            return key_hash(text, hashed) not in used and (begun is None or begun + text not in form.names)
+
+        if not form.spec.duties:
+            keys = ((text, label) for _, text, label in islice(values.other_keys(form, place), MAX_KEYS))
+            yield from islice((key for key in keys if is_fresh(key[0])), 1)
+            return
+        found = []
+        for label in range(1, len(form.other_choices) + 1):
+            texts = (text for _, text, _ in islice(form.keys_of_class(label).by_cost(place), MAX_KEYS))
+            found += [(len(text), text, label) for text in islice(filter(is_fresh, texts), 1)]
+        yield from ((text, label) for _, text, label in sorted(found))
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
         """A member and what completes the object ``after`` it."""

@@ -148,10 +148,36 @@ def test_undeclared_keys(schema: Any, text: bytes, completion: bytes) -> None:
     assert after(text, schema).shortest_completion() == completion
 
 
+ROOM_FOR_ONE = {
+    "far": {
+        "patternProperties": {"a$": {"type": "integer"}},
+        "additionalProperties": False,
+        "not": {"patternProperties": {"^cde": False}},
+    },
+    "one for all": {
+        "propertyNames": {"pattern": "^([ab][0-9])+$"},
+        "allOf": [{"not": {"propertyNames": {"not": {"pattern": part}}}} for part in ("a5b", "^[^5]*$|7", "^[^7]*$|9")],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ROOM_FOR_ONE)
+def test_obligations_of_the_only_member(name: str) -> None:
+    """The key must meet them all, and may be a long way off."""
+    grammar = compiled({"type": "object", "maxProperties": 1, **ROOM_FOR_ONE[name]})
+    matcher = grammar.matcher()
+    whole = matcher.shortest_completion()
+    for byte in whole:
+        assert matcher.accept_bytes(matcher.copy().shortest_completion()), matcher.stats
+        matcher.rollback()
+        assert matcher.accept_bytes(bytes([byte]))
+    assert matcher.is_accepting() and len(json.loads(whole)) == 1
+
+
+@pytest.mark.parametrize("schema", [{"type": "string", "minLength": 2}, {"enum": ["\U0001f600!", "\ud7ff", "/"]}])
 @pytest.mark.parametrize(
     "text", [b'"\\', b'"\\u', b'"\\ud', b'"\\uD8', b'"\\ud83d', b'"\\ud83d\\', b'"\\ud83d\\ude', b'"\\u00']
 )
-@pytest.mark.parametrize("schema", [{"type": "string", "minLength": 2}, {"enum": ["\U0001f600!", "\ud7ff", "/"]}])
 def test_escapes_are_finished(schema: Any, text: bytes) -> None:
     matcher = compiled(schema, string_escapes="any").matcher()
     if matcher.accept_bytes(text):
