@@ -65,7 +65,8 @@ CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 2
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
 UNIT_BITS, UNIT_TRIE, UNIT_NODES, UNIT_SIZE = 0, 1, 2, 3
-WHOLE = 4  # at the place of a configuration's mask: it lies there as one row
+WHOLE = -1  # at the place of a configuration's mask: it lies as one row where the next word says
+KEPT_AFTER = 6  # uses of a mask after which one row is made of its parts
 ENTRY_PARENT, ENTRY_IDS, ENTRY_COUNT, ENTRY_TRIE, ENTRY_NODES, ENTRY_BITS, ENTRY_SIZE = 0, 1, 2, 3, 4, 5, 6
 
 K_BITS = 28
@@ -1597,8 +1598,8 @@ def _emit(h, out, bits, entry, fresh):
 
 @_internal
 def _find_mask(h, config):
-    """The parts of a configuration's mask, in the mask heap: 1 if the text may end, then for each thread its bits and
-    entry. Once it has been used (2), and if that was much work, all of it as one row whose place follows (WHOLE)."""
+    """The parts of a configuration's mask, in the mask heap: uses * 2 and 1 if the text may end, then for each thread its
+    bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
     n = _length(h, config)
     place = _allocate_mask(h, 1 + 2 * n)
     ends = 0
@@ -1634,9 +1635,9 @@ def _fill(h, config, out):
     if how & 1:
         for i in range(_word(h, H_EOSES)):
             _set_bit(out, _int(_word(h, H_EOS), i))
-    _set_word(masks, place, how | 2)
-    if how & 2 and 2 * work > 3 * width:
+    if how >> 1 >= KEPT_AFTER and 2 * work > 3 * width:
         return _keep_whole(h, place, out)
+    _set_word(masks, place, how + 2)
     return 1
 
 

@@ -13,6 +13,7 @@ import pytest
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
 from structgen.grammar_machine.matcher import CfgMatcher
+from structgen.kernels import grammar_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.grammar_machine.lark_grammars import GRAMMARS, JSON, SQL, normal_form
 
@@ -64,7 +65,7 @@ def check_walk(grammar: CfgGrammar, rng: random.Random, steps: int, prefix: byte
         differing = np.flatnonzero(allowed != expected)
         assert not len(differing), [(grammar.vocabulary.tokens[t], bool(allowed[t])) for t in differing[:5]]
         assert allowed.any()
-        for _ in range(2):  # the second use of a mask may keep it, the third reads what was kept
+        for _ in range(k.KEPT_AFTER + 2):  # after some uses a mask is kept as one row
             assert np.array_equal(mask(matcher), allowed)
         for token in rng.sample(range(grammar.vocabulary.size), 40):  # steps are remembered by token, not by text
             text = grammar.vocabulary.tokens[token]

@@ -93,6 +93,7 @@ class TreeReader:
     """A trie of prefixes in one row of a transformers cache."""
 
     def __init__(self, model: Any, prompt_ids: Sequence[int]) -> None:
+        model.prepare_for_trees()
         self._model, self._prompt = model, list(prompt_ids)
         self.tokens = self.calls = 0
         self._cache: Any = None
