@@ -1598,8 +1598,8 @@ def _emit(h, out, bits, entry, fresh):
 
 @_internal
 def _find_mask(h, config):
-    """The parts of a configuration's mask, in the mask heap: uses * 2 and 1 if the text may end, then for each thread its
-    bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
+    """The parts of a configuration's mask, in the mask heap: twice the uses, and 1 if the text may end, then for each
+    thread its bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
     n = _length(h, config)
     place = _allocate_mask(h, 1 + 2 * n)
     ends = 0

@@ -148,7 +148,7 @@ def test_undeclared_keys(schema: Any, text: bytes, completion: bytes) -> None:
     assert after(text, schema).shortest_completion() == completion
 
 
-ROOM_FOR_ONE = {
+ROOM_FOR_ONE: dict[str, dict[str, Any]] = {
     "far": {
         "patternProperties": {"a$": {"type": "integer"}},
         "additionalProperties": False,
