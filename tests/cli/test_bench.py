@@ -69,16 +69,19 @@ def test_reasoning(data: Path, tmp_path: Path) -> None:
     assert "| 100.0 % |" in printed, "under the constraint all are valid"
 
 
+OURS = ["--engines", "structgen"]  # the peers need not be installed
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["jsonschemabench", "--data", "nowhere"], "No folder nowhere"),
+        (["jsonschemabench", *OURS, "--data", "nowhere"], "No folder nowhere"),
         (["jsonschemabench", "--data", "{data}", "--engines", "vllm"], "expected one of none, structgen"),
         (["jsonschemabench", "--data", "{data}", "--engines", ","], "No engines given"),
-        (["jsonschemabench", "--data", "{data}", "--sampling", "beam"], "expected one of greedy, sampled"),
-        (["jsonschemabench", "--data", "{data}", "--pace", "x"], "expected one of turns, together"),
-        (["jsonschemabench", "--data", "{data}", "--datasets", "C"], "there are A, B"),
-        (["jsonschemabench", "--data", "{data}", "--split", "test"], "has no splits"),
+        (["jsonschemabench", "--data", "{data}", "--sampling", "beam", *OURS], "expected one of greedy, sampled"),
+        (["jsonschemabench", "--data", "{data}", "--pace", "x", *OURS], "expected one of turns, together"),
+        (["jsonschemabench", "--data", "{data}", "--datasets", "C", *OURS], "there are A, B"),
+        (["jsonschemabench", "--data", "{data}", "--split", "test", *OURS], "has no splits"),
         (["coverage", "nowhere"], "No .json files"),
         (["reasoning", "--tasks", "chess"], "expected one of last_letters"),
         (["report", "nowhere.jsonl", "--out", "x"], "is no file of records"),

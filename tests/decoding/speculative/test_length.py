@@ -116,7 +116,7 @@ def test_rests_where_drafts_do_not_pay() -> None:
         if not rest.step():
             drafting += 1
             rest.observe(8, rng.choice([1, 4]), 0.0)
-    assert drafting > 300
+    assert drafting > 240
     slow = Rest(CostCurve((1, 8), (1.0, 1.0), seconds=0.01))
     for _ in range(20):
         if not slow.step():
