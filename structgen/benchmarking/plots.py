@@ -114,6 +114,7 @@ def _efficiency(figure: Any, records: Sequence[Record], timed: Sequence[Record])
             right.annotate(engine, place, xytext=(8, 4), textcoords="offset points")
     right.margins(0.25)
     right.set_xlabel("time added to a step, %")
+    right.locator_params(axis="x", nbins=5)
     right.set_ylabel("empirical coverage, %")
 
 
