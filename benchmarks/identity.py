@@ -49,13 +49,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=10)
     parser.add_argument("--max-new-tokens", type=int, default=40)
+    parser.add_argument("--drafts", nargs="*", help="only these; none: all")
     options = parser.parse_args()
     generator = structgen.Generator()
     pairs = list(json_tasks(options.data, generator, options.limit))
     tasks = [pairs[2 * number + number % 2] for number in range(len(pairs) // 2)]
     settings: Any = {"temperature": 0.0, "max_new_tokens": options.max_new_tokens}
     plain, same, forwards = [], Counter[str](), Counter[str]()
-    chosen = drafts(generator)
+    chosen = {name: draft for name, draft in drafts(generator).items() if name in (options.drafts or [name])}
     done = []
     for task in tasks:
         try:
