@@ -62,17 +62,16 @@ def jsonschemabench(
     memory_limit: MemoryLimit = 8.0,
 ) -> None:
     """A model writes an instance of each schema under each engine; python-jsonschema judges it."""
-    from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting
     from structgen.benchmarking.schemas import choose_cases, read_cases
 
     with exit_codes():
-        setting = ModelSetting(
+        setting = _setting(
+            engines,
+            pace,
+            sampling,
             model=model,
-            engines=tuple(check_engines(_names(engines, "engines"))),
             dtype=dtype,
             threads=threads,
-            pace=_one_of(pace, list(PACES), "--pace"),
-            samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
             temperature=temperature,
             seed=seed,
             max_new_tokens=max_new_tokens,
@@ -134,18 +133,18 @@ def reasoning(
     memory_limit: MemoryLimit = 8.0,
 ) -> None:
     """Accuracy with and without the constraint; the log-probability of local and of aligned samples."""
-    from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting, load_generator
+    from structgen.benchmarking.model_server import load_generator
     from structgen.benchmarking.reasoning import TASKS, accuracy_rows, local_against_aligned
     from structgen.benchmarking.table import markdown_table
 
     with exit_codes(), _as_bad_input():
-        setting = ModelSetting(
+        setting = _setting(
+            engines,
+            pace,
+            sampling,
             model=model,
-            engines=tuple(check_engines(_names(engines, "engines"))),
             dtype=dtype,
             threads=threads,
-            pace=_one_of(pace, list(PACES), "--pace"),
-            samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
             temperature=temperature,
             seed=seed,
             max_new_tokens=max_new_tokens,
@@ -187,6 +186,18 @@ def write(records: list[Path], folder: Path | None, command: str = "") -> None:
         raise BadInput("The report's plots need matplotlib: pip install 'structgen[bench]'")
     for path in write_report(runs, folder, command):
         err.print(f"[dim]{path}[/]")
+
+
+def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSetting:
+    """What a run with a model has in common, from the options as they were given."""
+    from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting
+
+    return ModelSetting(
+        engines=tuple(check_engines(_names(engines, "engines"))),
+        pace=_one_of(pace, list(PACES), "--pace"),
+        samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
+        **rest,
+    )
 
 
 def _run(
