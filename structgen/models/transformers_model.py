@@ -11,9 +11,6 @@ import numpy.typing as npt
 from structgen.errors import ModelError
 from structgen.models.transformers_cache import TransformersCache
 
-MOST_UNPADDED = 3
-"""Trees of at most so many tokens are never padded."""
-
 
 class TransformersModel:
     """Wraps a ``PreTrainedModel``. ``model`` is put in evaluation mode and used under ``torch.inference_mode``.
@@ -104,14 +101,16 @@ class TransformersModel:
 
     def _padded(self, count: int) -> int:
         """How many tokens are read in place of so many."""
-        return next((width for width in self._widths if width >= count > MOST_UNPADDED), count)
+        return next((width for width in self._widths if width >= count), count)
 
     def prepare_for_trees(self) -> None:
         """Make forwards of a few tokens cheap where they are not: float32 linear layers on the CPU are replaced by ones
         that keep their weights rearranged, up to three times (`packed_linear`)."""
-        from structgen.models.packed_linear import pack_linear_layers
+        from structgen.models.packed_linear import FEW, pack_linear_layers
 
-        self._widths = pack_linear_layers(self.model) or self._widths
+        sizes = pack_linear_layers(self.model)
+        if sizes:  # none if they have been replaced before
+            self._widths = (*range(1, FEW + 1), *sizes)
 
     def _first_positions(self, cache: TransformersCache) -> Any:
         """The position of each row's next token, [rows, 1]."""
