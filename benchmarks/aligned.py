@@ -34,6 +34,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 
 N = 300
 LENGTH = 7  # tokens of a text in the enumerable set
+TEXT = 96  # most tokens of a text in gad
 Ids = tuple[int, ...]
 VOCABULARY = Vocabulary([None, *(bytes([byte]) for byte in b"ab01()+"), b"ab", b"01", b"a+"], eos_token_ids=0)
 LANGUAGES: dict[str, Callable[[], Any]] = {
@@ -168,6 +169,15 @@ def shorten(prompt: str, shots: int) -> str:
     return "Question:".join([head, *sorted(examples, key=len)[:shots], question])
 
 
+def fitting(prompt: str, shots: int, tokenizer: Any, limit: int) -> tuple[int, list[int]]:
+    """So many examples, or as many as fit: their number and the tokens; -1 where not even the question fits."""
+    for count in range(shots, -1, -1):
+        ids = tokenizer.encode(shorten(prompt, count))
+        if len(ids) <= limit:
+            return count, ids
+    return -1, ids
+
+
 def gad(options: argparse.Namespace) -> None:
     """Append one JSON line a task to the output."""
     import torch
@@ -182,15 +192,18 @@ def gad(options: argparse.Namespace) -> None:
     tasks = [task for task in tasks if task["suite"] == options.only and task["name"] not in options.skip]
     tasks = [task for task in tasks if not options.tasks or task["name"] in options.tasks]
     for task in sorted(tasks, key=lambda task: len(shorten(task["prompt"], options.shots))):
-        ids = tokenizer.encode(shorten(task["prompt"], options.shots))
-        target = Target(model, ids, structgen.lark(task["grammar"]), vocabulary, max_tokens=96)
-        entry: dict[str, Any] = {"task": task["name"], "prompt_tokens": len(ids)}
+        shots, ids = fitting(task["prompt"], options.shots, tokenizer, (model.context_length or 1 << 30) - TEXT)
+        entry: dict[str, Any] = {"task": task["name"], "prompt_tokens": len(ids), "shots": shots}
+        if shots < 0:
+            print(f"{task['name']}: {len(ids)} tokens without any example are more than the model reads; left out")
+            continue
+        target = Target(model, ids, structgen.lark(task["grammar"]), vocabulary, max_tokens=TEXT)
         plans = {"exact": (1, 99, 100), "weighted": (100,), **dict.fromkeys(options.others, (100,))}
         for method, sizes in plans.items():
             store = PrefixStore(target, draft=PromptCopy(ids, options.draft) if options.draft else None)
             store.expand([(-1, -1)])  # the prompt is read before the clock starts
             sampler = Sampler(store, method, seed=0)
-            seconds = options.seconds if method == "exact" else options.seconds / 4
+            seconds = options.seconds if method == "exact" else options.seconds / 2
             budget = Budget(model_tokens=options.tokens, seconds=seconds)
             runs = [row(sampler, n, budget) for n in sizes]
             entry[method] = runs

@@ -38,7 +38,7 @@ class CompiledGrammar:
         self._ignored = graph.ignored
         self._root = root
         self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
-        self.tables = write_tables(root, self.rows.pool, self.options, self.options.max_goals)
+        self.tables = write_tables(root, self.rows.pool, self.options)
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the start of the text. O(1)."""

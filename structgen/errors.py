@@ -139,9 +139,19 @@ class BitmaskError(StructgenError):
 class TokenError(StructgenError):
     """A token id lies outside the vocabulary."""
 
+    @classmethod
+    def out_of_range(cls, token_id: int, vocab_size: int) -> TokenError:
+        """The error for a token id of a vocabulary of so many tokens."""
+        return cls(f"token id {token_id} is out of range; the vocabulary has ids 0 to {vocab_size - 1}")
+
 
 class MatcherStateError(StructgenError):
     """The matcher's state does not allow this call (a rollback past the start, say)."""
+
+    @classmethod
+    def past_the_start(cls, steps: int, accepted: int) -> MatcherStateError:
+        """The error for a rollback of ``steps`` after ``accepted`` steps."""
+        return cls(f"cannot roll back {steps} steps; {accepted} were accepted")
 
 
 class ModelError(StructgenError):

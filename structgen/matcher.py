@@ -145,9 +145,7 @@ class GrammarMatcher:
             TokenError: the id lies outside the vocabulary.
         """
         if not 0 <= token_id < self._vocabulary.size:
-            raise TokenError(
-                f"token id {token_id} is out of range; the vocabulary has ids 0 to {self._vocabulary.size - 1}"
-            )
+            raise TokenError.out_of_range(token_id, self._vocabulary.size)
         if self._terminated:
             return False
         arena = self._arena
@@ -207,7 +205,7 @@ class GrammarMatcher:
             MatcherStateError: fewer were accepted.
         """
         if not 0 <= steps <= len(self._history):
-            raise MatcherStateError(f"cannot roll back {steps} steps; {len(self._history)} were accepted")
+            raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps == 0:
             return
         self._threads, top, self._terminated, self._written.length = self._history[-steps]

@@ -70,7 +70,7 @@ class StateMatcher:
             TokenError: the id lies outside the vocabulary.
         """
         if not 0 <= token_id < self._size:
-            raise TokenError(f"token id {token_id} is out of range; the vocabulary has ids 0 to {self._size - 1}")
+            raise TokenError.out_of_range(token_id, self._size)
         if self._terminated:
             return False
         before = self._state
@@ -106,7 +106,7 @@ class StateMatcher:
             MatcherStateError: fewer were accepted.
         """
         if not 0 <= steps <= len(self._history):
-            raise MatcherStateError(f"cannot roll back {steps} steps; {len(self._history)} were accepted")
+            raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
             before = self._history[-steps]
             self._state, self._terminated = abs(before), before < 0

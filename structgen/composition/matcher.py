@@ -76,7 +76,7 @@ class ComposedMatcher:
         """
         vocabulary = self._grammar.vocabulary
         if not 0 <= token_id < vocabulary.size:
-            raise TokenError(f"token id {token_id} is out of range; the vocabulary has ids 0 to {vocabulary.size - 1}")
+            raise TokenError.out_of_range(token_id, vocabulary.size)
         if self._terminated:
             return False
         before = [(branch, branch.steps) for branch in self._branches]
@@ -117,7 +117,7 @@ class ComposedMatcher:
             MatcherStateError: fewer were accepted.
         """
         if not 0 <= steps <= len(self._history):
-            raise MatcherStateError(f"cannot roll back {steps} steps; {len(self._history)} were accepted")
+            raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
             before, self._terminated = self._history[-steps]
             del self._history[-steps:]

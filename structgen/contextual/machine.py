@@ -203,6 +203,7 @@ class LalrMachine:
         numbers = {name: i for i, name in enumerate(tables.terminals)}
         count = len(tables.terminals)
         self._set(k.H_SCRATCH, np.zeros(count + 16, np.int64))
+        self._set(k.H_STACK, np.zeros(k.STACK, np.int64))
         self._set(k.H_ACTION, tables.action.reshape(-1))
         self.heap[k.H_TERMINALS] = count
         self._set(k.H_GOTO, tables.goto.reshape(-1))
@@ -243,6 +244,8 @@ class LalrMachine:
         self._set(k.H_EOS, eos)
         self.heap[k.H_EOSES], self.heap[k.H_WIDTH] = len(vocabulary.eos_token_ids), self.width
         self._set(k.H_LEVEL, np.zeros(trie.max_depth + 2, np.int64))
+        self._set(k.H_INSIDE, np.empty(len(trie), np.int64))
+        k.call(self.root, k.CLASSES_INSIDE, self._arrays[k.H_INSIDE].ctypes.data, 0, 0)
 
 
 def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:

@@ -41,9 +41,9 @@ from numba.extending import intrinsic
     H_ACTION, H_TERMINALS, H_GOTO, H_NONTERMINALS, H_RULE_SIZE, H_RULE_ORIGIN, H_END, H_END_STATE,
     H_LEXER_OF, H_THREAD_START, H_THREAD, H_TYPES, H_KEYWORD_COUNT, H_IGNORED, H_CLEAN, H_PREPARED, H_DISTRUST,
     H_NEWLINE, H_INDENT, H_DEDENT, H_BRACKET, H_BLANK, H_TAB, H_LINE_END, H_TAB_WIDTH,
-    H_TRIE_BYTE, H_TRIE_DEPTH, H_TRIE_END, H_TRIE_TOKEN, H_TRIE_SAME, H_TRIE_SIZE, H_OFFSETS, H_BYTES,
-    H_EOS, H_EOSES, H_WIDTH, H_LEVEL, H_MASKS, H_MASK_COUNT, H_MASK_CAP, H_EPOCH,
-) = range(66)  # fmt: skip
+    H_TRIE_BYTE, H_TRIE_DEPTH, H_TRIE_END, H_TRIE_TOKEN, H_TRIE_SAME, H_TRIE_SIZE, H_INSIDE, H_OFFSETS, H_BYTES,
+    H_EOS, H_EOSES, H_WIDTH, H_LEVEL, H_MASKS, H_MASK_COUNT, H_MASK_CAP, H_EPOCH, H_STACK, H_HEIGHT, H_BASE,
+) = range(70)  # fmt: skip
 HEADER = 72
 SINK_WORDS = 1024  # a record that is read, and never believed, once the flag is up
 
@@ -51,7 +51,7 @@ NODE, INDENT, PARSER, LEX, CONFIG, FEED = range(1, 7)
 PAIR_KEY = 2  # of NODE and INDENT: what is below, and the state or column
 PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_KEY = 2, 3, 4, 5
 LEX_RESETS, LEX_CLEAN = 2, 3  # as many words as terminals need bits, then the key
-CONFIG_LIVE, CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY, CONFIG_ROW = 2, 3, 4, 5, 9
+CONFIG_LIVE, CONFIG_EPOCH, CONFIG_MASK, CONFIG_LOOPS, CONFIG_KEY, CONFIG_ROW = 2, 3, 4, 5, 6, 10
 FEED_VALUE, FEED_KEY = 2, 3
 
 FINAL, PENDING_END = 1, 2  # flags of a terminal automaton's state
@@ -61,6 +61,11 @@ HEAP_FULL, HASH_FULL, UNKNOWN_FULL, MASKS_FULL = 1, 2, 4, 8
 STATE_BITS = 40
 STATE_MASK = (1 << STATE_BITS) - 1
 NO_COLUMN = -1
+# Sets of classes of characters, folded to so many bits; behind them bits for what is no whole character, and for a set
+# that has been computed.
+CLASS_BITS, CUT, KNOWN = 60, 1 << 60, 1 << 61
+STACK = 64  # states of a stack that are not interned
+SUBTREE = 48  # a subtree of so many nodes is worth finding out which characters leave a configuration as it is
 HASH_PRIME = 1099511628211
 
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -216,7 +221,7 @@ def _config(h, parser, d, fallback, column):
     _put(h, 1, d)
     _put(h, 2, fallback)
     _put(h, 3, column)
-    return _intern(h, CONFIG, 4, 3 + (_word(h, H_CLASSES) + 1) // 2)
+    return _intern(h, CONFIG, 4, CONFIG_KEY - 2 + (_word(h, H_CLASSES) + 1) // 2)
 
 
 @_internal
@@ -226,38 +231,51 @@ def _fresh(h, parser):
 
 # --- the parser -------------------------------------------------------
 @_internal
+def _stack_of(h, node, height):
+    """The stack of ``node`` and the states in H_STACK upon it."""
+    for i in range(height):
+        node = _pair(h, NODE, node, _word(_word(h, H_STACK), i))
+    return node
+
+
+@_internal
+def _reduced(h, node, terminal):
+    """Reduce a stack before a terminal: 1 + the state that it is shifted to, or DEAD.
+
+    Most stacks on the way are looked at once, so they are not interned: the stack is then that of H_BASE and H_HEIGHT
+    states in H_STACK upon it. The end of the text is not shifted; where it is accepted, the result is 1.
+    """
+    actions, count, states = _word(h, H_ACTION), _word(h, H_TERMINALS), _word(h, H_STACK)
+    height, state = 0, _word(h, node + PAIR_KEY + 1)
+    while not _full(h):
+        action = _int(actions, state * count + terminal)
+        if action & 1 == 0:
+            _set_word(h, H_BASE, node)
+            _set_word(h, H_HEIGHT, height)
+            return action >> 1
+        rule = (action >> 1) - 1
+        size = _int(_word(h, H_RULE_SIZE), rule)
+        for _ in range(size - height):
+            node = _word(h, node + PAIR_KEY)
+        height = max(height - size, 0)
+        if height == STACK:
+            node, height = _stack_of(h, node, height), 0
+        state = _word(states, height - 1) if height > 0 else _word(h, node + PAIR_KEY + 1)
+        state = _int(_word(h, H_GOTO), state * _word(h, H_NONTERMINALS) + _int(_word(h, H_RULE_ORIGIN), rule))
+        if terminal == _word(h, H_END) and state == _word(h, H_END_STATE):
+            return 1
+        _set_word(states, height, state)
+        height += 1
+    return DEAD
+
+
+@_internal
 def _shift(h, node, terminal):
     """The stack after a terminal: reductions, then the shift. DEAD if the table has no way."""
-    actions, count = _word(h, H_ACTION), _word(h, H_TERMINALS)
-    while True:
-        action = _int(actions, _word(h, node + PAIR_KEY + 1) * count + terminal)
-        if action == 0 or _full(h):
-            return DEAD
-        if action & 1 == 0:
-            return _pair(h, NODE, node, (action >> 1) - 1)
-        node = _reduce(h, node, (action >> 1) - 1)
-
-
-@_internal
-def _reduce(h, node, rule):
-    for _ in range(_int(_word(h, H_RULE_SIZE), rule)):
-        node = _word(h, node + PAIR_KEY)
-    origin = _int(_word(h, H_RULE_ORIGIN), rule)
-    state = _int(_word(h, H_GOTO), _word(h, node + PAIR_KEY + 1) * _word(h, H_NONTERMINALS) + origin)
-    return _pair(h, NODE, node, state)
-
-
-@_internal
-def _closes(h, node):
-    """Whether the end of the text is accepted."""
-    actions, count, end = _word(h, H_ACTION), _word(h, H_TERMINALS), _word(h, H_END)
-    while True:
-        action = _int(actions, _word(h, node + PAIR_KEY + 1) * count + end)
-        if action & 1 == 0 or _full(h):  # nothing shifts the end
-            return False
-        node = _reduce(h, node, (action >> 1) - 1)
-        if _word(h, node + PAIR_KEY + 1) == _word(h, H_END_STATE):
-            return True
+    state = _reduced(h, node, terminal)
+    if state == DEAD or _full(h):
+        return DEAD
+    return _pair(h, NODE, _stack_of(h, _word(h, H_BASE), _word(h, H_HEIGHT)), state - 1)
 
 
 @_internal
@@ -270,7 +288,7 @@ def _ends_parser(h, parser):
     while node != DEAD and indent != 0 and _word(h, indent + PAIR_KEY) != 0:
         node = _shift(h, node, _word(h, H_DEDENT))
         indent = _word(h, indent + PAIR_KEY)
-    ends = node != DEAD and _closes(h, node)
+    ends = node != DEAD and _reduced(h, node, _word(h, H_END)) != DEAD
     if not _full(h):
         _set_word(h, parser + PARSER_ENDS, YES if ends else NO)
     return ends
@@ -483,18 +501,27 @@ def _live_parser(h, parser):
     known = _word(h, parser + PARSER_LIVE)
     if known != 0:
         return known
-    if _ends_parser(h, parser):
-        known = YES
-    else:
-        lexer, words = _lexer_of(h, parser), _bit_words(h)
-        if _int(_word(h, H_PREPARED), lexer) == 0:
-            return UNKNOWN
-        if _any_fits(h, parser, _word(h, H_CLEAN) + 8 * lexer * words):
-            known = YES
-    if known == 0 or _full(h):
+    lexer, words = _lexer_of(h, parser), _bit_words(h)
+    prepared = _int(_word(h, H_PREPARED), lexer) != 0
+    live = (prepared and _any_fits(h, parser, _word(h, H_CLEAN) + 8 * lexer * words)) or _ends_parser(h, parser)
+    if not live or _full(h):
         return UNKNOWN
-    _set_word(h, parser + PARSER_LIVE, known)
-    return known
+    _set_word(h, parser + PARSER_LIVE, YES)
+    return YES
+
+
+@_internal
+def _fits(h, parser, terminal):
+    """Whether the parser takes a terminal, and then leads on: `_feed` without what comes after."""
+    if _word(h, H_DISTRUST) != 0:  # Lark has resolved conflicts: a parser that took it may still be at a dead end
+        after = _feed(h, parser, terminal, NO_COLUMN)
+        return after != DEAD and _word(h, after + PARSER_LIVE) == YES
+    brackets = _word(h, parser + PARSER_KEY + 2)
+    if terminal == _word(h, H_NEWLINE):
+        return brackets > 0
+    if brackets + _int(_word(h, H_BRACKET), terminal) < 0:
+        return False
+    return _reduced(h, _word(h, parser + PARSER_KEY), terminal) != DEAD
 
 
 @_internal
@@ -504,11 +531,8 @@ def _any_fits(h, parser, bits):
         rest = _word(bits, w)
         t = 64 * w
         while rest != 0:
-            if rest & 1:
-                after = _feed(h, parser, t, NO_COLUMN)
-                # Where Lark has resolved conflicts, a parser that took a terminal may still be at a dead end.
-                if after != DEAD and (_word(h, H_DISTRUST) == 0 or _word(h, after + PARSER_LIVE) == YES):
-                    return True
+            if rest & 1 and _fits(h, parser, t):
+                return True
             rest = (rest >> 1) & 0x7FFFFFFFFFFFFFFF
             t += 1
     return False
@@ -635,28 +659,99 @@ def _advance(h, state, data, size):
 
 
 @_internal
+def _character(h, node, byte):
+    """One byte on in the UTF-8 tree from a node (0: between characters): the node after it, -1 if it is not UTF-8, or
+    the class of the character that it completes, as ``-2 - class``."""
+    if node == 0:
+        if byte < 128:
+            return -2 - _int(_word(h, H_ASCII), byte)
+        return _int(_word(h, H_LEAD), byte - 128) + 1 or -1
+    if node < 0 or byte & 0xC0 != 0x80:
+        return -1
+    child = _int(_word(h, H_CHILDREN), (node - 1) * 64 + (byte & 63))
+    if child < 0:
+        return -1
+    return -2 - child if _int(_word(h, H_LEAF), node - 1) != 0 else child + 1
+
+
+@_internal
+def _classes_inside(h, out):
+    """For each node of the vocabulary's trie, the set of classes of the characters below it (int64 at address ``out``),
+    with CUT if some token there is not of whole characters. Means nothing at nodes within a character."""
+    level, size = _word(h, H_LEVEL), _word(h, H_TRIE_SIZE)
+    bytes_, depths, tokens = _word(h, H_TRIE_BYTE), _word(h, H_TRIE_DEPTH), _word(h, H_TRIE_TOKEN)
+    _set_word(level, 0, 0)
+    deepest = 0
+    for i in range(size):
+        depth = _int(depths, i)
+        deepest = max(deepest, depth)
+        found = _character(h, _word(level, depth), _byte(bytes_, i))
+        own = CUT if found == -1 or (found > 0 and _int(tokens, i) >= 0) else 0
+        if found < -1:
+            own = 1 << ((-2 - found) % CLASS_BITS)
+        _set_word(level, depth + 1, 0 if found < -1 else found)
+        _set_word(out, i, own)
+    for depth in range(deepest + 2):
+        _set_word(level, depth, 0)
+    for i in range(size - 1, -1, -1):  # the level below a node holds what its children found
+        depth = _int(depths, i)
+        below = _word(level, depth + 1)
+        _set_word(level, depth + 1, 0)
+        _set_word(level, depth, _word(level, depth) | _word(out, i) | below)
+        _set_word(out, i, below)
+    return 1
+
+
+@_internal
+def _loops(h, config):
+    """The classes of characters that leave a configuration as it is, and KNOWN."""
+    known = _word(h, config + CONFIG_LOOPS)
+    if known != 0:
+        return known
+    others = 0
+    for m in range(_word(h, H_CLASSES)):
+        if _step(h, config, m) != config:
+            others |= 1 << (m % CLASS_BITS)
+    known = (((1 << CLASS_BITS) - 1) & ~others) | KNOWN
+    if _full(h):
+        return KNOWN
+    _set_word(h, config + CONFIG_LOOPS, known)
+    return known
+
+
+@_internal
+def _set_tokens(h, bits, lo, hi):
+    """Set the bits of the tokens at nodes ``lo`` to ``hi`` of the vocabulary's trie."""
+    tokens, same = _word(h, H_TRIE_TOKEN), _word(h, H_TRIE_SAME)
+    for i in range(lo, hi):
+        token = _int(tokens, i)
+        while token >= 0:
+            _set_int(bits, token >> 5, _int(bits, token >> 5) | (1 << (token & 31)))
+            token = _int(same, token)
+
+
+@_internal
 def _walk(h, state, bits):
     """Set the bits of all tokens after which a state is live."""
     level = _word(h, H_LEVEL)
     _set_word(level, 0, state)
     bytes_, depths, ends = _word(h, H_TRIE_BYTE), _word(h, H_TRIE_DEPTH), _word(h, H_TRIE_END)
-    tokens, same, size = _word(h, H_TRIE_TOKEN), _word(h, H_TRIE_SAME), _word(h, H_TRIE_SIZE)
+    inside, size = _word(h, H_INSIDE), _word(h, H_TRIE_SIZE)
     i = 0
     while i < size:
-        depth = _int(depths, i)
+        depth, end = _int(depths, i), _int(ends, i)
         after = _byte_step(h, _word(level, depth), _byte(bytes_, i))
         if _full(h):
             return
         noted = _word(h, H_UNKNOWNS)
         if after == DEAD or not (_alive(h, after) or _word(h, H_UNKNOWNS) > noted):
-            i = _int(ends, i)  # what is not known is followed too, so that all of it is found in one walk
+            i = end  # what is not known is followed too, so that all of it is found in one walk
             continue
         _set_word(level, depth + 1, after)
-        token = _int(tokens, i)
-        while token >= 0:
-            _set_int(bits, token >> 5, _int(bits, token >> 5) | (1 << (token & 31)))
-            token = _int(same, token)
-        i += 1
+        is_whole = end - i >= SUBTREE and after >> STATE_BITS == 0 and _word(inside, i) & ~_loops(h, after) == 0
+        following = end if is_whole else i + 1
+        _set_tokens(h, bits, i, following)
+        i = following
 
 
 @_internal
@@ -722,7 +817,10 @@ def _start(h, state):
     return _fresh(h, _parser(h, _pair(h, NODE, 0, state), indent, 0))
 
 
-FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, START, REHASH, STEP, FEED_TERMINAL, LIVE, ENDS_PARSER, FRESH = range(12)
+(
+    FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, START, REHASH, STEP, FEED_TERMINAL, LIVE, ENDS_PARSER, FRESH,
+    CLASSES_INSIDE,
+) = range(13)  # fmt: skip
 
 
 @njit(types.int64(types.int64, types.int64, types.int64, types.int64, types.int64), cache=True)
@@ -746,6 +844,7 @@ def run(root, operation, x, y, z):
     LIVE            configuration                         YES, NO or UNKNOWN
     ENDS_PARSER     parser                                1 or 0
     FRESH           parser                                configuration
+    CLASSES_INSIDE  address of int64[trie nodes]          1
     ==============  ====================================  =====================================
 
     Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first
@@ -765,6 +864,8 @@ def run(root, operation, x, y, z):
         return _next_bytes(h, x, y)
     if operation == REHASH:
         return _rehash(h, x, y)
+    if operation == CLASSES_INSIDE:
+        return _classes_inside(h, x)
     result = 0
     if operation == ENDS:
         result = 1 if x >> STATE_BITS == 0 and _ends(h, x) else 0

@@ -43,13 +43,13 @@ class Tables:
         return 4 * len(self.grammar) + 8 * len(self.words) + len(self.texts)
 
 
-def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions, max_goals: int) -> Tables:
+def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions) -> Tables:
     """The tables of a solved goal.
 
     Raises:
-        SchemaTooComplexError: more goals than ``max_goals``, or an enumeration of over a million strings.
+        SchemaTooComplexError: more goals than ``options.max_goals``, or an enumeration of over a million strings.
     """
-    return _Writer(pool, options).write(root, max_goals)
+    return _Writer(pool, options).write(root)
 
 
 class _Writer:
@@ -64,8 +64,8 @@ class _Writer:
         self._endless: set[Node] = set()
         self._distinct = False
 
-    def write(self, root: Node, max_goals: int) -> Tables:
-        nodes = self._place(root, max_goals)
+    def write(self, root: Node) -> Tables:
+        nodes = self._place(root)
         self.grammar.extend([0] * (k.NODE_SIZE * len(nodes)))
         self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
         if self._distinct:
@@ -81,8 +81,9 @@ class _Writer:
             self._distinct,
         )
 
-    def _place(self, root: Node, max_goals: int) -> list[Node]:
+    def _place(self, root: Node) -> list[Node]:
         """Give every live node that the root reaches its place."""
+        max_goals = self.options.max_goals
         place = root.offset = len(self.grammar)
         nodes, placed = [root], {root}
         for node in nodes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
+from structgen.errors import ModelError
+
 Logits: TypeAlias = Any
 """A torch tensor or numpy array of floats; its last axis is the vocabulary (padded width)."""
 
@@ -71,3 +73,13 @@ class TreeLanguageModel(LanguageModel, Protocol):
         nodes means nothing. Call ``keep`` before the next call of the model.
         """
         ...
+
+
+def check_reads_trees(model: Any) -> None:
+    """Raise where a model is no ``TreeLanguageModel``.
+
+    Raises:
+        ModelError: it lacks ``forward_tree``.
+    """
+    if not hasattr(model, "forward_tree"):
+        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")

@@ -18,7 +18,8 @@ from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError
+from structgen.errors import GenerationError
+from structgen.models.language_model import check_reads_trees
 from structgen.vocabulary.vocabulary import Vocabulary
 
 AUTO = ("forced", "ngram", "recycling", "memory")
@@ -33,8 +34,7 @@ def prepare(model: Any) -> CostCurve:
     Raises:
         ModelError: the model cannot read trees.
     """
-    if not hasattr(model, "forward_tree"):
-        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
+    check_reads_trees(model)
     if hasattr(model, "prepare_for_trees"):
         model.prepare_for_trees()
     return measure(model)

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import ModelError
-from structgen.models.language_model import TreeLanguageModel
+from structgen.models.language_model import TreeLanguageModel, check_reads_trees
 
 
 def decode(
@@ -29,8 +28,7 @@ def decode(
     Raises:
         ModelError: the model cannot read trees.
     """
-    if not hasattr(model, "forward_tree"):
-        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")
+    check_reads_trees(model)
     for output, prompt in zip(outputs, prompts, strict=True):
         output.stats.prompt_tokens = len(prompt)
         output.advance_forced()
