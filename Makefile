@@ -20,12 +20,14 @@ demo: $(VENV)/.runtime
 	$(BIN)/structgen demo
 
 test: lint
+	$(BIN)/python tests/compile_kernels.py
 	$(PYTEST) --durations=10
 	@# A warm cache of compiled kernels would silently switch the bounds checks off, hence a fresh one.
 	@if [ -n "$(KERNEL_TESTS)" ]; then \
 		cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 		echo "structgen: the kernels' tests again, with array bounds checked" && \
-		NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(PYTEST) $(KERNEL_TESTS); \
+		export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" && \
+		$(BIN)/python tests/compile_kernels.py && $(PYTEST) $(KERNEL_TESTS); \
 	fi
 
 lint: $(VENV)/.dev

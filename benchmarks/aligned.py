@@ -7,7 +7,8 @@
 enumerable: languages small enough to enumerate under a tiny n-gram model. KL(samples || target) of the first 300
 samples of a fresh store, less the floor (the mean KL of 300 samples of the target itself), the mean of several seeds.
 gad: tasks of the Grammar-Aligned Decoding paper with the built-in model: tokens and calls of the model to the first
-exact sample, to 100, and for 100 more; effective sample size of 100 weighted samples from a fresh store.
+exact sample, to 100, and for 100 more; calls of one draw of 100 from a fresh store (where the first got so many);
+effective sample size of 100 weighted samples from a fresh store.
 warm: samples a second from a store that knows the whole language, and bytes a node of a narrow grammar.
 """
 
@@ -198,15 +199,20 @@ def gad(options: argparse.Namespace) -> None:
             print(f"{task['name']}: {len(ids)} tokens without any example are more than the model reads; left out")
             continue
         target = Target(model, ids, structgen.lark(task["grammar"]), vocabulary, max_tokens=TEXT)
-        plans = {"exact": (1, 99, 100), "weighted": (100,), **dict.fromkeys(options.others, (100,))}
-        for method, sizes in plans.items():
+        plans: list[tuple[str, Method, tuple[int, ...]]] = [
+            ("exact", "exact", (1, 99, 100)), ("weighted", "weighted", (100,)), ("at once", "exact", (100,)),
+            *((other, other, (100,)) for other in options.others),
+        ]  # fmt: skip
+        for name, method, sizes in plans:
+            if name == "at once" and entry["exact"][1]["samples"] < 99:
+                continue
             store = PrefixStore(target, draft=PromptCopy(ids, options.draft) if options.draft else None)
             store.expand([(-1, -1)])  # the prompt is read before the clock starts
             sampler = Sampler(store, method, seed=0)
             seconds = options.seconds if method == "exact" else options.seconds / 2
             budget = Budget(model_tokens=options.tokens, seconds=seconds)
             runs = [row(sampler, n, budget) for n in sizes]
-            entry[method] = runs
+            entry[name] = runs
             entry.setdefault("log_z", []).append(runs[-1]["log_z_bounds"])
             entry["bytes_a_node"] = store.memory_bytes / store.node_count
         print(json.dumps(entry))

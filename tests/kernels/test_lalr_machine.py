@@ -11,7 +11,7 @@ from structgen.kernels import lalr_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 pytest.importorskip("lark")
-GRAMMAR = 'start: (A | B | C)*\nA: /[a-f]/\nB: /[é-ü]|[0-4]/\nC: /[^a-fé-ü0-4]/'
+GRAMMAR = "start: (A | B | C)*\nA: /[a-f]/\nB: /[é-ü]|[0-4]/\nC: /[^a-fé-ü0-4]/"
 
 
 def test_classes_inside() -> None:

@@ -8,6 +8,7 @@ import secrets
 import numpy as np
 
 from structgen.decoding.aligned.particles import run_particles
+from structgen.decoding.aligned.reader import MAX_BATCH
 from structgen.decoding.aligned.results import (
     Budget,
     Method,
@@ -48,7 +49,7 @@ class Sampler:
 
     Args:
         seed: None takes fresh entropy.
-        width: most attempts that wait for the model at once; None: 32 with the coin, else 8, since walks that are never
+        width: most attempts that wait for the model at once; None: 64 with the coin, else 8, since walks that are never
             rejected go their ways alone at first. ("asap" takes 1, as published.)
         particles: of "smc".
         mh_steps: proposals a sample of "mh".
@@ -70,7 +71,7 @@ class Sampler:
         if method not in METHODS:
             raise OptionsError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
         if width is None:
-            width = 32 if method in ("exact", "rejection") else 8
+            width = MAX_BATCH if method in ("exact", "rejection") else 8
         if min(width, particles, mh_steps) < 1:
             raise OptionsError("width, particles and mh_steps must be at least 1")
         self.store, self.method = store, method
