@@ -216,12 +216,12 @@ def _parser(h, node, indent, brackets):
 
 @_internal
 def _config(h, parser, d, fallback, column):
-    """A configuration; room for its row of successors (int32 by class: 0 not known, 1 dead, else its id) behind it."""
+    """A configuration. The word behind its key is for `_row`."""
     _put(h, 0, parser)
     _put(h, 1, d)
     _put(h, 2, fallback)
     _put(h, 3, column)
-    return _intern(h, CONFIG, 4, CONFIG_KEY - 2 + (_word(h, H_CLASSES) + 1) // 2)
+    return _intern(h, CONFIG, 4, CONFIG_KEY - 1)
 
 
 @_internal
@@ -461,9 +461,30 @@ def _read(h, config, m, below):
 
 
 @_internal
+def _row(h, config):
+    """Address of a configuration's successors (int32 by class: 0 not known, 1 dead, else an id); 0 if there is no room.
+
+    Most configurations are ends of tokens that are never gone on from, so a row begins when it is asked for.
+    """
+    row = _word(h, config + CONFIG_ROW)
+    if row == 0:
+        row, size = _word(h, H_TOP), (_word(h, H_CLASSES) + 1) // 2
+        if row + size > _word(h, H_CAP):
+            _raise(h, HEAP_FULL)
+            return 0
+        for i in range(row, row + size):
+            _set_word(h, i, 0)
+        _set_word(h, H_TOP, row + size)
+        _set_word(h, config + CONFIG_ROW, row)
+    return h + 8 * row
+
+
+@_internal
 def _step(h, config, m):
     """The configuration after a character of class ``m``; DEAD if there is none. Memoised in its row."""
-    row = h + 8 * (config + CONFIG_ROW)
+    row = _row(h, config)
+    if row == 0:
+        return DEAD
     known = _int(row, m)
     if known != 0:
         return known if known != 1 else DEAD
@@ -474,7 +495,10 @@ def _step(h, config, m):
     unknown = _word(h, H_UNKNOWN)  # its far end serves as the stack
     most = _word(h, H_UNKNOWN_CAP) - 1
     while current != 0:
-        known = _int(h + 8 * (current + CONFIG_ROW), m)
+        row = _row(h, current)
+        if row == 0:
+            return DEAD
+        known = _int(row, m)
         if known != 0:
             below = known if known != 1 else DEAD
             break
@@ -490,7 +514,7 @@ def _step(h, config, m):
         below = _read(h, current, m, below)
         if _full(h):
             return DEAD
-        _set_int(h + 8 * (current + CONFIG_ROW), m, below if below != DEAD else 1)
+        _set_int(_row(h, current), m, below if below != DEAD else 1)
     return below
 
 
