@@ -119,6 +119,11 @@ _byte, _int, _word = _reader(8, signed=False), _reader(32), _reader(64)
 _set_int, _set_word = _writer(32), _writer(64)
 
 
+@_internal
+def _set_bit(target, i):
+    _set_int(target, i >> 5, _int(target, i >> 5) | (1 << (i & 31)))
+
+
 # --- memory -----------------------------------------------------------
 @_internal
 def _raise(h, flag):
@@ -646,22 +651,28 @@ def _alive(h, state):
 
 # --- bytes and masks --------------------------------------------------
 @_internal
-def _byte_step(h, state, byte):
-    """The state after a byte, DEAD if there is none; its liveness is not looked at."""
-    config, node = state & STATE_MASK, state >> STATE_BITS
+def _character(h, node, byte):
+    """One byte on in the UTF-8 tree from a node (0: between characters): the node after it, -1 if it is not UTF-8, or
+    the class of the character that it completes, as ``-2 - class``."""
     if node == 0:
         if byte < 128:
-            return _step(h, config, _int(_word(h, H_ASCII), byte))
-        child = _int(_word(h, H_LEAD), byte - 128)
-        return config | ((child + 1) << STATE_BITS) if child >= 0 else DEAD
-    if byte & 0xC0 != 0x80:
-        return DEAD
+            return -2 - _int(_word(h, H_ASCII), byte)
+        return _int(_word(h, H_LEAD), byte - 128) + 1 or -1
+    if node < 0 or byte & 0xC0 != 0x80:
+        return -1
     child = _int(_word(h, H_CHILDREN), (node - 1) * 64 + (byte & 63))
     if child < 0:
+        return -1
+    return -2 - child if _int(_word(h, H_LEAF), node - 1) != 0 else child + 1
+
+
+@_internal
+def _byte_step(h, state, byte):
+    """The state after a byte, DEAD if there is none; its liveness is not looked at."""
+    config, found = state & STATE_MASK, _character(h, state >> STATE_BITS, byte)
+    if found == -1:
         return DEAD
-    if _int(_word(h, H_LEAF), node - 1) != 0:
-        return _step(h, config, child)
-    return config | ((child + 1) << STATE_BITS)
+    return _step(h, config, -2 - found) if found < -1 else config | (found << STATE_BITS)
 
 
 @_internal
@@ -680,22 +691,6 @@ def _advance(h, state, data, size):
         if state == DEAD:
             return _result(h, DEAD)
     return _result(h, state if _alive(h, state) else DEAD)
-
-
-@_internal
-def _character(h, node, byte):
-    """One byte on in the UTF-8 tree from a node (0: between characters): the node after it, -1 if it is not UTF-8, or
-    the class of the character that it completes, as ``-2 - class``."""
-    if node == 0:
-        if byte < 128:
-            return -2 - _int(_word(h, H_ASCII), byte)
-        return _int(_word(h, H_LEAD), byte - 128) + 1 or -1
-    if node < 0 or byte & 0xC0 != 0x80:
-        return -1
-    child = _int(_word(h, H_CHILDREN), (node - 1) * 64 + (byte & 63))
-    if child < 0:
-        return -1
-    return -2 - child if _int(_word(h, H_LEAF), node - 1) != 0 else child + 1
 
 
 @_internal
@@ -750,7 +745,7 @@ def _set_tokens(h, bits, lo, hi):
     for i in range(lo, hi):
         token = _int(tokens, i)
         while token >= 0:
-            _set_int(bits, token >> 5, _int(bits, token >> 5) | (1 << (token & 31)))
+            _set_bit(bits, token)
             token = _int(same, token)
 
 
@@ -797,8 +792,7 @@ def _fill(h, state, out):
     _walk(h, state, out)
     if node == 0 and _ends(h, config):
         for i in range(_word(h, H_EOSES)):
-            token = _int(_word(h, H_EOS), i)
-            _set_int(out, token >> 5, _int(out, token >> 5) | (1 << (token & 31)))
+            _set_bit(out, _int(_word(h, H_EOS), i))
     if node == 0 and not _full(h) and _word(h, H_UNKNOWNS) == 0:
         place = _word(h, H_MASK_COUNT)
         if place == _word(h, H_MASK_CAP):  # forget all masks
@@ -816,7 +810,7 @@ def _next_bytes(h, state, out):
     for byte in range(256):
         after = _byte_step(h, state, byte)
         if after != DEAD and _alive(h, after):
-            _set_int(out, byte >> 5, _int(out, byte >> 5) | (1 << (byte & 31)))
+            _set_bit(out, byte)
     return _result(h, 1)
 
 
