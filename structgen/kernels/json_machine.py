@@ -32,20 +32,22 @@ s is the place inside an escape (BODY, ESCAPE, HEX, LOW_...), acc the hexadecima
 ten bits of a high surrogate. Keys and strings are compared decoded: as the UTF-8 of what the text stands for.
 
 **Frames** are immutable and append-only: ``[forward] record | count << 32, parent, depth, others, seen...``. Offsets
-from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` heads a list
-``[forward] previous, hash`` of the undeclared keys seen. ``forward`` serves the copy from scratch to arena. Arrays have
-the first three fields; where items must be distinct, ``others`` lists the hashes of finished items and the field behind
-it is the place in the text where the current item starts.
+from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` is the root of a
+digital search tree ``[forward] left, right, hash, start`` of the undeclared keys seen (a node's child is chosen by the
+bit of the hash at its depth; adding copies the path). ``forward`` serves the copy from scratch to arena. Arrays have
+the first three fields; where items must be distinct, ``others`` is the tree of the finished items, with the place in
+the text where each starts, and the field behind it is the place where the current item starts.
 
 **Counted arrays** (``contains``, some item that must differ) are automata: each state is a record of its own with
 choices (node of the next item, state after it), and the machine splits at the comma. **Obligations** of an object
 (some member, which the schema does not name, must satisfy a condition) are bits behind the keys seen: a member's key
 has choices (node, bits that it meets), and the machine splits at the quote that ends it.
 
-**Distinct items**: the text so far lies in a buffer, and a finished item is hashed from its text (`_hash_value`). A
-byte inside an item is allowed if what remains has endlessly many completions (`_endless_place`, `_endless_frame`), or a
-search finds one that is not among the items before (`_finds_fresh`). Where two items must be equal instead, the array
-cannot close before, and goes on as a plain one after.
+**Distinct items**: the text so far lies in a buffer; a finished item is hashed from its text (`_hash_value`), and
+where hashes agree the texts are compared (`_equal_values`). Whether an item that was begun can become a new one is a
+question of counting: if it can still become more values (`_values_here`, `_endless_frame`) than there are items, it
+can, by the pigeonhole principle. Else its values are few, and they are listed until one is new (`_finds_fresh`).
+Where two items must be equal instead, the array cannot close before, and goes on as a plain one after.
 
 **Pool** rows are DFA states over bytes, shared by all grammars of a vocabulary: ``pool[state * 256 + byte]`` is the
 next state or -1, ``flags[state]`` says accepting, lazy (not filled yet), inside a UTF-8 sequence.
@@ -70,7 +72,7 @@ NULL_FLAG, TRUE_FLAG, FALSE_FLAG, ENDLESS_FLAG = 1, 2, 4, 8  # the last: more va
 VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there are at least
 
 # --- string record; record 0 (the header) stands for "no bounds" ---
-S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_ENDLESS, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7, 8
+S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
 S_DFA, S_ENUM = 0, 1
 # distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
 # come, or -1. Slack: how much more than k that may be, in any state but the start.
@@ -114,9 +116,9 @@ NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.characters`
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-    C_WRITTEN, C_PROBE, C_NESTING,
-) = range(0, 74, 2)  # fmt: skip
-CONTEXT_SIZE = 74
+    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS,
+) = range(0, 78, 2)  # fmt: skip
+CONTEXT_SIZE = 78
 _CHECKED = bool(config.BOUNDSCHECK)
 # Internal functions are never called from Python; without wrappers they compile in two thirds of the time.
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -328,6 +330,8 @@ _cross, _set_cross = _reader(C_CROSS, 64), _writer(C_CROSS)
 _written, _set_written = _reader(C_WRITTEN, 8, signed=False), _writer(C_WRITTEN, 8)
 _probe, _set_probe = _reader(C_PROBE, 64), _writer(C_PROBE)
 _nesting, _set_nesting = _reader(C_NESTING, 64), _writer(C_NESTING)
+_count_of = _reader(C_COUNTS, 32)
+_symbols = _reader(C_SYMBOLS, 32)
 
 
 @_internal
@@ -401,10 +405,25 @@ SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and withou
 
 # --- registers of a step: the configuration in and out, then: top of scratch, alternatives,
 # pool state missing, whether the mask row is still to be cleared, place in the text of the byte read, length of the
-# text before this call, searches given up for want of steps ---------
-TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, REGISTERS = 4, 5, 6, 7, 8, 9, 10, 11
+# text before this call, searches given up for want of steps, whether a search for a new item is under way (which adds
+# members in one order only), whether values are nested too deep for `nesting`, or words
+# for `search` ---------
+TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, SEARCHING, TOO_DEEP, REGISTERS = (
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+)
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
+MISS_ROW = 4  # the mask row of pool state _reg(m, MISSING) at place _reg(m, ALTERNATIVES) is to be computed
+MISS_COUNT = 5  # how many values go on from pool state _reg(m, MISSING) is to be computed
 
 LOW32 = (1 << 32) - 1
 MASK20 = (1 << 20) - 1
@@ -447,7 +466,7 @@ def _new_frame(m, record, count, parent, source):
         for w in range(F_DEPTH, size):
             _set_scratch(m, place + w, _load(m, source + w))
     else:
-        _set_scratch(m, place + F_DEPTH, _load(m, parent + F_DEPTH) + 1 if parent >= 0 else 1)
+        _set_scratch(m, place + F_DEPTH, _depth(m, parent) + 1 if parent >= 0 else 1)
         if size > F_OTHERS:
             _set_scratch(m, place + F_OTHERS, -1)
             for w in range(F_SEEN, size):
@@ -457,17 +476,60 @@ def _new_frame(m, record, count, parent, source):
 
 
 @_internal
-def _add_hash(m, frame, hashed):
-    """Put a hash at the head of the list of a frame in scratch. Whether there was room."""
+def _depth(m, frame):
+    """How many containers are open. (Behind it a search notes the last key that it has added, see `_behind`.)"""
+    return _load(m, frame + F_DEPTH) & LOW32
+
+
+# --- frames: the set of undeclared keys, or of finished items ---
+K_LEFT, K_HASH, K_START, K_SIZE = 0, 2, 3, 4
+
+
+@_internal
+def _lookup(m, place, hashed):
+    """The node with a hash in the tree whose root is at ``place``, or -1."""
+    depth = 0
+    while place >= 0 and _load(m, place + K_HASH) != hashed:
+        place = _load(m, place + K_LEFT + ((hashed >> depth) & 1))
+        depth += 1
+    return place
+
+
+@_internal
+def _new_leaf(m, hashed, start):
+    """A node without children in scratch (the caller has checked the room)."""
     place = _reg(m, TOP) + 1
-    if place + 2 > _size(m, C_SCRATCH):
-        return False
     _set_scratch(m, place - 1, -1)
-    _set_scratch(m, place, _scratch(m, frame - SCRATCH + F_OTHERS))
-    _set_scratch(m, place + 1, hashed)
-    _set_scratch(m, frame - SCRATCH + F_OTHERS, place + SCRATCH)
-    _set_reg(m, TOP, place + 2)
-    return True
+    _set_scratch(m, place + K_LEFT, -1)
+    _set_scratch(m, place + K_LEFT + 1, -1)
+    _set_scratch(m, place + K_HASH, hashed)
+    _set_scratch(m, place + K_START, start)
+    _set_reg(m, TOP, place + K_SIZE)
+    return place
+
+
+@_internal
+def _add_hash(m, frame, hashed, start):
+    """Add a hash to the tree of a frame in scratch, where it is not yet. Whether there was room.
+
+    The nodes on the way are copied: O(log n) for hashes, at most 64.
+    """
+    slot = frame - SCRATCH + F_OTHERS
+    node = _scratch(m, slot)
+    depth = 0
+    while True:
+        if _reg(m, TOP) + K_SIZE + 1 > _size(m, C_SCRATCH):
+            return False
+        if node < 0:
+            _set_scratch(m, slot, _new_leaf(m, hashed, start) + SCRATCH)
+            return True
+        copy = _new_leaf(m, _load(m, node + K_HASH), _load(m, node + K_START))
+        _set_scratch(m, copy + K_LEFT, _load(m, node + K_LEFT))
+        _set_scratch(m, copy + K_LEFT + 1, _load(m, node + K_LEFT + 1))
+        _set_scratch(m, slot, copy + SCRATCH)
+        slot = copy + K_LEFT + ((hashed >> depth) & 1)
+        node = _scratch(m, slot)
+        depth += 1
 
 
 # --- objects: which keys may still come ---
@@ -519,6 +581,24 @@ def _has_missing_below(m, record, frame, bit):
         if left:
             return True
     return False
+
+
+@_internal
+def _is_ordered(m):
+    """Whether members may be added in one order only: by the options, or because a search tries each set once."""
+    return _grammar(m, H_ORDER) != 0 or _reg(m, SEARCHING) != 0
+
+
+ALL_DECLARED = 1 << 30  # noted by a search that has added an undeclared key, after which no declared one may come
+
+
+@_internal
+def _behind(m, record, frame):
+    """Where members come in one order: the key bit that the next declared key must be behind."""
+    last = -1
+    if _grammar(m, H_ORDER) != 0:
+        last = ALL_DECLARED if _load(m, frame + F_OTHERS) >= 0 else _last_seen(m, record, frame)
+    return max(last, (_load(m, frame + F_DEPTH) >> 32) - 1)
 
 
 @_internal
@@ -681,8 +761,8 @@ def _declared_alive(m, record, frame, entry, c):
     count = (_load(m, frame) >> 32) + 1
     bits = _grammar(m, _grammar(m, entry + E_CHILD) + 2 + 2 * c)
     room = _room(m, record, frame, bit, count)
-    ordered = _grammar(m, H_ORDER) != 0
-    late = ordered and _load(m, frame + F_OTHERS) >= 0
+    ordered = _is_ordered(m)
+    late = ordered and _behind(m, record, frame) >= ALL_DECLARED
     number = (entry - _grammar(m, record + O_ENTRIES)) // E_SIZE
     return _choice_alive(m, record, frame, bits, room, late, bit if ordered else -1, number)
 
@@ -702,7 +782,7 @@ def _entry_alive(m, record, frame, entry):
 def _other_alive(m, record, frame, bits):
     """`_choice_alive` for an undeclared key that meets ``bits``."""
     room = _room(m, record, frame, -1, (_load(m, frame) >> 32) + 1)
-    return _choice_alive(m, record, frame, bits, room, _grammar(m, H_ORDER) != 0, -1, -1)
+    return _choice_alive(m, record, frame, bits, room, _is_ordered(m), -1, -1)
 
 
 @_internal
@@ -757,9 +837,9 @@ def _admissible(m, record, frame, entry):
     most = _grammar(m, record + O_MAX)
     if most >= 0 and count + 1 + _missing(m, record, frame, bit) > most:
         return False
-    if _grammar(m, H_ORDER) == 0:
+    if not _is_ordered(m):
         return True
-    if _load(m, frame + F_OTHERS) >= 0 or _last_seen(m, record, frame) > bit:
+    if _behind(m, record, frame) >= bit:
         return False
     if _has_missing_below(m, record, frame, bit):
         return False
@@ -776,14 +856,22 @@ def _admissible(m, record, frame, entry):
 
 
 @_internal
+def _undeclared_count(m, record, frame):
+    """How many undeclared keys the object has."""
+    count = _load(m, frame) >> 32
+    for w in range(_key_words(m, record)):
+        have = _load(m, frame + F_SEEN + w)
+        while have:
+            have &= have - 1
+            count -= 1
+    return count
+
+
+@_internal
 def _words_remain(m, record, frame):
     """Whether the object does not yet have every undeclared key there is."""
     left = _words_left(m, _grammar(m, record + O_START))
-    place = _load(m, frame + F_OTHERS)
-    while left > 0 and place >= 0:
-        left -= 1
-        place = _load(m, place)
-    return left != 0
+    return left < 0 or left > _undeclared_count(m, record, frame)
 
 
 @_internal
@@ -796,10 +884,11 @@ def _others_admissible(m, record, frame):
     if not _others_alive(m, record, frame):
         return False
     most = _grammar(m, record + O_MAX)
-    if most < 0 and _grammar(m, H_ORDER) == 0:
+    ordered = _is_ordered(m)
+    if most < 0 and not ordered:
         return True
     missing = _missing(m, record, frame, -1)
-    if _grammar(m, H_ORDER) != 0 and missing > 0:
+    if ordered and missing > 0:
         return False
     return most < 0 or (_load(m, frame) >> 32) + 1 + missing <= most
 
@@ -947,12 +1036,7 @@ def _replay(m, record, value):
 @_internal
 def _is_duplicate(m, frame, hashed):
     """Whether the undeclared key with this hash is in the object already."""
-    place = _load(m, frame + F_OTHERS)
-    while place >= 0:
-        if _load(m, place + 1) == hashed:
-            return True
-        place = _load(m, place)
-    return False
+    return _lookup(m, _load(m, frame + F_OTHERS), hashed) >= 0
 
 
 @_internal
@@ -970,12 +1054,7 @@ def _unused_word(m, record, frame, state, hashed):
         left = _words_left(m, state)
     if left == 0 or left == ENDLESS_WORDS:
         return left != 0
-    used = 0
-    place = _load(m, frame + F_OTHERS)
-    while place >= 0:
-        used += 1
-        place = _load(m, place)
-    if left > used:
+    if left > _undeclared_count(m, record, frame):
         return True
     _set_search(m, 0, state)
     _set_search(m, 1, hashed)
@@ -991,7 +1070,8 @@ def _unused_word(m, record, frame, state, hashed):
             following = _pool(m, current * 256 + byte)
             if following >= 0 and not (counted and _live_words(m, record, frame, following) == 0):
                 if depth + 2 > _size(m, C_SEARCH):
-                    return False  # narrower than need be, never wider
+                    _set_reg(m, TOO_DEEP, 1)
+                    return False
                 _set_search(m, depth, following)
                 _set_search(m, depth + 1, _hash_byte(value, byte))
                 depth += 2
@@ -1308,15 +1388,21 @@ def _simple_escape(m, byte):
 # --- distinct items: the hash of a finished value's text ---
 STRING_TAG, NUMBER_TAG, OBJECT_TAG, ARRAY_TAG, WORD_TAG = 3, 5, 7, 11, 13
 MAX_SCALE = 1 << 60  # of exponents; larger ones are as good as each other
+GOLDEN = -7046029254386353131
+
+
+@_internal
+def _finalised(value):
+    """The finaliser of SplitMix64: one to one, and each bit of the result depends on all of the value."""
+    value = _wrapped_mul(value ^ ((value >> 30) & 0x3FFFFFFFF), -4658895280553007687)
+    value = _wrapped_mul(value ^ ((value >> 27) & 0x1FFFFFFFFF), -7723592293110705685)
+    return value ^ ((value >> 31) & 0x1FFFFFFFF)
 
 
 @_internal
 def _mixed(one, two):
-    """A hash of two numbers, in their order (the finaliser of SplitMix64)."""
-    value = _wrapped_add(_wrapped_mul(one, HASH_PRIME), two)
-    value = _wrapped_mul(value ^ ((value >> 30) & 0x3FFFFFFFF), -4658895280553007687)
-    value = _wrapped_mul(value ^ ((value >> 27) & 0x1FFFFFFFFF), -7723592293110705685)
-    return value ^ ((value >> 31) & 0x1FFFFFFFF)
+    """A hash of two numbers, in their order."""
+    return _finalised(_wrapped_add(_finalised(_wrapped_add(one, GOLDEN)), two))
 
 
 @_internal
@@ -1369,14 +1455,13 @@ def _hash_string(m, place):
 
 
 @_internal
-def _hash_number(m, place, limit):
-    """(hash of a number's value, place behind it): its sign, significant digits and power of ten."""
-    value = HASH_START
+def _number_parts(m, place, limit):
+    """(sign, place of the first significant digit, how many there are, power of ten of the last, place behind)."""
     sign = 0
     if _written(m, place) == 0x2D:
         sign = 1
         place += 1
-    zeros, scale, started, fraction = 0, 0, False, False
+    first, digits, zeros, scale, fraction = place, 0, 0, 0, False
     while place < limit:
         byte = _written(m, place)
         if byte == 0x2E:
@@ -1384,17 +1469,18 @@ def _hash_number(m, place, limit):
         elif 0x30 <= byte <= 0x39:
             if fraction:
                 scale -= 1
-            if byte == 0x30:
-                if started:
-                    zeros += 1
+            if byte != 0x30:
+                if digits == 0:
+                    first = place
+                    zeros = 0
+                digits += zeros + 1
+                zeros = 0
             else:
-                for _ in range(zeros):
-                    value = _hash_byte(value, 0x30)
-                value = _hash_byte(value, byte)
-                zeros, started = 0, True
+                zeros += 1
         else:
             break
         place += 1
+    scale += zeros
     if place < limit and (_written(m, place) | 0x20) == 0x65:
         place += 1
         negative = _written(m, place) == 0x2D
@@ -1405,9 +1491,23 @@ def _hash_number(m, place, limit):
             exponent = min(exponent * 10 + _written(m, place) - 0x30, MAX_SCALE)
             place += 1
         scale += -exponent if negative else exponent
-    if not started:
-        return _mixed(NUMBER_TAG, 0), place
-    return _mixed(_mixed(NUMBER_TAG + sign, value), scale + zeros), place
+    if digits == 0:
+        return 0, first, 0, 0, place
+    return sign, first, digits, scale, place
+
+
+@_internal
+def _hash_number(m, place, limit):
+    """(hash of a number's value, place behind it): its sign, significant digits and power of ten."""
+    sign, place, digits, scale, behind = _number_parts(m, place, limit)
+    value = _mixed(_mixed(NUMBER_TAG, sign), scale)
+    while digits > 0:
+        byte = _written(m, place)
+        if byte != 0x2E:
+            value = _hash_byte(value, byte)
+            digits -= 1
+        place += 1
+    return _finalised(value), behind
 
 
 @_internal
@@ -1434,7 +1534,7 @@ def _hash_value(m, place, limit):
     """The hash of the JSON value in the text from ``place``, which ends before ``limit``: equal for equal values.
 
     ``nesting`` holds (hash so far, hash of the key) of each open container. Objects add up their members, since their
-    order does not matter. Where it is too small, values nested deeper are equal to few others: the hash goes by text.
+    order does not matter. Where it is too small, ``regs[TOO_DEEP]`` is set.
     """
     depth = 0
     room = _size(m, C_NESTING) // 3
@@ -1443,11 +1543,8 @@ def _hash_value(m, place, limit):
         byte = _written(m, place)
         if byte == 0x7B or byte == 0x5B:
             if depth == room:
-                value = HASH_START
-                while place < limit:
-                    value = _hash_byte(value, _written(m, place))
-                    place += 1
-                return value
+                _set_reg(m, TOO_DEEP, 1)
+                return 0
             _set_nesting(m, 3 * depth, OBJECT_TAG if byte == 0x7B else ARRAY_TAG)
             _set_nesting(m, 3 * depth + 1, 0)
             _set_nesting(m, 3 * depth + 2, byte)
@@ -1488,6 +1585,189 @@ def _hash_value(m, place, limit):
             return value
 
 
+# --- distinct items: whether two finished values are equal ---
+@_internal
+def _written_point(m, place):
+    """(code point of a string's text at ``place``, place behind it); the point is -1 at the closing quote."""
+    byte = _written(m, place)
+    if byte == 0x22:
+        return -1, place + 1
+    if byte < 0x80 and byte != 0x5C:
+        return byte, place + 1
+    if byte != 0x5C:
+        tail = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        point = byte & (0x3F >> tail)
+        for i in range(tail):
+            point = (point << 6) | (_written(m, place + 1 + i) & 0x3F)
+        return point, place + 1 + tail
+    byte = _written(m, place + 1)
+    if byte != 0x75:
+        point = _simple_escape(m, byte)
+        return 0x2F if point < 0 else point, place + 2
+    point = _written_unit(m, place + 2)
+    if 0xD800 <= point <= 0xDBFF:
+        return 0x10000 + ((point - 0xD800) << 10) + _written_unit(m, place + 8) - 0xDC00, place + 12
+    return point, place + 6
+
+
+@_internal
+def _equal_strings(m, one, two):
+    """Whether two strings, from behind their opening quotes on, stand for the same."""
+    while True:
+        first, one = _written_point(m, one)
+        second, two = _written_point(m, two)
+        if first != second or first < 0:
+            return first == second
+
+
+@_internal
+def _equal_numbers(m, one, two, limit):
+    sign, one, digits, scale, _ = _number_parts(m, one, limit)
+    other_sign, two, other_digits, other_scale, _ = _number_parts(m, two, limit)
+    if sign != other_sign or digits != other_digits or scale != other_scale:
+        return False
+    while digits > 0:
+        if _written(m, one) == 0x2E:
+            one += 1
+        if _written(m, two) == 0x2E:
+            two += 1
+        if _written(m, one) != _written(m, two):
+            return False
+        one, two, digits = one + 1, two + 1, digits - 1
+    return True
+
+
+@_internal
+def _equal_scalars(m, one, two, limit):
+    """Whether two strings, numbers or literals are equal."""
+    first, second = _written(m, one), _written(m, two)
+    if first == 0x22 or second == 0x22:
+        return first == second and _equal_strings(m, one + 1, two + 1)
+    if first == 0x2D or 0x30 <= first <= 0x39:
+        return (second == 0x2D or 0x30 <= second <= 0x39) and _equal_numbers(m, one, two, limit)
+    return first == second
+
+
+@_internal
+def _skip_string(m, place):
+    """The place behind a string, from behind its opening quote on."""
+    while _written(m, place) != 0x22:
+        place += 2 if _written(m, place) == 0x5C else 1
+    return place + 1
+
+
+@_internal
+def _is_scalar_byte(byte):
+    """Whether a byte can stand in a number or literal."""
+    return 0x30 <= byte <= 0x39 or 0x61 <= byte <= 0x7A or byte == 0x45 or byte == 0x2B or byte == 0x2D or byte == 0x2E
+
+
+@_internal
+def _skip_value(m, place, limit):
+    """The place behind the value that starts at ``place``."""
+    depth = 0
+    while True:
+        byte = _written(m, place)
+        if byte == 0x22:
+            place = _skip_string(m, place + 1)
+        elif _is_scalar_byte(byte):
+            while place < limit and _is_scalar_byte(_written(m, place)):
+                place += 1
+        else:
+            if byte == 0x7B or byte == 0x5B:
+                depth += 1
+            elif byte == 0x7D or byte == 0x5D:
+                depth -= 1
+            place += 1
+        if depth == 0:
+            return place
+
+
+@_internal
+def _next_part(m, place):
+    """The place of the next item or member, from behind the opening bracket or the part before on; -1: none."""
+    place = _skip_blank(m, place)
+    byte = _written(m, place)
+    if byte == 0x7D or byte == 0x5D:
+        return -1
+    return _skip_blank(m, place + 1) if byte == 0x2C else place
+
+
+@_internal
+def _member_value(m, place):
+    """The place of a member's value."""
+    return _skip_blank(m, _skip_blank(m, _skip_string(m, place + 1)) + 1)
+
+
+@_internal
+def _find_member(m, place, key, limit):
+    """The place of the value that an object, from behind its bracket on, has for the key at ``key``; -1: none."""
+    place = _next_part(m, place)
+    while place >= 0:
+        value = _member_value(m, place)
+        if _equal_strings(m, place + 1, key + 1):
+            return value
+        place = _next_part(m, _skip_value(m, value, limit))
+    return -1
+
+
+@_internal
+def _count_parts(m, place, limit):
+    """How many members or items a container has, from behind its bracket on."""
+    is_object = _written(m, place - 1) == 0x7B
+    count = 0
+    place = _next_part(m, place)
+    while place >= 0:
+        count += 1
+        place = _next_part(m, _skip_value(m, _member_value(m, place) if is_object else place, limit))
+    return count
+
+
+@_internal
+def _equal_values(m, one, two, limit):
+    """Whether two finished values in the text are equal: numbers by value, strings decoded, members in any order.
+
+    ``nesting`` holds, of each open container, the places in it of both and how many parts are left. Where it is too
+    small, ``regs[TOO_DEEP]`` is set.
+    """
+    depth = 0
+    one, two = _skip_blank(m, one), _skip_blank(m, two)
+    while True:
+        byte = _written(m, one)
+        if byte == 0x7B or byte == 0x5B:
+            if _written(m, two) != byte:
+                return False
+            left = _count_parts(m, one + 1, limit)
+            if left != _count_parts(m, two + 1, limit):
+                return False
+            if 4 * depth + 4 > _size(m, C_NESTING):
+                _set_reg(m, TOO_DEEP, 1)
+                return False
+            _set_nesting(m, 4 * depth, one + 1)
+            _set_nesting(m, 4 * depth + 1, two + 1)
+            _set_nesting(m, 4 * depth + 2, left)
+            _set_nesting(m, 4 * depth + 3, byte)
+            depth += 1
+        elif not _equal_scalars(m, one, two, limit):
+            return False
+        while depth > 0 and _nesting(m, 4 * depth - 2) == 0:
+            depth -= 1
+        if depth == 0:
+            return True
+        level = 4 * depth - 4
+        _set_nesting(m, level + 2, _nesting(m, level + 2) - 1)
+        one, two = _next_part(m, _nesting(m, level)), _nesting(m, level + 1)
+        if _nesting(m, level + 3) == 0x7B:
+            two = _find_member(m, two, one, limit)
+            if two < 0:
+                return False
+            one = _member_value(m, one)
+        else:
+            two = _next_part(m, two)
+            _set_nesting(m, level + 1, _skip_value(m, two, limit))
+        _set_nesting(m, level, _skip_value(m, one, limit))
+
+
 @_internal
 def _is_distinct(m, record):
     """Whether a record is an array of distinct items."""
@@ -1495,11 +1775,38 @@ def _is_distinct(m, record):
 
 
 @_internal
+def _find_item(m, frame, start, limit):
+    """(whether an array has an item equal to the value from ``start`` to ``limit``, the hash to add that with).
+
+    Different values with one hash are told apart by their texts; the later one goes under a hash of its hash.
+    """
+    root = _load(m, frame + F_OTHERS)
+    hashed = _hash_value(m, start, limit)
+    if _reg(m, TOO_DEEP):
+        return False, hashed
+    while True:
+        node = _lookup(m, root, hashed)
+        if node < 0:
+            return False, hashed
+        if _equal_values(m, _load(m, node + K_START), start, limit) or _reg(m, TOO_DEEP):
+            return True, hashed
+        hashed = _mixed(hashed, 1)
+
+
+@_internal
+def _add_item(m, frame, start, limit):
+    """Add a finished item to the set of a frame in scratch. Whether there was room."""
+    _, hashed = _find_item(m, frame, start, limit)
+    return _add_hash(m, frame, hashed, start)
+
+
+@_internal
 def _is_pair(m, frame, limit):
     """Whether the item that ends before ``limit`` is equal to one before it."""
     if _load(m, frame + F_OTHERS) < 0:
         return False
-    return _is_duplicate(m, frame, _hash_value(m, _load(m, frame + F_START), limit))
+    found, _ = _find_item(m, frame, _load(m, frame + F_START), limit)
+    return found
 
 
 @_internal
@@ -1507,9 +1814,7 @@ def _is_fresh(m, frame, limit):
     """Whether a value that ends before ``limit`` differs from the items before it, if it is an item that has to."""
     if frame < 0 or not _is_distinct(m, _load(m, frame) & LOW32):
         return True
-    if _load(m, frame + F_OTHERS) < 0:
-        return True
-    return not _is_duplicate(m, frame, _hash_value(m, _load(m, frame + F_START), limit))
+    return not _is_pair(m, frame, limit)
 
 
 # --- ends of strings and keys ---
@@ -1551,7 +1856,15 @@ def _close_declared_key(m, record, entry, alt):
     word = new - SCRATCH + F_SEEN + bit // SEEN_BITS
     _set_scratch(m, word, _scratch(m, word) | 1 << (bit % SEEN_BITS))
     _meet(m, record, new, bits)
+    _note_order(m, new, bit)
     return _key_done(m, new, child)
+
+
+@_internal
+def _note_order(m, frame, bit):
+    """In a search, note in a frame in scratch which key was added last."""
+    if _reg(m, SEARCHING):
+        _set_scratch(m, frame - SCRATCH + F_DEPTH, _depth(m, frame) | ((bit + 1) << 32))
 
 
 @_internal
@@ -1581,9 +1894,10 @@ def _close_other_key(m, record, state, hashed, alt):
     count = (_load(m, frame) >> 32) + 1
     parent = _load(m, frame + F_PARENT)
     new = _new_frame(m, record, count, parent, frame)
-    if new < 0 or not _add_hash(m, new, hashed):
+    if new < 0 or not _add_hash(m, new, hashed, 0):
         return FULL
     _meet(m, record, new, bits)
+    _note_order(m, new, ALL_DECLARED)
     return _key_done(m, new, child)
 
 
@@ -1765,7 +2079,7 @@ def _separated(m, target, node):
     if _grammar(m, H_WHITESPACE) == INDENT:
         _set_reg(m, 0, NEWLINE)
         _set_reg(m, 1, node | (target << 40))
-        _set_reg(m, 2, _grammar(m, H_INDENT) * _load(m, _reg(m, 3) + F_DEPTH))
+        _set_reg(m, 2, _grammar(m, H_INDENT) * _depth(m, _reg(m, 3)))
     else:
         _set_reg(m, 0, target)
         _set_reg(m, 1, node)
@@ -1793,7 +2107,8 @@ def _next_item(m, record, count, choice):
     frame = _reg(m, 3)
     after, number = record, count + 1
     if _grammar(m, record + R_KIND) == R_COUNTED:
-        after, number = _grammar(m, _grammar(m, record + T_CHOICES) + 2 * choice + 1), 0
+        after = _grammar(m, _grammar(m, record + T_CHOICES) + 2 * choice + 1)
+        number = count + 1 if _grammar(m, record + A_UNIQUE) else 0  # else equal states would not be the same
     elif _grammar(m, record + A_UNIQUE) == PAIRED and count > 0 and _is_pair(m, frame, _reg(m, POSITION)):
         after = _grammar(m, record + A_PAIRED)
     return _new_frame(m, after, number, _load(m, frame + F_PARENT), frame)
@@ -1815,7 +2130,7 @@ def _first_step(m, byte, alt):
         if byte != (0x0A if indent else 0x22) or not _can_add(m, record, frame):
             return DEAD
         if indent:
-            return _pad(m, KEY_NEXT, 0, _grammar(m, H_INDENT) * _load(m, frame + F_DEPTH))
+            return _pad(m, KEY_NEXT, 0, _grammar(m, H_INDENT) * _depth(m, frame))
         return _start_key(m, record)
     node = _item_node(m, record, 0, 0)  # the first states of counted arrays have one choice each
     if node < 0 or (indent and byte != 0x0A):
@@ -1825,7 +2140,7 @@ def _first_step(m, byte, alt):
         return FULL
     _set_reg(m, 3, new)
     if indent:
-        return _pad(m, VALUE, node, _grammar(m, H_INDENT) * _load(m, frame + F_DEPTH))
+        return _pad(m, VALUE, node, _grammar(m, H_INDENT) * _depth(m, frame))
     return _start_value(m, node, byte, alt)
 
 
@@ -1853,8 +2168,7 @@ def _after_step(m, byte, alt):
         if new < 0:
             return FULL
         if _grammar(m, record + A_UNIQUE) and _has_list(m, _load(m, new) & LOW32):
-            start = _load(m, frame + F_START)
-            if not _add_hash(m, new, _hash_value(m, start, _reg(m, POSITION))):
+            if not _add_item(m, new, _load(m, frame + F_START), _reg(m, POSITION)):
                 return FULL
             _set_scratch(m, new - SCRATCH + F_START, _reg(m, POSITION) + 1)
         _set_reg(m, 3, new)
@@ -1865,7 +2179,7 @@ def _after_step(m, byte, alt):
             return DEAD
         return _close_container(m)
     if indent and byte == 0x0A and _reg(m, 0) == AFTER and _can_close(m, frame):
-        return _pad(m, CLOSE, 0, _grammar(m, H_INDENT) * (_load(m, frame + F_DEPTH) - 1))
+        return _pad(m, CLOSE, 0, _grammar(m, H_INDENT) * (_depth(m, frame) - 1))
     return DEAD
 
 
@@ -1928,43 +2242,63 @@ def _plain_step(m, byte, alt):
 
 
 # --- distinct items: whether one that was begun can become a new one ---
-MAX_PROBES = 1500  # steps of one round of a search
-CUT = -1
-# Bytes in the order in which a search tries them: what ends things first.
-PROBED = (
-    b'"}],:1234567890tfnabcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.+_/'
-    + bytes(byte for byte in range(0x21, 0x5C) if not chr(byte).isalnum() and byte not in b'",-.+/:[')
-    + bytes(byte for byte in range(0x5E, 0x7F) if not chr(byte).isalpha() and byte not in b"_{}")
-    + bytes(range(0x80, 0x100))
-    + b"{[\\ \n"
-)
-PROBED_BYTES = tuple(PROBED)
-FIRST_BLANK = len(PROBED) - 2
-LETTER_E, LETTER_U, SLASH = 0x65, 0x75, 0x2F
+MAX_PROBES = 1 << 18  # steps of one search
+MANY = MAX_VALUES  # as good as endlessly many values; one more: and so it is after whatever may come
+SHORT_WORDS = 16  # code points of the words that the second count of a state of strings is of
+HEX_DIGITS = tuple(b"0123456789abcdef")
+ESCAPES = tuple(b'"\\/bfnrtu')
+MUST_ESCAPES = tuple(b'"\\u')
+STRUCTURE_BYTES = tuple(b'}]:"tfn0123456789-[{,\n .e+')
+FIRST_NUMBER_BYTE = 23  # of the bytes above: what only numbers hold
+OTHER_SYMBOLS = 16  # bits of what a number may go on with: the low four of the byte; this more if it is no digit
+LETTER_U, BACKSLASH = 0x75, 0x5C
 
 
 @_internal
-def _endless_place(m):
-    """Whether what is being written has, by itself, endlessly many completions."""
+def _count_values(m, state, kind):
+    """How many values go on from a pool state; 0 if that is still to be computed, then ``regs[MISSING]`` names it."""
+    count = _count_of(m, 2 * state + kind)
+    if count == 0:
+        _set_reg(m, MISSING, state)
+    return count
+
+
+@_internal
+def _strings_here(m, record, value):
+    """How many values a string can still become, at least. 0: to be computed."""
+    if record == 0:
+        return MANY
+    state, length = value & LOW32, value >> 32
+    least, most = _grammar(m, record + S_MIN), _grammar(m, record + S_MAX)
+    if _grammar(m, record + S_DISTANCES) == 0 and state == _limit(m, L_UNIVERSAL):
+        return MANY if most < 0 or most > length else 1
+    if most < 0 and length >= least:
+        return _count_values(m, state, 0)
+    if length >= least and most - length >= SHORT_WORDS:
+        return _count_values(m, state, 1)
+    return 1
+
+
+@_internal
+def _values_here(m):
+    """How many values that which is being written can still become, at least. 0: to be computed (`MISS_COUNT`)."""
     q = _reg(m, 0)
     if q == VALUE or q == COLON:
-        return (_grammar(m, _reg(m, 1) + NODE_FLAGS) & ENDLESS_FLAG) != 0
+        return max(1, _grammar(m, _reg(m, 1) + NODE_FLAGS) >> VALUES_SHIFT)
     if q == PAD or q == NEWLINE:
         node = _reg(m, 1) & ((1 << 40) - 1)
-        return _reg(m, 1) >> 40 == VALUE and (_grammar(m, node + NODE_FLAGS) & ENDLESS_FLAG) != 0
+        return max(1, _grammar(m, node + NODE_FLAGS) >> VALUES_SHIFT) if _reg(m, 1) >> 40 == VALUE else 1
+    if q == NUMBER:
+        return _count_values(m, _reg(m, 2), 0)
     mode = q & ~15
-    if mode == STRING:
-        record = _reg(m, 1) & LOW32
-        if record == 0:
-            return True
-        if _grammar(m, record + S_ENDLESS) == 0:
-            return False
-        most = _grammar(m, record + S_MAX)
-        return most < 0 or (_reg(m, 2) >> 32) < most
+    if mode == STRING and q & 15 == BODY:
+        return _strings_here(m, _reg(m, 1) & LOW32, _reg(m, 2))
+    if mode == ENUM and q & 15 == BODY:
+        return ((_reg(m, 2) >> 20) & MASK20) - (_reg(m, 2) & MASK20)
     if mode == OTHER_KEY:
         record = _load(m, _reg(m, 3)) & LOW32
-        return _grammar(m, record + O_NARROW) == 0 and _grammar(m, record + O_COUNTS) == 0
-    return False
+        return MANY if _grammar(m, record + O_NARROW) == 0 and _grammar(m, record + O_COUNTS) == 0 else 1
+    return 1
 
 
 @_internal
@@ -1986,7 +2320,7 @@ def _endless_frame(m, frame):
     if most >= 0 and count + 2 + _missing(m, record, frame, -1) > most:
         return False
     if _grammar(m, record + O_OTHERS) != NO_OTHERS and _grammar(m, record + O_NARROW) == 0:
-        return True
+        return most < 0 or _grammar(m, record + O_DUTIES) == 0
     if _grammar(m, record + O_DUTIES):
         return False
     for e in range(_grammar(m, record + O_COUNT)):
@@ -1998,63 +2332,47 @@ def _endless_frame(m, frame):
 
 
 @_internal
-def _outnumbers(m, frame):
-    """Whether there are more values for an item of an array's frame, from what is read of it, than items before it."""
-    head = _load(m, frame)
-    used = (head >> 32) - 1
-    if _grammar(m, (head & LOW32) + R_KIND) == R_COUNTED:  # which does not count its items
-        used = 0
-        place = _load(m, frame + F_OTHERS)
-        while place >= 0:
-            used += 1
-            place = _load(m, place)
-    q = _reg(m, 0)
-    if q == VALUE:
-        return (_grammar(m, _reg(m, 1) + NODE_FLAGS) >> VALUES_SHIFT) > used
-    if q == ENUM:
-        return ((_reg(m, 2) >> 20) & MASK20) - (_reg(m, 2) & MASK20) > used
-    return False
+def _outnumbered(m, last):
+    """The outermost array of distinct items whose open item may have no more values left than there are items.
 
-
-@_internal
-def _has_fresh_entry(m, frame):
-    """Whether one of the enumerated strings that go on from what is read is no item of an array's frame yet."""
-    entries = _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES)
-    for e in range(_reg(m, 2) & MASK20, (_reg(m, 2) >> 20) & MASK20):
-        offset = _grammar(m, entries + E_SIZE * e + E_OFFSET)
-        value = HASH_START
-        for i in range(_grammar(m, entries + E_SIZE * e + E_LENGTH)):
-            value = _hash_byte(value, _text(m, offset + i))
-        if not _is_duplicate(m, frame, _mixed(STRING_TAG, value)):
-            return True
-    return False
+    Its frame, at most the frame ``last``; -1: none; -2: a count is to be computed. Of an item in an item, the values
+    that the inner array has already are taken off. What shows that the outermost item can become new shows it of those
+    within.
+    """
+    frame, found, count = _reg(m, 3), -1, 0
+    finished = _reg(m, 0) == AFTER or _reg(m, 0) == CLOSE or (_reg(m, 0) == PAD and _reg(m, 1) >> 40 == CLOSE)
+    is_open = not finished and _reg(m, 0) != ARRAY_FIRST
+    while frame >= 0:
+        head = _load(m, frame)
+        used = (head >> 32) - 1
+        if is_open and used > 0 and _is_distinct(m, head & LOW32):
+            if count == 0:
+                count = _values_here(m)
+                if count == 0:
+                    return -2
+            if count <= used:
+                found, count = frame, 1
+            elif count < MANY:
+                count -= used
+        if count < MANY and _endless_frame(m, frame):
+            count = MANY
+        if frame == last:
+            break
+        is_open = True
+        frame = _load(m, frame + F_PARENT)
+    return found
 
 
 @_internal
 def _distinct_alive(m):
     """Whether, in every array of distinct items that is open, the item begun can become one that is not there yet."""
-    frame = _reg(m, 3)
-    if frame < 0:
+    if _reg(m, 3) < 0:
         return ALIVE
-    finished = _reg(m, 0) == AFTER or _reg(m, 0) == CLOSE or (_reg(m, 0) == PAD and _reg(m, 1) >> 40 == CLOSE)
-    endless = _endless_place(m)
-    while frame >= 0:
-        record = _load(m, frame) & LOW32
-        if _is_distinct(m, record):
-            open_item = not finished and _reg(m, 0) != ARRAY_FIRST
-            if open_item or frame != _reg(m, 3):
-                if not endless and _load(m, frame + F_OTHERS) >= 0:
-                    if frame != _reg(m, 3):
-                        return _finds_fresh(m, frame)
-                    if not _outnumbers(m, frame):
-                        if _reg(m, 0) != ENUM:
-                            return _finds_fresh(m, frame)
-                        if not _has_fresh_entry(m, frame):
-                            return DEAD
-        if not endless:
-            endless = _endless_frame(m, frame)
-        frame = _load(m, frame + F_PARENT)
-    return ALIVE
+    none = -1
+    frame = _outnumbered(m, none)
+    if frame == -2:
+        return MISS_COUNT
+    return ALIVE if frame == -1 else _finds_fresh(m, frame)
 
 
 @_internal
@@ -2072,19 +2390,14 @@ def _item_ended(m, frame):
 
 @_internal
 def _finds_fresh(m, frame):
-    """Search for text that ends the item of an array's frame as a new one. Leaves ``regs`` as they were.
+    """List the values that the open item of an array's frame can become until one is new. Leaves ``regs`` as they were.
 
-    ALIVE if it is found. Where the steps run out it is DEAD too, which narrows the mask and is counted.
+    ALIVE if there is one. Where the steps run out it is DEAD too, which narrows the mask and is counted.
     """
     place, alternatives = _reg(m, POSITION), _reg(m, ALTERNATIVES)
     _save_probe(m, 0)
-    found = CUT
-    for round in range(3):
-        if found == CUT:
-            found = _probe_items(m, frame, place, 12 << (2 * round))
-    if found == CUT:
-        _set_reg(m, GIVEN_UP, _reg(m, GIVEN_UP) + 1)
-        found = DEAD
+    found = _probe_items(m, frame, place)
+    _set_reg(m, SEARCHING, 0)
     if found < MISS:
         _restore_probe(m, 0)
         _set_reg(m, POSITION, place)
@@ -2093,53 +2406,144 @@ def _finds_fresh(m, frame):
 
 
 @_internal
-def _probe_items(m, frame, place, limit):
-    """Depth first, at most ``limit`` bytes ahead: ALIVE, DEAD, CUT (by a limit), or what a step asks for.
+def _can_feed(m, byte):
+    """Whether a raw byte may come in a string, enumeration or undeclared key; of declared keys the step tells."""
+    mode = _reg(m, 0) & ~15
+    if mode == STRING:
+        return _pool(m, (_reg(m, 2) & LOW32) * 256 + byte) >= 0
+    if mode == ENUM:
+        return _narrow(m, _grammar(m, (_reg(m, 1) & LOW32) + S_ENTRIES), _reg(m, 2), byte) >= 0
+    if mode == OTHER_KEY:
+        return _pool(m, (_reg(m, 1) & LOW32) * 256 + byte) >= 0
+    return True
 
-    Tried without other spellings of the same value: exponents, escapes of what needs none, blanks that the options do
-    not prescribe. (That leaves out control characters that have no short escape.)
+
+@_internal
+def _body_candidate(m, at):
+    """(byte to try in a string or key outside escapes, number of the next) from the ``at``-th on; byte -1: none."""
+    if at == 0:
+        return 0x22, 1
+    byte = max(at, 0x20)
+    while byte < 256:
+        if byte != 0x22 and (byte == BACKSLASH or _can_feed(m, byte)):
+            return byte, byte + 1
+        byte += 1
+    return -1, at
+
+
+@_internal
+def _escape_candidate(place, at, begun):
+    """The same inside an escape: of what must be escaped, or any that was ``begun`` before."""
+    if place == LOW_BACKSLASH or place == LOW_U:
+        return -1 if at else (BACKSLASH if place == LOW_BACKSLASH else LETTER_U), 1
+    if place == ESCAPE:
+        if begun:
+            return ESCAPES[at] if at < len(ESCAPES) else -1, at + 1
+        return MUST_ESCAPES[at] if at < len(MUST_ESCAPES) else -1, at + 1
+    most = 16
+    if not begun and place < HEX + 3:
+        most = 2 if place == HEX + 2 else 1
+    return HEX_DIGITS[at] if at < most else -1, at + 1
+
+
+@_internal
+def _structure_candidate(m, at):
+    """The same outside strings. Blanks come only where options prescribe them, and a number goes on in one spelling."""
+    q = _reg(m, 0)
+    if q == LITERAL:
+        return -1 if at else _literal_byte(_reg(m, 1), _reg(m, 2)), 1
+    while at < len(STRUCTURE_BYTES):
+        byte = STRUCTURE_BYTES[at]
+        at += 1
+        if byte == 0x20:
+            fits = q == PAD
+        elif byte == 0x0A:
+            fits = _grammar(m, H_WHITESPACE) == INDENT
+        elif q == NUMBER and (at > FIRST_NUMBER_BYTE or byte == 0x2D or 0x30 <= byte <= 0x39):
+            bit = (byte & 15) + (0 if 0x30 <= byte <= 0x39 else OTHER_SYMBOLS)
+            fits = (_symbols(m, _reg(m, 2)) >> bit) & 1 != 0
+        else:
+            fits = at <= FIRST_NUMBER_BYTE
+        if fits:
+            return byte, at
+    return -1, at
+
+
+@_internal
+def _candidate(m, at, begun):
+    """(byte to try next, number of the one behind it) from the ``at``-th on; byte -1: none is left."""
+    if _reg(m, 0) < STRING:
+        return _structure_candidate(m, at)
+    place = _reg(m, 0) & 15
+    return _body_candidate(m, at) if place == BODY else _escape_candidate(place, at, begun & IN_ESCAPE != 0)
+
+
+IN_KEY, IN_ESCAPE = 1, 2
+
+
+@_internal
+def _still_begun(m, begun):
+    """Which of the key (`IN_KEY`) and the escape (`IN_ESCAPE`) in which a search began it has not left yet."""
+    mode = _reg(m, 0) & ~15
+    if mode != KEY and mode != OTHER_KEY:
+        begun &= ~IN_KEY
+    if _reg(m, 0) < STRING or _reg(m, 0) & 15 == BODY:
+        begun &= ~IN_ESCAPE
+    return begun
+
+
+@_internal
+def _probe_items(m, frame, place):
+    """Depth first over the values that the item can become: ALIVE, DEAD, or what a step asks for.
+
+    A branch with more values than there are items holds a new one (`_outnumbered`), so that only such are followed that
+    have few, and these have an end. Each value is met in few spellings: members in one order, no blanks, no escapes
+    that need not be, one spelling of each number (`structgen.machine.number_values`). A level of ``probe`` is the
+    configuration, the next candidate, its next alternative, and whether this is in what was begun before.
     """
     _set_probe(m, 5, 0)
     _set_probe(m, 6, 0)
-    candidates = len(PROBED_BYTES) if _grammar(m, H_WHITESPACE) == INDENT else FIRST_BLANK
-    steps, depth, found = 0, 0, DEAD
+    _set_probe(m, 7, IN_KEY | IN_ESCAPE)
+    steps, depth = 0, 0
     while depth >= 0:
-        level = 7 * depth
+        level = 8 * depth
         _restore_probe(m, level)
         _set_reg(m, POSITION, place + 1 + depth)
         at, alt = _probe(m, level + 5), _probe(m, level + 6)
-        if at == 0 and alt == 0 and _item_ended(m, frame):
-            return ALIVE
-        if at == candidates:
+        begun = _still_begun(m, _probe(m, level + 7))
+        _set_reg(m, SEARCHING, 0 if begun & IN_KEY else 1)
+        if _reg(m, TOO_DEEP):
+            return FULL
+        if at == 0 and alt == 0 and depth > 0:
+            if _item_ended(m, frame):
+                return ALIVE
+            few = _outnumbered(m, frame)
+            if few < 0:
+                return ALIVE if few == -1 else MISS_COUNT
+        byte, following = _candidate(m, at, begun)
+        if byte < 0:
             depth -= 1
             continue
-        if steps >= MAX_PROBES or depth == limit or level + 14 > _size(m, C_PROBE):
-            found = CUT
-            depth -= 1
-            continue
-        _set_probe(m, level + 5, at + 1)
-        _set_probe(m, level + 6, 0)
-        byte = PROBED_BYTES[at]
-        if _reg(m, 0) == NUMBER and byte | 0x20 == LETTER_E:
-            continue
-        if _reg(m, 0) >= STRING and _reg(m, 0) & 15 == ESCAPE and (byte == SLASH or byte == LETTER_U):
-            continue
-        if place + depth + 3 > _size(m, C_WRITTEN):
+        steps += 1
+        if steps > MAX_PROBES:
+            _set_reg(m, GIVEN_UP, _reg(m, GIVEN_UP) + 1)
+            return DEAD
+        if place + depth + 3 > _size(m, C_WRITTEN) or level + 16 > _size(m, C_PROBE):
             return FULL
         _set_written(m, place + 1 + depth, byte)
         status = _plain_step(m, byte, alt)
         if status >= MISS:
             return status
-        if alt + 1 < _reg(m, ALTERNATIVES):
-            _set_probe(m, level + 5, at)
-            _set_probe(m, level + 6, alt + 1)
+        more = alt + 1 < _reg(m, ALTERNATIVES)
+        _set_probe(m, level + 5, at if more else following)
+        _set_probe(m, level + 6, alt + 1 if more else 0)
         if status == ALIVE:
-            steps += 1
             depth += 1
-            _save_probe(m, 7 * depth)
-            _set_probe(m, 7 * depth + 5, 0)
-            _set_probe(m, 7 * depth + 6, 0)
-    return found
+            _save_probe(m, 8 * depth)
+            _set_probe(m, 8 * depth + 5, 0)
+            _set_probe(m, 8 * depth + 6, 0)
+            _set_probe(m, 8 * depth + 7, begun)
+    return DEAD
 
 
 @_internal
@@ -2150,23 +2554,42 @@ def _step(m, byte, alt):
     ``regs[MISSING]`` is to be filled) or FULL (scratch is too small).
     """
     if _grammar(m, H_UNIQUE) == 0:
-        return _plain_step(m, byte, alt)
-    if _reg(m, POSITION) + 2 > _size(m, C_WRITTEN):
+        status = _plain_step(m, byte, alt)
+    else:
+        if _reg(m, POSITION) + 2 > _size(m, C_WRITTEN):
+            return FULL
+        _set_written(m, _reg(m, POSITION), byte)
+        status = _plain_step(m, byte, alt)
+        if status == ALIVE:
+            status = _distinct_alive(m)
+    if _reg(m, TOO_DEEP):
         return FULL
-    _set_written(m, _reg(m, POSITION), byte)
-    status = _plain_step(m, byte, alt)
-    if status != ALIVE:
-        return status
-    return _distinct_alive(m)
+    return status
 
 
 # --- sets of configurations ---
 @_internal
 def _same_others(m, one, two):
-    while one != two:
-        if one < 0 or two < 0 or _load(m, one + 1) != _load(m, two + 1):
+    """Whether two trees hold the same in the same places. (What was added in one order is; others may look different.)
+
+    ``search`` holds the pairs of nodes still to compare.
+    """
+    _set_search(m, 0, one)
+    _set_search(m, 1, two)
+    depth = 2
+    while depth > 0:
+        depth -= 2
+        one, two = _search(m, depth), _search(m, depth + 1)
+        if one == two:
+            continue
+        if one < 0 or two < 0 or depth + 4 > _size(m, C_SEARCH):
             return False
-        one, two = _load(m, one), _load(m, two)
+        if _load(m, one + K_HASH) != _load(m, two + K_HASH) or _load(m, one + K_START) != _load(m, two + K_START):
+            return False
+        for side in range(2):
+            _set_search(m, depth + 2 * side, _load(m, one + K_LEFT + side))
+            _set_search(m, depth + 2 * side + 1, _load(m, two + K_LEFT + side))
+        depth += 4
     return True
 
 
@@ -2278,21 +2701,30 @@ def _accept(m, count, token, top):
 
 
 @_internal
-def _settle_others(m, top, frame):
-    """Copy the undeclared keys of a settled frame from scratch to the arena. The new top."""
-    slot = frame + F_OTHERS
-    while _arena(m, slot) >= SCRATCH:
-        place = _arena(m, slot) - SCRATCH
-        if _scratch(m, place - 1) >= 0:
-            _set_arena(m, slot, _scratch(m, place - 1))
-            break
-        _set_arena(m, top, -1)
-        _set_arena(m, top + 1, _scratch(m, place))
-        _set_arena(m, top + 2, _scratch(m, place + 1))
+def _settle_node(m, top, slot):
+    """Copy the node of a tree that a place in the arena refers to from scratch, if it lies there. The new top."""
+    place = _arena(m, slot) - SCRATCH
+    if place < 0:
+        return top
+    if _scratch(m, place - 1) < 0:
         _set_scratch(m, place - 1, top + 1)
-        _set_arena(m, slot, top + 1)
-        slot = top + 1
-        top += 3
+        _set_arena(m, top, -1)
+        for i in range(K_SIZE):
+            _set_arena(m, top + 1 + i, _scratch(m, place + i))
+        top += K_SIZE + 1
+    _set_arena(m, slot, _scratch(m, place - 1))
+    return top
+
+
+@_internal
+def _settle_others(m, top, frame):
+    """Copy the tree of a settled frame from scratch to the arena, breadth first (Cheney's algorithm). The new top."""
+    done = top
+    top = _settle_node(m, top, frame + F_OTHERS)
+    while done < top:
+        top = _settle_node(m, top, done + 1 + K_LEFT)
+        top = _settle_node(m, top, done + 2 + K_LEFT)
+        done += K_SIZE + 1
     return top
 
 
@@ -2341,9 +2773,6 @@ ROW_LENGTHS = ROW_SLICES + SLICES
 # ``limits`` int64: longest token in code points, pool state of the universal automaton,
 # int32 words of a mask row.
 L_TEXT, L_UNIVERSAL, L_WIDTH = 0, 1, 2
-MISS_ROW = (
-    4  # a step result: the mask row of pool state _reg(m, MISSING) at place _reg(m, ALTERNATIVES) is to be computed
-)
 
 
 @_internal
@@ -2595,9 +3024,28 @@ def _among_distinct(m):
 
 
 @_internal
+def _stays_endless(m):
+    """Whether a string or key has endlessly many completions after every token that stays inside it."""
+    mode = _reg(m, 0) & ~15
+    if mode == OTHER_KEY:
+        return _values_here(m) == MANY
+    if mode != STRING:
+        return False
+    record = _reg(m, 1) & LOW32
+    if record == 0:
+        return True
+    most = _grammar(m, record + S_MAX)
+    if most >= 0 and most - (_reg(m, 2) >> 32) <= _limit(m, L_TEXT):
+        return False
+    if _grammar(m, record + S_DISTANCES) == 0 and (_reg(m, 2) & LOW32) == _limit(m, L_UNIVERSAL):
+        return True
+    return most < 0 and _count_of(m, 2 * (_reg(m, 2) & LOW32)) > MANY
+
+
+@_internal
 def _endless_here(m):
     """Whether the string or key, or a container around it within an array of distinct items, can go on endlessly."""
-    if _endless_place(m):
+    if _stays_endless(m):
         return True
     frame = _reg(m, 3)
     while frame >= 0:

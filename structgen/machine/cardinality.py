@@ -44,13 +44,6 @@ def endless_nodes(nodes: Iterable[Node]) -> set[Node]:
     return found
 
 
-def string_is_endless_everywhere(spec: StringSpec) -> bool:
-    """Whether endlessly many strings begin with any beginning of one (below the length limit)."""
-    if spec.dfa is None:
-        return True
-    return spec.most is None and bool((count_words(spec.dfa, MANY) >= MANY).all())
-
-
 def _endless_string(spec: StringSpec) -> bool:
     if spec.dfa is None:
         return spec.most is None or spec.most > 0

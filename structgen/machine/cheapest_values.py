@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +25,13 @@ from structgen.kernels.json_machine import HASH_PRIME, HASH_START
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.machine.liveness import array_live, is_live, object_live
 from structgen.machine.node import Node
+from structgen.machine.number_values import value_texts
 from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.machine.tables import utf8, without_dead
 from structgen.options import JsonOptions
 
 USUAL_DEPTH = 2
-MAX_SIMPLE = 100  # numbers and strings that are tried where items must be distinct
+MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 _WORD = 1 << 64
 
 Costs = Callable[[Node], int]
@@ -230,18 +230,26 @@ class Values:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def simple(self, node: Node) -> Iterator[bytes]:
-        """Texts that differ in value, of the types that a node allows; not all need satisfy it."""
+    def distinct(self, node: Node) -> Iterator[bytes]:
+        """Texts of a node's values, short ones first of each type, none twice: all scalars, and the shortest of all."""
         yield from (word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1)
-        for number in range(-2, MAX_SIMPLE) if node.numbers else ():  # (a prefix of another number would be taken, too)
-            if any(choice.automaton.contains(Fraction(number)) for choice in node.numbers):
-                yield b"%d" % number
+        for choice in node.numbers:
+            yield from value_texts(choice.automaton)
         for spec in node.strings:
-            if isinstance(spec, EnumSpec):
-                yield from (b'"' + spelled(text) + b'"' for text in self.enum_form(spec).texts)
-        if node.strings:
-            yield from (b'"%s"' % (b"a" * (number // 26) + bytes([97 + number % 26])) for number in range(MAX_SIMPLE))
+            yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
         yield self.text(node)
+
+    def _strings(self, spec: EnumSpec | StringSpec) -> Iterator[bytes]:
+        """The strings of a spec (decoded)."""
+        if isinstance(spec, EnumSpec):
+            form = self.enum_form(spec)
+            yield from (form.texts[i] for i in np.argsort(form.lengths, kind="stable").tolist())
+        elif spec.dfa is None:
+            yield from lettered(spec.least, spec.most)
+        else:
+            least, most = spec.least, NEVER if spec.most is None else spec.most
+            texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
+            yield from (text for text in texts if least <= code_points(text) <= most)
 
     def _solve(self, root: Node) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
@@ -496,6 +504,15 @@ class Values:
             form.words = (prices, Words(classes.transitions, final))
         for price, text, end in form.words[1].by_cost(state):
             yield price, text, int(classes.labels[end])
+
+
+def lettered(least: int, most: int | None) -> Iterator[bytes]:
+    """Strings of lower-case letters within a length, shortest first."""
+    for length in count(least):
+        if most is not None and length > most:
+            return
+        for letters in product(b"abcdefghijklmnopqrstuvwxyz", repeat=length):
+            yield bytes(letters)
 
 
 def bits_of(mask: int) -> Iterator[int]:

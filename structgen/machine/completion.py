@@ -35,6 +35,17 @@ MAX_KEYS = 1_000  # undeclared keys that are looked at, to find one that is not 
 _LITERALS = (b"null", b"true", b"false")
 # Bytes to try inside an escape, in this order: any live one can be completed; "d" may begin a surrogate pair.
 _ESCAPE_BYTES = [bytes([byte]) for byte in b'"\\/nrt0123456789abcefud']
+# Bytes in the order in which one is taken where the cheapest value is an item already: what ends things first, blanks
+# and what only respells a number or character last.
+_PREFERRED = (
+    b'"}],:1234567890tfnabcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_/'
+    + bytes(byte for byte in range(0x21, 0x5C) if not chr(byte).isalnum() and byte not in b'",-.+/:[')
+    + bytes(byte for byte in range(0x5E, 0x7F) if not chr(byte).isalpha() and byte not in b"_{}")
+    + bytes(range(0x80, 0x100))
+    + b"{[.+\\ \n"
+)
+# Values that are tried for an item, beyond those that the array may have already, before it is written byte by byte.
+MORE_TRIED = 64
 _LONGEST_ESCAPE = 12
 
 
@@ -82,6 +93,7 @@ class Completions:
         if self._index is None:
             self._index = _Index(self._root, matcher.grammar, self._values)
         text, steps, dropped = b"", 0, matcher.dropped
+        cursors: dict[Node, Iterator[bytes]] = {}
         try:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
@@ -91,7 +103,7 @@ class Completions:
                     pieces = iter(self._texts(threads, arena))
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
                 if piece is None:  # most likely an item is there already
-                    piece = self._other_item(matcher, threads, arena) or _next_byte(matcher)
+                    piece = self._other_item(matcher, threads, arena, cursors) or _next_byte(matcher)
                 if piece is None or steps > MAX_STEPS:
                     raise AssertionError(f"no completion of configurations {threads.tolist()}")
                 text, steps = text + piece, steps + 1
@@ -107,13 +119,25 @@ class Completions:
         texts = (reader.completion(*thread) for thread in threads.tolist())
         return sorted((text for text in texts if text is not None), key=len)
 
-    def _other_item(self, matcher: Matcher, threads: npt.NDArray[np.int64], arena: Arena) -> bytes | None:
-        """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end."""
+    def _other_item(
+        self, matcher: Matcher, threads: npt.NDArray[np.int64], arena: Arena, cursors: dict[Node, Iterator[bytes]]
+    ) -> bytes | None:
+        """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end.
+
+        ``cursors`` go on behind the values that were tried for earlier items, which repeat one of these.
+        """
         assert self._index is not None
         reader = _Reader(self._index, self._values, arena)
         order = sorted(threads.tolist(), key=lambda thread: len(reader.completion(*thread) or b"") or k.LOW32)
-        items = (text for thread in order for text in reader.next_items(*thread))
-        return next((text for text in items if matcher.accept_bytes(text)), None)
+        for thread in order:
+            following = reader.next_item(*thread)
+            if following is not None:
+                node, lead, used = following
+                values = cursors.setdefault(node, self._values.distinct(node))
+                for value in islice(values, used + MORE_TRIED):
+                    if matcher.accept_bytes(lead + value):
+                        return lead + value
+        return None
 
     def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
         """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
@@ -132,7 +156,7 @@ class Completions:
 def _next_byte(matcher: Matcher) -> bytes | None:
     """Accept one byte, of those that end things first. For arrays of distinct items, where the cheapest repeats one."""
     following = matcher.next_bytes()
-    byte = next((bytes([byte]) for byte in k.PROBED_BYTES if following[byte]), None)
+    byte = next((bytes([byte]) for byte in _PREFERRED if following[byte]), None)
     return byte if byte is not None and matcher.accept_bytes(byte) else None
 
 
@@ -256,24 +280,21 @@ class _Reader:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
         return None if piece is None or outer is None else piece + outer
 
-    def next_items(self, q: int, a: int, b: int, frame: int) -> Iterator[bytes]:
-        """Texts to try for the item that comes next in an array: what it may be at least, then simple values."""
+    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[Node, bytes, int] | None:
+        """Of an array of distinct items: the node of the next item, the text before it, and how many there are."""
         if frame < 0 or q not in (k.VALUE, k.AFTER, k.ARRAY_FIRST):
-            return
+            return None
         form, depth = self._form(frame), self._depth(frame)
         if isinstance(form, ObjectForm) or (form.spec if isinstance(form, Counted) else form).distinct is not True:
-            return
+            return None
+        count = int(self._arena[frame]) >> 32
         if q == k.VALUE:
-            node, lead = self._index.nodes[a], b""
-        else:
-            count = int(self._arena[frame]) >> 32
-            spec, start = form if isinstance(form, Counted) else (form, count)
-            nodes = self._values.items(spec, start=start)
-            if not nodes:
-                return
-            node, lead = nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth)
-        for text in self._values.simple(node):
-            yield lead + text
+            return self._index.nodes[a], b"", count
+        spec, start = form if isinstance(form, Counted) else (form, count)
+        nodes = self._values.items(spec, start=start)
+        if not nodes:
+            return None
+        return nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth), count
 
     def _value(self, q: int, a: int, b: int, frame: int) -> bytes:
         """The rest of a value."""
@@ -455,8 +476,11 @@ class _Reader:
 
     def _hashes(self, place: int) -> set[int]:
         """The undeclared keys of an object."""
-        found = set()
-        while place >= 0:
-            place, hashed = self._arena[place : place + 2].tolist()
-            found.add(hashed)
+        found, waiting = set(), [place]
+        while waiting:
+            place = waiting.pop()
+            if place >= 0:
+                left, right, hashed = self._arena[place : place + k.K_START].tolist()
+                found.add(hashed)
+                waiting += (left, right)
         return found

@@ -151,6 +151,9 @@ class NormalForm:
                 choices.append(part)
             else:
                 return []
+        known = set(literals)
+        if any(literal.negation in known for literal in literals):
+            return []
         if not choices:
             return [tuple(dict.fromkeys(literals))]
         if kind == OBJECT:

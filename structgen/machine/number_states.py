@@ -153,6 +153,10 @@ class NumberReader:
         """A completion that needs no search: none here."""
         return None
 
+    def inner(self, state: State) -> tuple[State, bool]:
+        """The state, and whether numbers have no exponents."""
+        return state, self.plain
+
     def missing(self, state: State) -> int:
         """A lower bound of the bytes still needed, by the residue: digits until a multiple can be reached."""
         if not isinstance(state, Digits) or not self.crowded or self._exponents(state):

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from structgen.machine.number_spec import NumberSpec, Spelling
-from structgen.machine.number_states import NumberReader
+from structgen.machine.number_states import NumberReader, State
 
 __all__ = ["NumberAutomaton", "NumberSpec", "Spelling", "automaton"]
 
@@ -42,6 +42,7 @@ class _Reader(Protocol):
     def suffix(self, state: Any, /) -> bytes | None: ...
     def known(self, state: Any, /) -> bytes | None: ...
     def missing(self, state: Any, /) -> int: ...
+    def inner(self, state: Any, /) -> tuple[State, bool]: ...
 
 
 class NumberAutomaton:
@@ -83,6 +84,10 @@ class NumberAutomaton:
     def accepting(self, state: int) -> bool:
         """Whether the number may end in this state."""
         return self._accepting[state]
+
+    def inner(self, state: int) -> tuple[State, bool]:
+        """What a state stands for, and whether numbers have no exponents."""
+        return self._reader.inner(self._states[state])
 
     def contains(self, value: Fraction) -> bool:
         """Whether ``value`` satisfies the spec, however it is spelled."""
@@ -193,6 +198,9 @@ class _LimitedReader:
 
     def missing(self, state: tuple[int, int]) -> int:
         return 0
+
+    def inner(self, state: tuple[int, int]) -> tuple[State, bool]:
+        return self._inner.inner(state[0])
 
 
 @lru_cache(CACHE_SIZE)

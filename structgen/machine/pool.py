@@ -8,14 +8,17 @@ one for later grammars.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.word_counts import short_words, words_everywhere
 from structgen.kernels.characters import add_rows
-from structgen.kernels.json_machine import ACCEPTING, LAZY
+from structgen.kernels.json_machine import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.machine.number_values import symbols, value_counts
 from structgen.machine.numbers import NumberAutomaton
 from structgen.machine.specs import KeyClasses
 
@@ -32,6 +35,10 @@ class AutomatonPool:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
+        counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
+            at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
+            many go on from every state behind it.
+        symbols: int32[n], of number states: what to follow to meet every value (`structgen.machine.number_values`).
         version: changes when an array was replaced by a larger one.
     """
 
@@ -40,7 +47,8 @@ class AutomatonPool:
         self.version = 0
         self.count = 0
         self._known: dict[Any, int] = {}
-        self._numbers: list[tuple[int, NumberAutomaton, dict[int, int]]] = []
+        self._starts: list[int] = []  # first states of the string automata, ascending
+        self._sizes: list[int] = []
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)
         self.universal = self.add_dfa(universal())
@@ -48,7 +56,7 @@ class AutomatonPool:
     @property
     def memory_bytes(self) -> int:
         """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 6 * 4 * len(self.flags)
+        return self.transitions.nbytes + 9 * 4 * len(self.flags)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -62,6 +70,8 @@ class AutomatonPool:
             base = self._room(len(dfa))
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
+            self._starts.append(base)
+            self._sizes.append(len(dfa))
             self._known[key] = base
             return base
 
@@ -107,6 +117,26 @@ class AutomatonPool:
             layer = [state]
             for _ in range(FILL_AHEAD):
                 layer = [after for place in layer for after in self._fill_row(place)]
+
+    def count_values(self, state: int) -> None:
+        """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""
+        with self.lock:
+            if self.is_number(state):
+                automaton, local = self.number_at(state)
+                bits = 0
+                for byte in symbols(automaton, local):
+                    bits |= 1 << ((byte & 15) + (0 if 0x30 <= byte <= 0x39 else OTHER_SYMBOLS))
+                self.symbols[state] = bits
+                self.counts[2 * state : 2 * state + 2] = value_counts(automaton, local, MANY)
+                return
+            number = bisect_right(self._starts, state) - 1
+            base, size = self._starts[number], self._sizes[number]
+            table = self.transitions[256 * base : 256 * (base + size)].reshape(size, 256)
+            table = np.where(table >= 0, table - base, -1).astype(np.int32)
+            dfa = Dfa(table, self.flags[base : base + size] & ACCEPTING != 0)
+            counts = self.counts[2 * base : 2 * (base + size)].reshape(size, 2)
+            counts[:, 1] = np.maximum(short_words(dfa, SHORT_WORDS, MANY), 1)
+            counts[:, 0] = words_everywhere(dfa, MANY)
 
     def _fill_row(self, place: int) -> list[int]:
         if not self.flags[place] & LAZY:
@@ -154,6 +184,8 @@ class AutomatonPool:
             "words_left": np.full(states, -1, np.int32),
             "loops": np.zeros(states, np.int32),
             "slots": np.full(2 * states, -1, np.int32),
+            "counts": np.zeros(2 * states, np.int32),
+            "symbols": np.zeros(states, np.int32),
         }
         for name, array in new.items():
             width = len(array) // states
@@ -168,3 +200,5 @@ class AutomatonPool:
     words_left: npt.NDArray[np.int32]
     loops: npt.NDArray[np.int32]
     slots: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+    symbols: npt.NDArray[np.int32]

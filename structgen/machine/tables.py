@@ -16,7 +16,7 @@ from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
-from structgen.machine.cardinality import count_values, endless_nodes, endless_states, string_is_endless_everywhere
+from structgen.machine.cardinality import count_values, endless_nodes, endless_states
 from structgen.machine.key_classes import reaching, trim
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
 from structgen.machine.node import Node
@@ -144,7 +144,7 @@ class _Writer:
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
             entries = self._table([(value.encode(), 0, 0) for value in spec.values])
-            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values), 0)
+            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
         if spec.dfa is None:
             start, distances = self.pool.universal, 0
         else:
@@ -154,8 +154,7 @@ class _Writer:
                 distances = self._record(start, table.nxt.shape[1], table.period, slack(table))
                 self.grammar.extend(table.nxt.ravel().tolist())
         most = -1 if spec.most is None else spec.most
-        endless = int(self._distinct and string_is_endless_everywhere(spec))
-        return self._record(k.S_DFA, start, spec.least, most, distances, 0, 0, endless)
+        return self._record(k.S_DFA, start, spec.least, most, distances, 0, 0)
 
     def _table(self, rows: list[tuple[bytes, int, int]]) -> int:
         """Write a sorted table of (text, child, bit) rows; equal tables are shared."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MAX_THREADS = 256
 SCRATCH_WORDS = 2048
-PROBE_WORDS = 7 * 200  # a search for a new item looks that many bytes ahead
-NESTING_WORDS = 3 * 256  # values nested deeper are compared by their text
+PROBE_WORDS = 8 * 200  # a level of a search for a new item each 8
+NESTING_WORDS = 4 * 64
 STACK_WORDS = 4096
 EMPTY = np.zeros(1, np.int64)
 
@@ -83,6 +83,8 @@ class Context:
             self._set(k.C_WORDS_LEFT, pool.words_left)
             self._set(k.C_LOOPS, pool.loops)
             self._set(k.C_SLOTS, pool.slots)
+            self._set(k.C_COUNTS, pool.counts)
+            self._set(k.C_SYMBOLS, pool.symbols)
             self._set(k.C_ROWS, rows.rows)
 
     def enter(self, tables: Tables, threads: array[int], arena: array[int], text: array[int], length: int) -> int:
@@ -116,11 +118,14 @@ class Context:
             self._rows.pool.fill_number(self.registers[k.MISSING])
         elif status == k.MISS_ROW:
             self._rows.compute(self.registers[k.MISSING], self.registers[k.ALTERNATIVES])
+        elif status == k.MISS_COUNT:
+            self._rows.pool.count_values(self.registers[k.MISSING])
         elif status == k.FULL:
+            self.registers[k.TOO_DEEP] = 0
             if self._tables.distinct and self.registers[k.POSITION] + 2 > len(self._written):
                 self._written.extend(bytes(len(self._written)))
             else:
-                for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN):
+                for table in (k.C_SCRATCH, k.C_STACK, k.C_OWN, k.C_PROBE, k.C_NESTING, k.C_SEARCH):
                     self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
         else:
             raise AssertionError(f"unknown kernel result {status}")
