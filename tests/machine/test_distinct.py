@@ -74,7 +74,10 @@ ITEMS: dict[str, tuple[Any, list[Any]]] = {
     "enumerated numbers": ({"enum": [10, 100, 1.5, -1]}, [10, 100, 1.5, -1]),
     "mixed": ({"enum": [1, "1", None, [1], {"a": 1}]}, [1, "1", None, [1], {"a": 1}]),
     "literals": ({"type": ["boolean", "null"]}, [True, False, None]),
-    "lengths": ({"type": "string", "pattern": "^[ab]*$", "minLength": 1, "maxLength": 2}, ["a", "b", "aa", "ab", "ba", "bb"][:6]),
+    "lengths": (
+        {"type": "string", "pattern": "^[ab]*$", "minLength": 1, "maxLength": 2},
+        ["a", "b", "aa", "ab", "ba", "bb"],
+    ),
     "objects": (
         {
             "type": "object",
