@@ -17,9 +17,8 @@ from structgen.automata.dfa import Dfa, count_words, universal
 from structgen.kernels.characters import add_rows
 from structgen.kernels.json_machine import ACCEPTING, LAZY
 from structgen.machine.numbers import NumberAutomaton
-from structgen.machine.specs import KeyClasses
+from structgen.machine.specs import MANY_WORDS, Undeclared
 
-MANY_WORDS = 1 << 30
 FIRST_STATES = 256
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
@@ -65,7 +64,7 @@ class AutomatonPool:
             self._known[key] = base
             return base
 
-    def add_key_classes(self, classes: KeyClasses) -> int:
+    def add_key_classes(self, classes: Undeclared) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
         key = (classes.transitions.tobytes(), classes.labels.tobytes())
         known = self._known.get(key)
