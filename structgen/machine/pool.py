@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.errors import InternalError
+from structgen.kernels import table_checks as checks
 from structgen.kernels.characters import add_rows
 from structgen.kernels.json_machine import ACCEPTING, LAZY
 from structgen.machine.numbers import NumberAutomaton
@@ -31,6 +33,7 @@ class AutomatonPool:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
+        labels, narrow, states: int32[n], of the automaton that starts there, as `structgen.kernels.table_checks` has it.
         version: changes when an array was replaced by a larger one.
     """
 
@@ -47,7 +50,7 @@ class AutomatonPool:
     @property
     def memory_bytes(self) -> int:
         """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 6 * 4 * len(self.flags)
+        return self.transitions.nbytes + 9 * 4 * len(self.flags)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -61,11 +64,14 @@ class AutomatonPool:
             base = self._room(len(dfa))
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
+            self.labels[base], self.states[base] = checks.STRING_START + 1, len(dfa)
             self._known[key] = base
             return base
 
     def add_key_classes(self, classes: Undeclared) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
+        if classes.labels.max(initial=0) != len(classes.nodes):
+            raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
         key = (classes.transitions.tobytes(), classes.labels.tobytes())
         known = self._known.get(key)
         if known is not None:
@@ -78,6 +84,8 @@ class AutomatonPool:
             self.payload[base:end] = classes.labels
             words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
             self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
+            self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
+            self.narrow[base] = bool((words < MANY_WORDS).any())
             self._known[key] = base
             return base
 
@@ -88,7 +96,8 @@ class AutomatonPool:
             return known
         with self.lock:
             if automaton not in self._known:
-                self._known[automaton] = self._number_state(automaton, automaton.start, {})
+                start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
+                self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
             return self._known[automaton]
 
     def is_number(self, state: int) -> bool:
@@ -112,6 +121,8 @@ class AutomatonPool:
             return []
         automaton, local, places = self._number_of[place]
         following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
+        if not following and not self.flags[place] & ACCEPTING:
+            raise InternalError("a number can be begun that cannot be finished")
         row = self.transitions[place * 256 : place * 256 + 256]
         row[:] = -1
         for byte, after in following.items():
@@ -129,10 +140,13 @@ class AutomatonPool:
 
     def _write(self, base: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.int32]) -> None:
         end = base + len(flags)
-        self.flags[base:end] = flags
         table = transitions
         if not (table.flags.c_contiguous and table.flags.writeable):
             table = np.array(table, np.int32, order="C")
+        wrong = checks.check_automaton(table, (flags & ACCEPTING).astype(np.uint8))
+        if wrong >= 0:
+            raise InternalError(f"state {wrong} of an automaton leads nowhere")
+        self.flags[base:end] = flags
         add_rows(table, base, self.transitions, self.flags, self.loops)
 
     def _room(self, states: int) -> int:
@@ -153,6 +167,9 @@ class AutomatonPool:
             "words_left": np.full(states, -1, np.int32),
             "loops": np.zeros(states, np.int32),
             "slots": np.full(2 * states, -1, np.int32),
+            "labels": np.zeros(states, np.int32),
+            "narrow": np.zeros(states, np.int32),
+            "states": np.zeros(states, np.int32),
         }
         for name, array in new.items():
             width = len(array) // states
@@ -167,3 +184,6 @@ class AutomatonPool:
     words_left: npt.NDArray[np.int32]
     loops: npt.NDArray[np.int32]
     slots: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32]
+    narrow: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int32]
