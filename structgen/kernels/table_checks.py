@@ -14,6 +14,7 @@ INT, REF, LIST, POOL, WORDS, TEXT = range(6)
 # INT: least, most. REF: kind, the value that stands for none. LIST: kind of the elements, field of their number, how far
 # behind the value they begin. POOL: one of the next line. WORDS, TEXT: field of the length.
 STRING_START, NUMBER_START, CLASSES_START = range(3)
+HERE = -1  # in place of a field: the record itself is where the elements of a list are
 NOTHING = -(1 << 31)  # in place of "the value that stands for none": there is no such value
 OTHERWISE = -1
 # --- kinds of records that have a meaning here; `structgen.machine.verify` adds others ---
@@ -104,7 +105,8 @@ def _is_start(labels, value, what):
 @_internal
 def _follow(g, words, texts, labels, layout, sizes, dispatch, seen, order, count, place, row):
     """Check one field of a record and take note of what it leads to; (verdict, records so far)."""
-    value, what = np.int64(g[place + layout[row, 1]]), layout[row, 2]
+    what = layout[row, 2]
+    value = place if layout[row, 1] == HERE else np.int64(g[place + layout[row, 1]])
     if what == INT:
         return FINE if layout[row, 3] <= value <= layout[row, 4] else OUT_OF_RANGE, count
     if what == REF:

@@ -141,7 +141,7 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
     "word": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH)]),
     "key": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH), ref(k.E_CHILD, "node", -1)]),
     "obliged key": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH), ref(k.E_CHILD, "choices", -1)]),
-    "choices": (1, [many(0, "way", 0, 1), whole(0, 1)]),
+    "choices": (1, [many(c.HERE, "way", 0, 1), whole(0, 1)]),
     "choices ref": (1, [ref(0, "choices")]),
     "way": (2, [ref(0, "node"), whole(1, 0, c.MAX_DUTY_SETS - 1)]),
     "dependent": (2, [whole(0), whole(1)]),
