@@ -159,7 +159,7 @@ class InternalError(StructgenError):
     """What was compiled failed its own check and is not handed out. The fault is structgen's."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"{message}. This is a bug in structgen: please report it with the constraint and the options.")
+        super().__init__(f"{message}. This is a bug of structgen: please report it with the constraint and options.")
 
 
 class ModelError(StructgenError):

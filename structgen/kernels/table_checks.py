@@ -3,7 +3,8 @@
 `structgen.machine.verify` says what records look like: this file knows no layout, since numba's cache would not see it
 change. It gets fields' places by ``p`` (see `PARAMETERS`) and descriptions as ``layout`` rows (record kind, field,
 what it holds, three arguments), sorted by kind; ``first[kind]`` is a kind's first row, ``sizes[kind]`` its length;
-``dispatch`` rows (kind, field, value or `OTHERWISE`, kind) tell apart records that share a beginning.
+``dispatch`` rows (kind, field, value or `OTHERWISE`, kind) tell apart records that share a beginning;
+``choose[kind]`` is a kind's first row there, or -1.
 """
 
 import numpy as np
@@ -11,8 +12,8 @@ from numba import njit, types
 
 # --- what a field holds ---
 INT, REF, LIST, POOL, WORDS, TEXT = range(6)
-# INT: least, most. REF: kind, the value that stands for none. LIST: kind of the elements, field of their number, how far
-# behind the value they begin. POOL: one of the next line. WORDS, TEXT: field of the length.
+# INT: least, most. REF: kind, the value that stands for none. LIST: kind of the elements, field of their number, how
+# far behind the value they begin. POOL: one of the next line. WORDS, TEXT: field of the length.
 STRING_START, NUMBER_START, CLASSES_START = range(3)
 HERE = -1  # in place of a field: the record itself is where the elements of a list are
 NOTHING = -(1 << 31)  # in place of "the value that stands for none": there is no such value
@@ -52,33 +53,28 @@ _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, err
 
 # --- what is reached, and whether it is where it should be ---
 @_internal
-def _kind_at(g, dispatch, kind, place):
+def _kind_at(g, choose, dispatch, kind, place):
     """The kind of the record at a place, as its own fields tell it; -1: none that it may be."""
-    row = 0
-    while row < len(dispatch):
-        if dispatch[row, 0] != kind:
-            row += 1
-            continue
+    row = choose[kind]
+    while row >= 0:
         if place + dispatch[row, 1] >= len(g):
             return -1
         value = g[place + dispatch[row, 1]]
-        found = -1
-        while row < len(dispatch) and dispatch[row, 0] == kind:
-            if found < 0 and (dispatch[row, 2] == value or dispatch[row, 2] == OTHERWISE):
-                found = dispatch[row, 3]
+        while dispatch[row, 2] != value and dispatch[row, 2] != OTHERWISE:
             row += 1
-        if found < 0:
-            return -1
-        kind, row = found, 0
+            if row == len(dispatch) or dispatch[row, 0] != kind:
+                return -1
+        kind = dispatch[row, 3]
+        row = choose[kind]
     return kind
 
 
 @_internal
-def _reach(g, sizes, dispatch, seen, order, count, kind, place):
+def _reach(g, sizes, choose, dispatch, seen, order, count, kind, place):
     """Take note of a record; (verdict, records so far)."""
     if place < 0 or place >= len(g):
         return OUT_OF_RANGE, count
-    kind = _kind_at(g, dispatch, kind, place)
+    kind = _kind_at(g, choose, dispatch, kind, place)
     if kind < 0:
         return WRONG_KIND, count
     if place + sizes[kind] > len(g):
@@ -103,7 +99,7 @@ def _is_start(labels, value, what):
 
 
 @_internal
-def _follow(g, words, texts, labels, layout, sizes, dispatch, seen, order, count, place, row):
+def _follow(g, words, texts, labels, layout, sizes, choose, dispatch, seen, order, count, place, row):
     """Check one field of a record and take note of what it leads to; (verdict, records so far)."""
     what = layout[row, 2]
     value = place if layout[row, 1] == HERE else np.int64(g[place + layout[row, 1]])
@@ -112,7 +108,7 @@ def _follow(g, words, texts, labels, layout, sizes, dispatch, seen, order, count
     if what == REF:
         if value == layout[row, 4]:
             return FINE, count
-        return _reach(g, sizes, dispatch, seen, order, count, layout[row, 3], value)
+        return _reach(g, sizes, choose, dispatch, seen, order, count, layout[row, 3], value)
     if what == POOL:
         return FINE if _is_start(labels, value, layout[row, 3]) else WRONG_KIND, count
     number = np.int64(g[place + layout[row, 3 if what != LIST else 4]])
@@ -126,7 +122,7 @@ def _follow(g, words, texts, labels, layout, sizes, dispatch, seen, order, count
     if begin + number * size > len(g):
         return OUT_OF_RANGE, count
     for element in range(number):
-        verdict, count = _reach(g, sizes, dispatch, seen, order, count, layout[row, 3], begin + element * size)
+        verdict, count = _reach(g, sizes, choose, dispatch, seen, order, count, layout[row, 3], begin + element * size)
         if verdict != FINE:
             return verdict, count
     return FINE, count
@@ -242,8 +238,10 @@ def _check_dependents(g, words, p, allowed, record):
         for other in range(rows if most >= 0 else 0):
             if _has(words, mask, g[first + 2 * other], width):
                 for w in range(number):
-                    if words[g[first + 2 * other + 1] + w] & ~words[mask + w] & ~(
-                        (np.int64(1) << (bit % width)) if w == bit // width else np.int64(0)
+                    if (
+                        words[g[first + 2 * other + 1] + w]
+                        & ~words[mask + w]
+                        & ~((np.int64(1) << (bit % width)) if w == bit // width else np.int64(0))
                     ):
                         return BAD_KEY_SET
     return FINE
@@ -467,15 +465,32 @@ _I32, _I64, _U8, _I32S = types.int32[::1], types.int64[::1], types.uint8[::1], t
 
 @njit(
     types.int64(
-        _I32, _I64, _U8, _I32, _I32, _I32, _I32, _I32, _I32, _I32S, _I32, _I32, _I32, _I32S, _I64, types.int64, _I64
+        _I32,
+        _I64,
+        _U8,
+        _I32,
+        _I32,
+        _I32,
+        _I32,
+        _I32,
+        _I32,
+        _I32S,
+        _I32,
+        _I32,
+        _I32,
+        _I32,
+        _I32S,
+        _I64,
+        types.int64,
+        _I64,
     ),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def check_tables(
-    g, words, texts, pool, payload, words_left, labels, narrow, states, layout, first, sizes, meanings, dispatch, p,
-    root_kinds, where,
+    g, words, texts, pool, payload, words_left, labels, narrow, states, layout, first, sizes, meanings, choose,
+    dispatch, p, root_kinds, where,
 ):  # fmt: skip
     """Check tables from their roots on; a verdict, FINE or what is wrong at place ``where[0]``, field ``where[1]``.
 
@@ -489,7 +504,7 @@ def check_tables(
     count = 0
     for r in range(root_kinds):
         place, kind = where[2 * r], where[2 * r + 1]
-        verdict, count = _reach(g, sizes, dispatch, seen, order, count, kind, place)
+        verdict, count = _reach(g, sizes, choose, dispatch, seen, order, count, kind, place)
         if verdict != FINE:
             where[0], where[1] = place, 0
             return verdict
@@ -501,7 +516,9 @@ def check_tables(
         where[0], where[1] = place, 0
         for row in range(first[kind], first[kind + 1]):
             where[1] = layout[row, 1]
-            verdict, count = _follow(g, words, texts, labels, layout, sizes, dispatch, seen, order, count, place, row)
+            verdict, count = _follow(
+                g, words, texts, labels, layout, sizes, choose, dispatch, seen, order, count, place, row
+            )
             if verdict != FINE:
                 return verdict
     for number in range(count):
@@ -510,14 +527,10 @@ def check_tables(
         where[0], where[1] = place, 0
         verdict = FINE
         if meaning == OBJECT:
-            verdict = _check_object(
-                g, words, texts, pool, payload, labels, narrow, states, p, allowed, place
-            )
+            verdict = _check_object(g, words, texts, pool, payload, labels, narrow, states, p, allowed, place)
         elif meaning == DFA_STRING:
             verdict = _check_lengths(g, p, states, place)
-        elif meaning == ENUM_STRING and not _is_sorted(
-            g, texts, p, g[place + p[S_ENTRIES]], g[place + p[S_COUNT]]
-        ):
+        elif meaning == ENUM_STRING and not _is_sorted(g, texts, p, g[place + p[S_ENTRIES]], g[place + p[S_COUNT]]):
             verdict = NOT_IN_ORDER
         if verdict != FINE:
             return verdict

@@ -33,7 +33,7 @@ class AutomatonPool:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
-        labels, narrow, states: int32[n], of the automaton that starts there, as `structgen.kernels.table_checks` has it.
+        labels, narrow, states: int32[n], of the automaton that starts there (`structgen.kernels.table_checks`).
         version: changes when an array was replaced by a larger one.
     """
 

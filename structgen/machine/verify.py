@@ -57,8 +57,8 @@ def text(field: int, length: int) -> Field:
 # arrays several have the same meaning.
 MEANT = ("node", "object 0", "array", "counted", "string of a DFA", "string of an enumeration")
 OTHERS = (
-    "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2", "obliged 0", "obliged 1",
-    "obliged 2", "items", "plain array", "paired array",
+    "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2",
+    "obliged 0", "obliged 1", "obliged 2", "items", "plain array", "paired array",
     "node ref", "string ref", "number ref", "object ref", "items ref", "item", "choices ref", "choices", "way",
     "key", "obliged key", "word", "dependent", "transition",
 )  # fmt: skip
@@ -194,7 +194,7 @@ def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
     parameters[c.UNIVERSAL] = pool.universal
     verdict = c.check_tables(
         grammar, np.frombuffer(tables.words, np.int64), np.frombuffer(tables.texts, np.uint8), *arrays,
-        _LAYOUT, _FIRST, _SIZES, _MEANINGS, _DISPATCH, parameters, 2, where,
+        _LAYOUT, _FIRST, _SIZES, _MEANINGS, _CHOOSE, _DISPATCH, parameters, 2, where,
     )  # fmt: skip
     if verdict != c.FINE:
         what = WRONG.get(int(verdict), f"verdict {verdict}")
@@ -228,5 +228,8 @@ _DISPATCH = np.array(
     [(KINDS[n], field, value, KINDS[kind]) for n, (field, kinds) in DISPATCH.items() for value, kind in kinds.items()],
     np.int32,
 )
+_CHOOSE = np.full(len(KINDS), -1, np.int32)
+for _row in range(len(_DISPATCH) - 1, -1, -1):
+    _CHOOSE[_DISPATCH[_row, 0]] = _row
 # The universal automaton's start is the pool's; it is filled in for each call.
 _PARAMETERS = np.array([0 if name == "UNIVERSAL" else getattr(k, name) for name in c.PARAMETERS], np.int64)
