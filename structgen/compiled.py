@@ -12,6 +12,7 @@ from structgen.machine.completion import Completions
 from structgen.machine.goals import GoalGraph
 from structgen.machine.node import Node
 from structgen.machine.tables import write_tables
+from structgen.machine.verify import verify_tables
 from structgen.masks.rows import mask_rows
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -39,6 +40,7 @@ class CompiledGrammar:
         self._root = root
         self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
         self.tables = write_tables(root, self.rows.pool, self.options)
+        verify_tables(self.tables, self.rows.pool)
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the start of the text. O(1)."""
@@ -83,6 +85,7 @@ def compile_json_schema(
         UnsupportedSchemaError: a keyword is legal but not enforced yet.
         UnsatisfiableSchemaError: no JSON value is valid.
         SchemaTooComplexError: a budget of ``options`` is exceeded.
+        InternalError: the result fails its own check (a bug of structgen).
     """
     options = options or JsonOptions()
     lowered = lower(schema, options, registry)

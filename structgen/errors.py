@@ -17,6 +17,7 @@
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
     ├── MatcherStateError               a call that the matcher's state does not allow
+    ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
@@ -152,6 +153,13 @@ class MatcherStateError(StructgenError):
     def past_the_start(cls, steps: int, accepted: int) -> MatcherStateError:
         """The error for a rollback of ``steps`` after ``accepted`` steps."""
         return cls(f"cannot roll back {steps} steps; {accepted} were accepted")
+
+
+class InternalError(StructgenError):
+    """What was compiled failed its own check and is not handed out. The fault is structgen's."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}. This is a bug of structgen: please report it with the constraint and options.")
 
 
 class ModelError(StructgenError):

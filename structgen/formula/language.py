@@ -360,11 +360,15 @@ def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[For
 
 
 def and_(*formulas: Formula) -> Formula:
-    """Conjunction: flattened, deduplicated, types and enumerations intersected; f and not f is FALSE."""
+    """Conjunction: flattened, deduplicated, types and enumerations intersected; f and not f is FALSE.
+
+    "At least n" and "fewer than m" of the same is FALSE for m <= n.
+    """
     flat = _flatten(formulas, And)
     mask = ANY
     enums: list[Enum] = []
     parts: list[Formula] = []
+    limited = False
     for formula in flat:
         cls = formula.__class__
         if cls is Type:
@@ -374,7 +378,10 @@ def and_(*formulas: Formula) -> Formula:
         elif formula.negation in flat:
             return FALSE
         else:
+            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
             parts.append(formula)
+    if limited and _is_count_decided(parts, And):
+        return FALSE
     if enums:
         unit, parts = _intersection(enums, mask, parts)
         mask = ANY if unit is not FALSE else 0
@@ -403,12 +410,36 @@ def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[F
     return Enum(values), rest
 
 
+_COUNTS = (Items, Keys, Len)
+
+
+def _is_count_decided(parts: list[Formula], cls: type[And] | type[Or]) -> bool:
+    """Whether limits of one count contradict each other (in a conjunction), or leave nothing out (in a disjunction)."""
+    strict = max if cls is And else min
+    least: dict[tuple[type[Formula], Formula | None], int] = {}
+    for part in parts:
+        if isinstance(part, _COUNTS):
+            counted = part.__class__, getattr(part, "value", None)
+            least[counted] = strict(least.get(counted, part.n), part.n)
+    for part in parts:
+        if isinstance(part, Not) and isinstance(part.arg, _COUNTS):
+            limit = part.arg
+            known = least.get((limit.__class__, getattr(limit, "value", None)))
+            if known is not None and (limit.n <= known if cls is And else known <= limit.n):
+                return True
+    return False
+
+
 def or_(*formulas: Formula) -> Formula:
-    """Disjunction: flattened, deduplicated, types and enumerations united; f or not f is TRUE."""
+    """Disjunction: flattened, deduplicated, types and enumerations united; f or not f is TRUE.
+
+    "At least n" or "fewer than m" of the same is TRUE for n <= m.
+    """
     flat = _flatten(formulas, Or)
     mask = 0
     values: list[Canonical] = []
     parts: list[Formula] = []
+    limited = False
     for formula in flat:
         cls = formula.__class__
         if cls is Type:
@@ -418,7 +449,10 @@ def or_(*formulas: Formula) -> Formula:
         elif formula.negation in flat:
             return TRUE
         else:
+            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
             parts.append(formula)
+    if limited and _is_count_decided(parts, Or):
+        return TRUE
     if mask == ANY:
         return TRUE
     if mask:

@@ -12,7 +12,16 @@ from fractions import Fraction
 from structgen.automata.dfa import count_words
 from structgen.machine.node import Node
 from structgen.machine.number_spec import NumberSpec, lcm
-from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, KeyClasses, NumberChoice, ObjectSpec, StringSpec
+from structgen.machine.specs import (
+    MANY_WORDS,
+    ArraySpec,
+    CountedSpec,
+    EnumSpec,
+    KeyClasses,
+    NumberChoice,
+    ObjectSpec,
+    StringSpec,
+)
 
 MANY = 1_000_000
 Test = Callable[[Node], bool]
@@ -56,7 +65,7 @@ def _endless_object(spec: ObjectSpec, endless: Test) -> bool:
     if room and others is not None:
         if not isinstance(others, KeyClasses):
             return others.live
-        if others.words is None and any(node.live for node in others.nodes):
+        if any(node.live and words >= MANY_WORDS for node, words in zip(others.nodes, others.words, strict=True)):
             return True
     return any(
         endless(node)

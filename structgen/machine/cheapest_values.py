@@ -23,11 +23,12 @@ import numpy.typing as npt
 from structgen.automata.dfa import Dfa, universal
 from structgen.kernels.json_machine import HASH_PRIME, HASH_START
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
+from structgen.machine.key_classes import settle
 from structgen.machine.liveness import array_live, is_live, object_live
 from structgen.machine.node import Node
 from structgen.machine.number_values import value_texts
 from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
-from structgen.machine.tables import utf8, without_dead
+from structgen.machine.tables import utf8
 from structgen.options import JsonOptions
 
 USUAL_DEPTH = 2
@@ -63,12 +64,13 @@ class ObjectForm:
 
     Attributes:
         keys: ``"name":`` as JSON spells it; ``texts`` the names in UTF-8; ``nodes`` their values' nodes.
-        entries: bits by name in byte order, as in the machine's table.
+        entries: bits by name in byte order, as in the machine's table. ``others``: the undeclared keys, if any.
         allowed, required: sets of bits; ``dependents[bit]`` is the set that the key asks for.
     """
 
-    def __init__(self, spec: ObjectSpec) -> None:
+    def __init__(self, spec: ObjectSpec, max_states: int) -> None:
         self.spec = spec
+        self.others = settle(spec, max_states)
         self.texts = [utf8(name) or b"" for name in spec.keys]
         self.nodes = list(spec.keys.values())
         self.keys = [b'"' + spelled(text) + b'":' for text in self.texts]
@@ -91,26 +93,6 @@ class ObjectForm:
         return words
 
     @cached_property
-    def others(self) -> KeyClasses | None:
-        """Undeclared keys, one class or several."""
-        others = self.spec.others
-        if isinstance(others, KeyClasses):
-            live = [node.live for node in others.nodes]
-            return (others if all(live) else without_dead(others, live)) if any(live) else None
-        if others is None or not others.live:
-            return None
-        dfa = universal()
-        return KeyClasses(dfa.transitions, dfa.accepting.astype(np.int32), [others])
-
-    @cached_property
-    def other_choices(self) -> list[list[Choice]]:
-        """Ways to meet obligations by undeclared keys, by class, as ``others`` numbers them."""
-        spec = self.spec
-        if not isinstance(spec.others, KeyClasses):
-            return spec.other_choices
-        return [ways for node, ways in zip(spec.others.nodes, spec.other_choices, strict=True) if node.live]
-
-    @cached_property
     def names(self) -> frozenset[bytes]:
         """The declared names."""
         return frozenset(self.texts)
@@ -123,7 +105,7 @@ class ObjectForm:
     def other_ways(self, label: int) -> list[Choice]:
         """The same of a class of undeclared keys, numbered from 1."""
         assert self.others is not None
-        choices = self.other_choices[label - 1] if self.spec.duties else []
+        choices = self.others.choices[label - 1] if self.spec.duties else []
         return [(self.others.nodes[label - 1], 0), *(way for way in choices if way[0].live)]
 
     def missing(self, seen: int) -> int:
@@ -165,6 +147,7 @@ class Values:
     """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice."""
 
     def __init__(self, options: JsonOptions) -> None:
+        self._max_states = options.max_automaton_states
         self._indent = options.whitespace if isinstance(options.whitespace, int) else None
         self.ordered = options.key_order == "declared"
         self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
@@ -184,7 +167,7 @@ class Values:
         """The form of a spec (by identity)."""
         form = self._forms.get(id(spec))
         if form is None:
-            form = self._forms[id(spec)] = ObjectForm(spec)
+            form = self._forms[id(spec)] = ObjectForm(spec, self._max_states)
         return form
 
     def enum_form(self, spec: EnumSpec) -> EnumForm:
@@ -452,7 +435,7 @@ class Values:
         if form.others is None:
             return
         used = state.used()
-        for label, ways in enumerate(form.other_choices, 1):
+        for label, ways in enumerate(form.others.choices, 1):
             ways = [way for way in ways if way[1] & duty and way[0].live]
             if ways:
                 for _, text, _ in form.keys_of_class(label).by_cost(0):

@@ -445,8 +445,9 @@ class _Reader:
             keys = ((text, label) for _, text, label in islice(values.other_keys(form, place), MAX_KEYS))
             yield from islice((key for key in keys if is_fresh(key[0])), 1)
             return
+        assert form.others is not None
         found = []
-        for label in range(1, len(form.other_choices) + 1):
+        for label in range(1, len(form.others.nodes) + 1):
             texts = (text for _, text, _ in islice(form.keys_of_class(label).by_cost(place), MAX_KEYS))
             found += [(len(text), text, label) for text in islice(filter(is_fresh, texts), 1)]
         yield from ((text, label) for _, text, label in sorted(found))

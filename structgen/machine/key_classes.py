@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structgen.automata.dfa import count_words, difference, from_strings, from_table, product
+from structgen.automata.dfa import Dfa, accepts, count_words, from_strings, from_table, product, universal
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
@@ -15,7 +15,7 @@ from structgen.formula.values import STRING
 from structgen.machine.duties import MAX_DUTIES, choices
 from structgen.machine.key_terms import encodable, named, string_atoms, truth
 from structgen.machine.normal_form import dependency
-from structgen.machine.specs import Choice, KeyClasses, ObjectSpec
+from structgen.machine.specs import MANY_WORDS, Choice, KeyClasses, ObjectSpec, Undeclared
 
 if TYPE_CHECKING:
     from structgen.machine.conjunctions import Conjunctions
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
-MANY_WORDS = 1 << 30
 MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 
 
@@ -83,7 +82,7 @@ class ObjectBuilder:
         if self._most is not None and self._most < self._least:
             return None
         keys = {name: self._value(name) for name in self._names()}
-        others, narrow, bits = self._others(keys)
+        others, bits = self._others(keys)
         required = set(self._required)
         dependents: dict[str, set[str]] = {}
         if self._dependents:
@@ -92,7 +91,7 @@ class ObjectBuilder:
                 required |= dependents.get(name, set())
             if self._most is not None and self._least > 1:
                 self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
-        spec = ObjectSpec(keys, required, dependents, self._least, self._most, others, narrow)
+        spec = ObjectSpec(keys, required, dependents, self._least, self._most, others)
         if self._duties:
             self._oblige(spec, bits)
         return spec
@@ -149,17 +148,17 @@ class ObjectBuilder:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
-    def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, bool, list[int]]:
+    def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, list[int]]:
         """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
         if not self._rules and not self._duties:
-            return self._graph.node(TRUE), False, []
+            return self._graph.node(TRUE), []
         atoms: dict[Formula, None] = {}
         for rule, _ in (*self._rules, *self._duties):
             if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
                 atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
             value, bits = self._of_class({})
-            return (None, False, []) if value is FALSE else (self._graph.node(value), False, [bits])
+            return (None, []) if value is FALSE else (self._graph.node(value), [bits])
         return self._classes(list(atoms), keys)
 
     def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
@@ -173,7 +172,7 @@ class ObjectBuilder:
             return rule
         return self._graph.normal_form.restrict(rule, STRING)
 
-    def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, bool, list[int]]:
+    def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, list[int]]:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
@@ -183,47 +182,105 @@ class ObjectBuilder:
                 f"an object has {len(present)} patterns for keys", budget="MAX_KEY_PATTERNS", limit=MAX_KEY_PATTERNS
             )
         table, bits = product(present, limit)
+        ends = valid_ends(table)
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
         class_of: dict[int, int] = {}
-        for signature in np.unique(bits).tolist():
+        for signature in np.unique(bits[ends]).tolist():
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
             facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
             value = self._of_class(facts)
             class_of[signature] = 0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1)
-        labels = np.array([class_of[signature] for signature in bits.tolist()], np.int32)
-        classes, narrow = self._trimmed(table, labels, [self._graph.node(formula) for formula, _ in formulas], keys)
-        return classes, narrow, [] if classes is None else [duties for _, duties in formulas]
+        labels = np.array([class_of[s] if end else 0 for s, end in zip(bits.tolist(), ends, strict=True)], np.int32)
+        return self._counted(table, labels, list(formulas), keys)
 
-    def _trimmed(
-        self, table: np.ndarray, labels: np.ndarray, nodes: list[Node], keys: dict[str, Node]
-    ) -> tuple[KeyClasses | None, bool]:
-        """The classes without dead states; declared keys excluded where that can matter."""
-        whole = valid_ends(table)
-        labels = np.where(whole, labels, 0).astype(np.int32)
-        allowed = from_table(table, (labels > 0).astype(np.uint8))
-        if allowed.is_empty:
-            return None, False
-        limit = self._graph.options.max_automaton_states
-        words = count_words(allowed, MANY_WORDS)
-        narrow = bool((words < MANY_WORDS).any())
-        if narrow and keys:
-            allowed = difference(allowed, from_strings(keys, limit), limit)
-            if allowed.is_empty:
-                return None, False
-            words = count_words(allowed, MANY_WORDS)
-            narrow = bool((words < MANY_WORDS).any())
-        if words[0] <= MAX_SPELLED_OUT:
-            for word, label in spelled_out(table, labels):
-                keys.setdefault(word, nodes[label - 1])
-            return None, False
-        classes = [from_table(table, (labels == c + 1).astype(np.uint8)) for c in range(len(nodes))]
-        merged, signature = product([allowed, *classes], limit)
-        marks = np.zeros(len(signature), np.int32)
-        for c in range(len(nodes)):
-            marks[((signature & 1) != 0) & ((signature >> np.uint64(c + 1)) & 1 != 0)] = c + 1
-        count = None if words[0] >= MANY_WORDS else int(words[0])
-        return KeyClasses(*trim(merged, marks), nodes, count), narrow
+    def _counted(
+        self, table: np.ndarray, labels: np.ndarray, formulas: list[tuple[Formula, int]], keys: dict[str, Node]
+    ) -> tuple[KeyClasses | None, list[int]]:
+        """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
+        counts = words_by_class(table, labels, len(formulas), keys)
+        total = sum(counts)
+        # One member can be chosen for each obligation as long as its class has keys; of few keys that is not so.
+        few = [c for c, n in enumerate(counts) if n and (total if not self._duties else n) <= MAX_SPELLED_OUT]
+        for word, label in spelled_out(table, np.where(np.isin(labels, np.add(few, 1)), labels, 0)) if few else ():
+            if word not in keys:
+                keys[word] = self._graph.node(formulas[label - 1][0])
+        kept = [c for c, n in enumerate(counts) if n and c not in few]
+        if not kept:
+            return None, []
+        nodes = [self._graph.node(formulas[c][0]) for c in kept]
+        number = np.zeros(len(counts) + 1, np.int32)
+        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
+        table, labels = canonical(table, number[labels], (), self._graph.options.max_automaton_states)
+        return KeyClasses(table, labels, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+
+
+def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    """What remains of the undeclared keys when it is known which nodes have values; None: none.
+
+    The same object each time: `structgen.machine.tables` and `structgen.machine.completion` number states alike.
+
+    Raises:
+        SchemaTooComplexError: more than ``max_states`` states.
+    """
+    if spec.settled is None:
+        spec.settled = (_settled(spec, max_states),)
+    return spec.settled[0]
+
+
+def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    others = spec.others
+    if others is None:
+        return None
+    if not isinstance(others, KeyClasses):
+        dfa = universal()
+        table, labels = dfa.transitions, dfa.accepting.astype(np.int32)
+        return Undeclared(table, labels, [others], spec.other_choices, False) if others.live else None
+    kept = [c for c, node in enumerate(others.nodes) if node.live]
+    if not kept:
+        return None
+    table, labels = others.transitions, others.labels
+    if len(kept) < len(others.nodes):
+        number = np.zeros(len(others.nodes) + 1, np.int32)
+        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
+        table, labels = canonical(table, number[labels], (), max_states)
+    narrow = is_narrow(table, labels)
+    if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one
+        table, labels = canonical(table, labels, spec.keys, max_states)
+        narrow = is_narrow(table, labels)
+    choices = [spec.other_choices[c] for c in kept] if spec.duties else []
+    return Undeclared(table, labels, [others.nodes[c] for c in kept], choices, narrow)
+
+
+def is_narrow(table: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether there are beginnings that only finitely many keys have."""
+    return bool((count_words(Dfa(table, labels > 0), MANY_WORDS) < MANY_WORDS).any())
+
+
+def words_by_class(table: np.ndarray, labels: np.ndarray, classes: int, names: Iterable[str]) -> list[int]:
+    """How many keys each class has besides ``names``; `MANY_WORDS` where there are that many or no end."""
+    counts = []
+    for label in range(1, classes + 1):
+        words = from_table(table, (labels == label).astype(np.uint8))
+        count = 0 if words.is_empty else int(count_words(words, MANY_WORDS)[0])
+        if 0 < count < MANY_WORDS:
+            count -= sum(accepts(words, name) for name in names)
+        counts.append(count)
+    return counts
+
+
+def canonical(
+    table: np.ndarray, labels: np.ndarray, without: Iterable[str], max_states: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A labelled automaton that is trim (and minimal, if nothing is taken out), the texts ``without`` taken out.
+
+    The labels are written as binary numbers: an automaton for each binary digit, and these side by side.
+    """
+    digits = [from_table(table, (labels >> i & 1).astype(np.uint8)) for i in range(int(labels.max()).bit_length())]
+    merged, signature = product([*digits, from_strings(without, max_states)], max_states)
+    taken = signature >> np.uint64(len(digits)) & np.uint64(1)
+    found = np.where((taken == 0) & valid_ends(merged), signature & np.uint64((1 << len(digits)) - 1), np.uint64(0))
+    return trim(merged, found.astype(np.int32))
 
 
 def valid_ends(table: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from structgen.machine.cardinality import count_values, is_endless
 from structgen.machine.duties import coverable
 from structgen.machine.node import Node
-from structgen.machine.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
+from structgen.machine.specs import MANY_WORDS, ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
 Live = Callable[[Node], bool]
 
@@ -61,13 +61,10 @@ def object_live(spec: ObjectSpec, live: Live) -> bool:
         return False
     others, undeclared = spec.others, 0
     if isinstance(others, KeyClasses):
-        if any(map(live, others.nodes)):
-            if others.words is None:
-                return True
-            undeclared = others.words
+        undeclared = sum(words for node, words in zip(others.nodes, others.words, strict=True) if live(node))
     elif others is not None and live(others):
-        return True
-    return len(spec.keys) - len(forbidden) + undeclared >= spec.least
+        undeclared = MANY_WORDS
+    return undeclared >= MANY_WORDS or len(spec.keys) - len(forbidden) + undeclared >= spec.least
 
 
 def _too_many(spec: ObjectSpec, names: set[str]) -> bool:

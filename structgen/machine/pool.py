@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, count_words, universal
 from structgen.automata.word_counts import short_words, words_everywhere
+from structgen.errors import InternalError
+from structgen.kernels import table_checks as checks
 from structgen.kernels.characters import add_rows
 from structgen.kernels.json_machine import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.machine.number_values import symbols, value_counts
 from structgen.machine.numbers import NumberAutomaton
-from structgen.machine.specs import KeyClasses
+from structgen.machine.specs import MANY_WORDS, Undeclared
 
-MANY_WORDS = 1 << 30
 FIRST_STATES = 256
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
@@ -39,6 +40,7 @@ class AutomatonPool:
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
             many go on from every state behind it.
         symbols: int32[n], of number states: what to follow to meet every value (`structgen.machine.number_values`).
+        labels, narrow, states: int32[n], of the automaton that starts there (`structgen.kernels.table_checks`).
         version: changes when an array was replaced by a larger one.
     """
 
@@ -48,7 +50,6 @@ class AutomatonPool:
         self.count = 0
         self._known: dict[Any, int] = {}
         self._starts: list[int] = []  # first states of the string automata, ascending
-        self._sizes: list[int] = []
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)
         self.universal = self.add_dfa(universal())
@@ -71,12 +72,14 @@ class AutomatonPool:
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
             self._starts.append(base)
-            self._sizes.append(len(dfa))
+            self.labels[base], self.states[base] = checks.STRING_START + 1, len(dfa)
             self._known[key] = base
             return base
 
-    def add_key_classes(self, classes: KeyClasses) -> int:
+    def add_key_classes(self, classes: Undeclared) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
+        if classes.labels.max(initial=0) != len(classes.nodes):
+            raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
         key = (classes.transitions.tobytes(), classes.labels.tobytes())
         known = self._known.get(key)
         if known is not None:
@@ -89,6 +92,8 @@ class AutomatonPool:
             self.payload[base:end] = classes.labels
             words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
             self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
+            self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
+            self.narrow[base] = bool((words < MANY_WORDS).any())
             self._known[key] = base
             return base
 
@@ -99,7 +104,8 @@ class AutomatonPool:
             return known
         with self.lock:
             if automaton not in self._known:
-                self._known[automaton] = self._number_state(automaton, automaton.start, {})
+                start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
+                self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
             return self._known[automaton]
 
     def is_number(self, state: int) -> bool:
@@ -129,8 +135,8 @@ class AutomatonPool:
                 self.symbols[state] = bits
                 self.counts[2 * state : 2 * state + 2] = value_counts(automaton, local, MANY)
                 return
-            number = bisect_right(self._starts, state) - 1
-            base, size = self._starts[number], self._sizes[number]
+            base = self._starts[bisect_right(self._starts, state) - 1]
+            size = int(self.states[base])
             table = self.transitions[256 * base : 256 * (base + size)].reshape(size, 256)
             table = np.where(table >= 0, table - base, -1).astype(np.int32)
             dfa = Dfa(table, self.flags[base : base + size] & ACCEPTING != 0)
@@ -143,6 +149,8 @@ class AutomatonPool:
             return []
         automaton, local, places = self._number_of[place]
         following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
+        if not following and not self.flags[place] & ACCEPTING:
+            raise InternalError("a number can be begun that cannot be finished")
         row = self.transitions[place * 256 : place * 256 + 256]
         row[:] = -1
         for byte, after in following.items():
@@ -160,10 +168,13 @@ class AutomatonPool:
 
     def _write(self, base: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.int32]) -> None:
         end = base + len(flags)
-        self.flags[base:end] = flags
         table = transitions
         if not (table.flags.c_contiguous and table.flags.writeable):
             table = np.array(table, np.int32, order="C")
+        wrong = checks.check_automaton(table, (flags & ACCEPTING).astype(np.uint8))
+        if wrong >= 0:
+            raise InternalError(f"state {wrong} of an automaton leads nowhere")
+        self.flags[base:end] = flags
         add_rows(table, base, self.transitions, self.flags, self.loops)
 
     def _room(self, states: int) -> int:
@@ -186,6 +197,9 @@ class AutomatonPool:
             "slots": np.full(2 * states, -1, np.int32),
             "counts": np.zeros(2 * states, np.int32),
             "symbols": np.zeros(states, np.int32),
+            "labels": np.zeros(states, np.int32),
+            "narrow": np.zeros(states, np.int32),
+            "states": np.zeros(states, np.int32),
         }
         for name, array in new.items():
             width = len(array) // states
@@ -202,3 +216,6 @@ class AutomatonPool:
     slots: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     symbols: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32]
+    narrow: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int32]

@@ -47,18 +47,36 @@ class NumberChoice:
 class KeyClasses:
     """Classes of undeclared keys: ``labels[state]`` is the class of a key that ends in a state of ``transitions``.
 
-    Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]``. ``words``: how many such keys there are
-    (None: without end).
+    Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]`` and ``words[i - 1]`` keys that are not
+    declared, at least one (`MANY_WORDS`: that many or without end). Declared keys may be labelled too.
     """
 
     transitions: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
     nodes: list[Node]
-    words: int | None = None
+    words: list[int]
 
+
+MANY_WORDS = 1 << 30
+"""A number of keys that no object could hold; stands for endlessly many too."""
 
 Choice: TypeAlias = "tuple[Node, int]"
 """The node of a member's value, and the obligations (bits) that such a value meets."""
+
+
+@dataclass(slots=True)
+class Undeclared:
+    """The undeclared keys of a solved object: classes (as in `KeyClasses`) that have values, one at least.
+
+    ``choices``: of each class, if there are obligations. ``narrow``: there are beginnings that only finitely many
+    undeclared keys have; the automaton then leads to no declared key.
+    """
+
+    transitions: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32]
+    nodes: list[Node]
+    choices: list[list[Choice]]
+    narrow: bool
 
 
 @dataclass(slots=True)
@@ -66,9 +84,9 @@ class ObjectSpec:
     """An object. ``keys`` maps each key that the schema names to its value's node, in declared order.
 
     ``required`` names must be present; ``dependents[k]`` are required if k is present (closed under itself). Other
-    keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``narrow``: there are prefixes
-    that only finitely many undeclared keys have. ``duties``: how many obligations the members have to meet together;
-    ``choices[k]``: the ways in which key k can meet some of them, ``other_choices``: other keys, by class.
+    keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``duties``: how many
+    obligations the members have to meet together; ``choices[k]``: the ways in which key k can meet some of them,
+    ``other_choices``: other keys, by class. ``settled``: what `structgen.machine.key_classes.settle` has found.
     """
 
     keys: dict[str, Node]
@@ -77,11 +95,11 @@ class ObjectSpec:
     least: int
     most: int | None
     others: Node | KeyClasses | None
-    narrow: bool = False
     forbidden: set[str] = field(default_factory=set)  # keys whose values no JSON satisfies; set when solved
     duties: int = 0
     choices: dict[str, list[Choice]] = field(default_factory=dict)
     other_choices: list[list[Choice]] = field(default_factory=list)
+    settled: tuple[Undeclared | None] | None = None
 
 
 @dataclass(slots=True)

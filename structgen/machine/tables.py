@@ -17,11 +17,11 @@ from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.kernels import json_machine as k
 from structgen.machine.cardinality import count_values, endless_nodes, endless_states
-from structgen.machine.key_classes import reaching, trim
+from structgen.machine.key_classes import reaching, settle
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
 from structgen.machine.node import Node
 from structgen.machine.pool import AutomatonPool
-from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec, Undeclared
 from structgen.options import JsonOptions
 
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
@@ -187,37 +187,31 @@ class _Writer:
         dependent: list[int] = []
         for name, names in spec.dependents.items():
             dependent += (bits[name], self._mask([bits[other] for other in names], words))
-        kind, start, child, classes, counts = self._others(spec)
+        kind, start, child, classes, counts, narrow = self._others(spec)
         dependents = len(self.grammar)
         self.grammar.extend(dependent)
         most = -1 if spec.most is None else spec.most
         return self._record(
             k.R_OBJECT, entries, len(rows), words, required, spec.least, most,
-            kind, start, child, dependents, len(dependent) // 2, int(spec.narrow), (1 << spec.duties) - 1, classes,
+            kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.duties) - 1, classes,
             counts,
         )  # fmt: skip
 
-    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int]:
-        """Kind, start state, node (or choices), number and word counts of the classes of undeclared keys."""
-        others, ways = spec.others, spec.other_choices
-        if isinstance(others, KeyClasses):
-            live = [node.live for node in others.nodes]
-            if not any(live):
-                return k.NO_OTHERS, 0, 0, 0, 0
-            if not all(live):
-                others = without_dead(others, live)
-                ways = [choices for choices, alive in zip(ways, live, strict=False) if alive]
-            start = self.pool.add_key_classes(others)
-            places = [node.offset for node in others.nodes]
-            counts = 0
-            if spec.duties:
-                counts = self._record(*class_words(others).ravel().tolist())
-                places = [self._choices(node, choices) for node, choices in zip(others.nodes, ways, strict=True)]
-            return k.CLASSES, start, self._record(0, *places), len(places), counts
-        if others is None or not others.live:
-            return k.NO_OTHERS, 0, 0, 0, 0
-        child = self._choices(others, ways[0]) if spec.duties else others.offset
-        return k.ONE_CLASS, self.pool.universal, child, 1, 0
+    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int, int]:
+        """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
+        others = settle(spec, self.options.max_automaton_states)
+        if others is None:
+            return k.NO_OTHERS, 0, 0, 0, 0, 0
+        if isinstance(spec.others, Node):
+            child = self._choices(spec.others, others.choices[0]) if spec.duties else spec.others.offset
+            return k.ONE_CLASS, self.pool.universal, child, 1, 0, 0
+        start = self.pool.add_key_classes(others)
+        places = [node.offset for node in others.nodes]
+        counts = 0
+        if spec.duties:
+            counts = self._record(*class_words(others).ravel().tolist())
+            places = [self._choices(node, ways) for node, ways in zip(others.nodes, others.choices, strict=True)]
+        return k.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
 
     def _mask(self, bits: list[int], words: int) -> int:
         place = len(self.words)
@@ -296,7 +290,7 @@ def utf8(text: str) -> bytes | None:
         return None
 
 
-def class_words(classes: KeyClasses) -> npt.NDArray[np.int64]:
+def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
     """How many keys of each class go on from each state, int64[states, classes], at most `k.ENDLESS_WORDS`."""
     counts = []
     for label in range(1, len(classes.nodes) + 1):
@@ -307,15 +301,3 @@ def class_words(classes: KeyClasses) -> npt.NDArray[np.int64]:
         )
         counts.append(np.where(live, count_words(Dfa(table, ends), k.ENDLESS_WORDS), 0))
     return np.minimum(np.stack(counts, axis=1), k.ENDLESS_WORDS)
-
-
-def without_dead(classes: KeyClasses, live: list[bool]) -> KeyClasses:
-    """The classes whose nodes have values."""
-    number = {0: 0}
-    nodes = []
-    for index, node in enumerate(classes.nodes):
-        if live[index]:
-            nodes.append(node)
-        number[index + 1] = len(nodes) if live[index] else 0
-    labels = np.array([number[label] for label in classes.labels.tolist()], np.int32)
-    return KeyClasses(*trim(classes.transitions, labels), nodes, classes.words)

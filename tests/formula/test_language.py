@@ -131,6 +131,15 @@ def test_simplification_at_construction() -> None:
     assert isinstance(one(a, b), One)
 
 
+@pytest.mark.parametrize("count", [Keys, Len, lambda n: Items(Type(NUMBER), n)])
+def test_limits_of_one_count(count: Any) -> None:
+    assert and_(count(3), not_(count(2))) is FALSE and and_(count(3), not_(count(3))) is FALSE
+    assert and_(count(3), not_(count(4))) is not FALSE
+    assert or_(count(3), not_(count(4))) is TRUE and or_(count(3), not_(count(3))) is TRUE
+    assert or_(count(3), not_(count(2))) is not TRUE
+    assert and_(Items(Type(STRING), 3), not_(Items(Type(NUMBER), 2))) is not FALSE
+
+
 def test_references_lose_their_order_by_key() -> None:
     assert isinstance(ref("k"), Ref)
     assert unordered(ref("k")) is ref(Unordered("k"))
