@@ -23,7 +23,7 @@ __all__ = [
     "magnitudes",
 ]
 
-Spelling = Literal["any", "plain"]
+Spelling = Literal["any", "plain", "integer", "marked"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class NumberSpec:
     which still have to satisfy the rest.
 
     ``spelling`` "any" allows every JSON spelling of a value (``1.0``, ``1e2``, ``10e-1``, ``-0``, ``1E+007``). "plain"
-    allows no exponent, and where every value is an integer (``integer_only``) no point and no ``-0`` either.
-    ``max_length`` limits the text, in bytes.
+    allows no exponent and no fraction that ends in a zero, and where every value is an integer (``integer_only``) no
+    ``-0`` either. "integer" allows digits only, which makes the value a multiple of 1; "marked" allows all the others:
+    a fraction or an exponent. ``max_length`` limits the text, in bytes.
 
     Raises ``ValueError`` for a step <= 0 and for a bound that has no finite decimal expansion.
     """
@@ -53,6 +54,8 @@ class NumberSpec:
     max_length: int | None = None
 
     def __post_init__(self) -> None:
+        if self.spelling == "integer":
+            object.__setattr__(self, "multiples", self.multiples | {Fraction(1)})
         for step in (*self.multiples, *self.non_multiples):
             if step <= 0:
                 raise ValueError(f"a multiple of {step} was asked for; steps must be greater than 0")
