@@ -24,8 +24,8 @@ class JsonOptions:
         max_whitespace_run: longest run of whitespace bytes in mode "any"; None is no limit.
         string_escapes: "minimal": only what must be escaped (``\\"``, ``\\\\`` and control characters, each in any of
             its legal spellings); "any": every legal spelling of every character.
-        number_spellings: "plain": no exponent and no redundant fraction (an integer has no fraction part);
-            "any": every legal spelling.
+        number_spellings: "plain": no exponent and no redundant fraction (no fraction that ends in a zero, so a whole
+            number has none); "any": every legal spelling.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
         max_string_length: longest string value in code points where the schema sets no smaller limit; None: no limit.

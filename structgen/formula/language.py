@@ -10,6 +10,7 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Enum(values)``    the value equals one of these (JSON equality)
 ``Mult(q)``         number: an integer multiple of q
 ``Ge(x), Gt(x)``    number: at least x, more than x
+``Int()``           number: spelled with neither fraction nor exponent (the integers of drafts 3 and 4)
 ``Pat(regex)``      string: the ECMA-262 expression matches somewhere
 ``Format(name)``    string: in the format's language
 ``Len(n)``          string: at least n code points
@@ -23,6 +24,8 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 
 Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
 to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x)``.
+
+All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its spelling, so ``Enum([1])`` holds both.
 
 The intern table lives as long as the process (`clear` empties it). It is a dict filled by ``setdefault``, which is
 atomic under the GIL: threads that race for the same node get the same object.
@@ -78,11 +81,12 @@ def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F
 
 
 def clear() -> None:
-    """Forget all nodes but Type and Uniq. Nodes in use stay valid, but equal ones built later are other objects."""
+    """Forget all nodes but Type, Int and Uniq. Nodes in use stay valid, but equal ones built later are other objects."""
     _table.clear()
     _UNORDERED.clear()
     _NAMED.clear()
     _table[Uniq, ()] = UNIQ
+    _table[Int, ()] = INT
 
 
 def node_count() -> int:
@@ -183,6 +187,21 @@ class Gt(Formula):
 
     def __new__(cls, x: Fraction | int) -> Gt:
         return _intern(cls, (Fraction(x),))
+
+
+class Int(Formula):
+    """Number: spelled as an integer, with neither fraction nor exponent. The only node is `INT`.
+
+    A property of the text, which parsers keep: Python reads ``1`` as int, ``1.0`` and ``1e0`` as float.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> Int:
+        return _intern(cls, ())
+
+
+INT = Int()
 
 
 class Pat(Formula):

@@ -22,6 +22,7 @@ from structgen.formula.language import (
     Ge,
     Gt,
     Idx,
+    Int,
     Items,
     Keys,
     Len,
@@ -39,7 +40,7 @@ from structgen.machine.counted import CountedArrays, Plan, counters
 from structgen.machine.key_classes import ObjectBuilder
 from structgen.machine.key_terms import encodable
 from structgen.machine.normal_form import Conjunction
-from structgen.machine.number_spec import NumberSpec
+from structgen.machine.number_spec import NumberSpec, Spelling
 from structgen.machine.numbers import automaton
 from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
 
@@ -88,10 +89,15 @@ class Conjunctions:
         non_multiples: set[Fraction] = set()
         excluded: set[Fraction] = set()
         values: frozenset[Fraction] | None = None
+        spelling: Spelling = self._options.number_spellings
         for literal in literals:
             atom, positive = split(literal)
             if isinstance(atom, Mult):
                 (multiples if positive else non_multiples).add(atom.q)
+            elif isinstance(atom, Int) and spelling == "plain":  # then the value tells
+                (multiples if positive else non_multiples).add(Fraction(1))
+            elif isinstance(atom, Int):
+                spelling = "integer" if positive else "marked"
             elif isinstance(atom, (Ge, Gt)) and positive:
                 bound = (atom.x, isinstance(atom, Gt))
                 least = bound if least is None else max(least, bound)
@@ -113,7 +119,7 @@ class Conjunctions:
             non_multiples=frozenset(non_multiples),
             excluded=frozenset(excluded),
             values=values,
-            spelling=self._options.number_spellings,
+            spelling=spelling,
             max_length=self._options.max_number_length,
         )
         found = automaton(spec)
