@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,6 @@ def compile_json_schema(
     try:
         root = graph.compile(lowered.root)
     except RecursionError:
-        raise SchemaTooComplexError(
-            "the schema is nested too deeply", budget="sys.setrecursionlimit", limit=1000
-        ) from None
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
     return CompiledGrammar(lowered, graph, root, vocabulary)

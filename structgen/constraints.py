@@ -9,6 +9,7 @@ import copy
 import inspect
 import json
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -141,7 +142,8 @@ def json_schema(
         schema = copy.deepcopy(schema)  # the caller's dict may change later
         return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), kind, adapter, registry)
     except RecursionError:
-        raise SchemaTooComplexError("The schema is nested too deeply", budget="recursion depth", limit=1000) from None
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("The schema is nested too deeply", limit=limit) from None
 
 
 def as_constraint(source: Any) -> Constraint | None:

@@ -28,7 +28,8 @@ class JsonOptions:
             number has none); "any": every legal spelling.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
-        max_string_length: longest string value in code points where the schema sets no smaller limit; None: no limit.
+        max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
+            included, keys not; None: no limit.
         max_number_length: longest number in bytes; None: no limit.
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.

@@ -40,7 +40,7 @@ from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
-from structgen.formula.values import ANY, ARRAY, Canonical, canonical, canonical_type
+from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
 
 _by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
@@ -81,7 +81,7 @@ def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F
 
 
 def clear() -> None:
-    """Forget all nodes but Type, Int and Uniq. Nodes in use stay valid, but equal ones built later are other objects."""
+    """Forget all nodes but the constants. Nodes in use stay valid, but equal ones built later are other objects."""
     _table.clear()
     _UNORDERED.clear()
     _NAMED.clear()
@@ -112,7 +112,11 @@ _TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
 
 TRUE: Formula = Type(ANY)
 FALSE: Formula = Type(0)
-_NOT_ARRAY = Type(ANY & ~ARRAY)
+_NOT_STRING, _NOT_ARRAY, _NOT_OBJECT = Type(ANY & ~STRING), Type(ANY & ~ARRAY), Type(ANY & ~OBJECT)
+
+MAX_COUNT = (1 << 31) - 1
+"""The most code points, items or members that a value is taken to have: tables count in int32, and no text of more than
+2 GiB is read or written. "At least" more is therefore false of every string, array or object, and "at most" is true."""
 
 
 class Enum(Formula):
@@ -226,12 +230,14 @@ class Format(Formula):
 
 
 class Len(Formula):
-    """String: at least ``n`` code points. ``Len(0)`` is TRUE."""
+    """String: at least ``n`` code points. ``Len(0)`` is TRUE; beyond `MAX_COUNT` there is no such string."""
 
     __slots__ = ("n",)
     n: int
 
     def __new__(cls, n: int) -> Len:
+        if n > MAX_COUNT:
+            return _NOT_STRING  # type: ignore[return-value]
         return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
 
 
@@ -253,12 +259,14 @@ class All(Formula):
 
 
 class Keys(Formula):
-    """Object: at least ``n`` members. ``Keys(0)`` is TRUE."""
+    """Object: at least ``n`` members. ``Keys(0)`` is TRUE; beyond `MAX_COUNT` there is no such object."""
 
     __slots__ = ("n",)
     n: int
 
     def __new__(cls, n: int) -> Keys:
+        if n > MAX_COUNT:
+            return _NOT_OBJECT  # type: ignore[return-value]
         return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
 
 
@@ -277,7 +285,7 @@ class Idx(Formula):
 
 
 class Items(Formula):
-    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0."""
+    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0; beyond `MAX_COUNT` there is no such array."""
 
     __slots__ = ("n", "value")
     value: Formula
@@ -286,7 +294,7 @@ class Items(Formula):
     def __new__(cls, value: Formula, n: int) -> Items:
         if n <= 0:
             return TRUE  # type: ignore[return-value]
-        if value is FALSE:
+        if value is FALSE or n > MAX_COUNT:
             return _NOT_ARRAY  # type: ignore[return-value]
         return _intern(cls, (n, value), value.ordered)
 

@@ -254,7 +254,7 @@ def _run(lowering: Lowering) -> Formula:
     except RecursionError:
         limit = sys.getrecursionlimit()
         message = "the schema is nested too deeply for Python's recursion limit"
-        raise SchemaTooComplexError(message, budget="sys.setrecursionlimit", limit=limit) from None
+        raise SchemaTooComplexError(message, limit=limit) from None
     return formula
 
 

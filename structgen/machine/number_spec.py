@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+from structgen.formula.values import decimal_digits, factors
+
 __all__ = [
     "NumberSpec",
     "Range",
@@ -109,7 +111,7 @@ def is_decimal(value: Fraction) -> bool:
 
 def decimal_places(value: Fraction) -> int:
     """The number of digits after the point that a decimal fraction needs."""
-    twos, fives, _ = _factors(value.denominator)
+    twos, fives, _ = factors(value.denominator)
     return max(twos, fives)
 
 
@@ -119,22 +121,13 @@ def decimal_parts(value: Fraction) -> tuple[str, int]:
     The digits start and end with a nonzero one. Example: 1250 gives ("125", 4), 0.05 gives ("5", -1).
     """
     places = decimal_places(value)
-    text = str(value.numerator * 10**places // value.denominator)
+    text = decimal_digits(value.numerator * 10**places // value.denominator)
     return text.rstrip("0"), len(text) - places
 
 
 def prime_to_ten(number: int) -> int:
     """The greatest divisor of a positive integer that has no factor 2 or 5."""
-    return _factors(number)[2]
-
-
-def _factors(number: int) -> tuple[int, int, int]:
-    """(a, b, rest) with number == 2**a * 5**b * rest."""
-    twos = (number & -number).bit_length() - 1
-    rest, fives = number >> twos, 0
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    return twos, fives, rest
+    return factors(number)[2]
 
 
 @dataclass(frozen=True)

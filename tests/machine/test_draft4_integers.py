@@ -41,7 +41,24 @@ FROM_4: list[Any] = [
     {"anyOf": [{"type": "integer", "maximum": 2}, {"not": {"type": "integer"}, "minimum": 10}]},
     {"allOf": [{"type": "integer"}, {"not": {"enum": [1]}}]},
 ]
-NUMBERS = ["0", "-0", "1", "1.0", "1e0", "10E-1", "-1", "-1.0", "2.5", "25e-1", "30", "30.0", "3e1", "1e2", "100", "0.0"]
+NUMBERS = [
+    "0",
+    "-0",
+    "1",
+    "1.0",
+    "1e0",
+    "10E-1",
+    "-1",
+    "-1.0",
+    "2.5",
+    "25e-1",
+    "30",
+    "30.0",
+    "3e1",
+    "1e2",
+    "100",
+    "0.0",
+]
 TEXTS = [*NUMBERS, '"a"', "[]", "null", *(f"[{one}]" for one in NUMBERS), *(f'{{"a":{one}}}' for one in NUMBERS)]
 TEXTS += ["[1,1.0]", "[1,2]", "[1,1]"]
 
