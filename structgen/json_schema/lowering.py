@@ -186,6 +186,10 @@ class Context:
         """The formula of what a reference leads to."""
         return self._lowering.lower_target(*self.target(reference, place, dynamic))
 
+    def lower_once(self, schema: Any, place: Place) -> Formula:
+        """As `lower`, but with one result for all who ask, and a reference to it for who asks meanwhile."""
+        return self._lowering.lower_target(schema, place, self)
+
     def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
         """The schema that a reference leads to, its place and its context.
 
