@@ -86,6 +86,19 @@ class JsonOptions:
         return cls(**{**options, **changes})  # type: ignore[arg-type]
 
 
+def checked_options(options: Any) -> JsonOptions:
+    """The options given to a function, or the default for None.
+
+    Raises:
+        OptionsError: it is something else.
+    """
+    if options is None:
+        return JsonOptions()
+    if not isinstance(options, JsonOptions):
+        raise OptionsError(f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None")
+    return options
+
+
 # A deeper indentation is a mistake: each level of nesting costs that many bytes a line.
 MAX_INDENT = 100
 _WHITESPACE = ("single", "compact", "any")

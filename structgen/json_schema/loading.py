@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 from structgen.errors import SchemaError, SchemaTooComplexError
 
 
-def load_schema(source: str | bytes | Path | dict[str, Any] | bool) -> Any:
+def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     """The parsed schema of a JSON text (str, or bytes in UTF-8), a file (`pathlib.Path`), or a parsed one as it is.
 
     Numbers with a fraction or exponent, and integers of thousands of digits, become `decimal.Decimal`. Of members with
@@ -22,7 +23,7 @@ def load_schema(source: str | bytes | Path | dict[str, Any] | bool) -> Any:
         SchemaTooComplexError: nested deeper than the recursion limit.
         OSError: the file cannot be read.
     """
-    if isinstance(source, (dict, bool)):
+    if isinstance(source, (Mapping, bool)):
         return source
     data = source.read_bytes() if isinstance(source, Path) else source
     if isinstance(data, (bytes, bytearray)):
