@@ -1,4 +1,4 @@
-"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None, which the walk dispatches on."""
+"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None, on which the walk dispatches."""
 
 from __future__ import annotations
 
