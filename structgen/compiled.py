@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
@@ -14,7 +15,7 @@ from structgen.machine.node import Node
 from structgen.machine.tables import write_tables
 from structgen.machine.verify import verify_tables
 from structgen.masks.rows import mask_rows
-from structgen.options import JsonOptions
+from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -65,6 +66,23 @@ class CompiledGrammar:
         return Completions(self._root, self.options)
 
 
+def check_arguments(vocabulary: Any, registry: Any) -> None:
+    """Refuse what is no vocabulary and no registry.
+
+    Raises:
+        TokenizerError, OptionsError: what was found, and what was expected.
+    """
+    if not isinstance(vocabulary, Vocabulary):
+        raise TokenizerError(
+            f"vocabulary is {vocabulary!r:.100} ({type(vocabulary).__name__}); expected a structgen.Vocabulary, "
+            "such as Vocabulary.from_transformers(tokenizer)"
+        )
+    if registry is not None and not hasattr(registry, "get_or_retrieve"):
+        raise OptionsError(
+            f"registry is {registry!r:.100} ({type(registry).__name__}); expected a referencing.Registry or None"
+        )
+
+
 def compile_json_schema(
     schema: Any,
     vocabulary: Vocabulary,
@@ -74,7 +92,8 @@ def compile_json_schema(
     """Compile a parsed JSON Schema (an object, true or false) for a vocabulary.
 
     Args:
-        schema: parsed JSON; numbers may be int, float or Decimal. `structgen.load_schema` reads text and files.
+        schema: parsed JSON; numbers may be int, float or Decimal, objects any mapping, arrays lists or tuples.
+            `structgen.load_schema` reads text and files.
         vocabulary: the model's tokens.
         options: how text may be spelled and what is refused; the default suits generation.
         registry: other documents that the schema refers to (`referencing.Registry`).
@@ -84,16 +103,18 @@ def compile_json_schema(
         UnresolvableReferenceError: a ``$ref`` leads nowhere.
         UnsupportedSchemaError: a keyword is legal but not enforced yet.
         UnsatisfiableSchemaError: no JSON value is valid.
-        SchemaTooComplexError: a budget of ``options`` is exceeded.
+        SchemaTooComplexError: a budget of ``options`` is exceeded, or it is nested too deeply.
+        TokenizerError: ``vocabulary`` is no `Vocabulary`.
+        OptionsError: ``options`` or ``registry`` is of another type.
         InternalError: the result fails its own check (a bug of structgen).
     """
-    options = options or JsonOptions()
+    check_arguments(vocabulary, registry)
+    options = checked_options(options)
     lowered = lower(schema, options, registry)
     graph = GoalGraph(lowered, options)
     try:
         root = graph.compile(lowered.root)
     except RecursionError:
-        raise SchemaTooComplexError(
-            "the schema is nested too deeply", budget="sys.setrecursionlimit", limit=1000
-        ) from None
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
     return CompiledGrammar(lowered, graph, root, vocabulary)

@@ -9,6 +9,7 @@ import copy
 import inspect
 import json
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from referencing import Registry
 
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
-from structgen.options import JsonOptions
+from structgen.json_schema.plain import plain_json
+from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -78,7 +80,9 @@ class JsonSchemaConstraint:
         Raises:
             SchemaError: the schema is illegal, unsupported, unsatisfiable or too complex (subclasses say which).
         """
-        from structgen.compiled import compile_json_schema
+        from structgen.compiled import check_arguments, compile_json_schema
+
+        check_arguments(vocabulary, self.registry)
 
         def build() -> Any:
             return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
@@ -129,7 +133,7 @@ def json_schema(
         SchemaError: unreadable file, no JSON.
         ConstraintError: ``source`` is none of these.
     """
-    options = options or JsonOptions()
+    options = checked_options(options)
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
@@ -138,10 +142,11 @@ def json_schema(
         kind = source
         adapter, schema = _from_type(source)
     try:
-        schema = copy.deepcopy(schema)  # the caller's dict may change later
+        schema = copy.deepcopy(plain_json(schema))  # the caller's dict may change later
         return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), kind, adapter, registry)
-    except RecursionError:
-        raise SchemaTooComplexError("The schema is nested too deeply", budget="recursion depth", limit=1000) from None
+    except (RecursionError, ValueError):  # ValueError: json found a circle
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
 def as_constraint(source: Any) -> Constraint | None:
@@ -180,9 +185,7 @@ def _load(source: Any) -> Schema:
     """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
     from structgen.json_schema.loading import load_schema
 
-    if isinstance(source, Mapping):
-        source = dict(source)
-    elif isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
         source = Path(source)
     try:
         return cast(Schema, load_schema(source))
@@ -241,10 +244,10 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
 def _to_text(schema: Schema, *, exact: bool = False) -> str:
     """Compact JSON of a schema; with ``exact``, numbers keep all their digits (for a key, not for reading)."""
 
-    def number(value: Any) -> Any:
-        if isinstance(value, Decimal):
-            return {"Decimal": str(value)} if exact else float(value)
-        raise ConstraintError(f"A schema may hold JSON values only, not {value!r:.100} ({type(value).__name__}).")
+    def number(value: Decimal) -> Any:
+        if exact:
+            return {"Decimal": str(value)}
+        return float(value) if abs(value) <= sys.float_info.max else str(value)
 
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)
 

@@ -8,7 +8,7 @@
     │   │   ├── UnresolvableReferenceError  a ``$ref`` leads nowhere, or only to itself
     │   │   ├── UnsupportedSchemaError  legal, but not covered (keyword named)
     │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
-    │   │   └── SchemaTooComplexError   a compile budget was exceeded (budget named)
+    │   │   └── SchemaTooComplexError   a compile budget was exceeded (named if it is an option)
     │   ├── GrammarError                not a legal or supported grammar (line and column named)
     │   │   └── EmptyLanguageError      no text is in the language
     │   └── PatternError                not a legal or supported regular expression
@@ -69,14 +69,26 @@ class UnsatisfiableSchemaError(SchemaError):
 
 
 class SchemaTooComplexError(SchemaError):
-    """Compiling the schema would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+    """Compiling the schema would exceed a budget, whose value is ``limit``.
 
-    def __init__(self, message: str, *, budget: str, limit: int, pointer: str = "", keyword: str | None = None) -> None:
+    ``budget`` is the field of ``JsonOptions`` that raises it; None: it is fixed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: int,
+        budget: str | None = None,
+        pointer: str = "",
+        keyword: str | None = None,
+    ) -> None:
         self.budget = budget
         self.limit = limit
-        super().__init__(
-            message, pointer=pointer, keyword=keyword, hint=f"Raise the budget {budget} (now {limit}) or simplify."
-        )
+        hint = "Simplify the schema: this limit is fixed."
+        if budget is not None:
+            hint = f"Raise the budget {budget} (now {limit}) or simplify."
+        super().__init__(message, pointer=pointer, keyword=keyword, hint=hint)
 
 
 class PatternError(ConstraintError):

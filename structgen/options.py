@@ -24,11 +24,12 @@ class JsonOptions:
         max_whitespace_run: longest run of whitespace bytes in mode "any"; None is no limit.
         string_escapes: "minimal": only what must be escaped (``\\"``, ``\\\\`` and control characters, each in any of
             its legal spellings); "any": every legal spelling of every character.
-        number_spellings: "plain": no exponent and no redundant fraction (an integer has no fraction part);
-            "any": every legal spelling.
+        number_spellings: "plain": no exponent and no redundant fraction (no fraction that ends in a zero, so a whole
+            number has none); "any": every legal spelling.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
-        max_string_length: longest string value in code points where the schema sets no smaller limit; None: no limit.
+        max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
+            included, keys not; None: no limit.
         max_number_length: longest number in bytes; None: no limit.
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
@@ -83,6 +84,19 @@ class JsonOptions:
             "number_spellings": "any",
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
+
+
+def checked_options(options: Any) -> JsonOptions:
+    """The options given to a function, or the default for None.
+
+    Raises:
+        OptionsError: it is something else.
+    """
+    if options is None:
+        return JsonOptions()
+    if not isinstance(options, JsonOptions):
+        raise OptionsError(f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None")
+    return options
 
 
 # A deeper indentation is a mistake: each level of nesting costs that many bytes a line.

@@ -158,7 +158,7 @@ def test_the_instruction_shows_the_schema() -> None:
         ("{", SchemaError, "not JSON"),
         ("[1]", SchemaError, "a schema is an object"),
         (b"\xff{}", SchemaError, "not UTF-8"),
-        ({"const": {1, 2}}, ConstraintError, "JSON values only"),
+        ({"const": {1, 2}}, ConstraintError, "expected a JSON value.*const"),
         (42, ConstraintError, "Cannot read 42 as a constraint"),
         (None.__class__.__mro__, ConstraintError, "as a constraint"),
         (lambda: 0, ConstraintError, "as a constraint"),

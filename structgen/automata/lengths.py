@@ -50,9 +50,5 @@ def distances(dfa: Dfa, cap: int = MAX_ENTRIES) -> Distances:
         return Distances(np.zeros((0, 1), np.int32), 0, 1)
     nxt, pre, period = counting_kernels.distances(dfa.transitions, dfa.accepting.view(np.uint8), cap)
     if pre < 0:
-        raise SchemaTooComplexError(
-            f"the accepted lengths of {dfa} need a table of more than {cap} entries",
-            budget="max_length_table",
-            limit=cap,
-        )
+        raise SchemaTooComplexError(f"the accepted lengths of {dfa} need a table of more than {cap} entries", limit=cap)
     return Distances(nxt, int(pre), int(period))

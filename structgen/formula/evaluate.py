@@ -46,6 +46,8 @@ def _evaluate_typed(formula: f.Formula, value: Any, refs: Refs | None) -> bool:
     """Atoms of one type, true off it."""
     bit = type_of(value)
     match formula:
+        case f.Int():
+            return bit != NUMBER or isinstance(value, int)
         case f.Mult() | f.Ge() | f.Gt():
             return bit != NUMBER or _evaluate_number(formula, value)
         case f.Pat() | f.Format() | f.Len():

@@ -10,6 +10,7 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Enum(values)``    the value equals one of these (JSON equality)
 ``Mult(q)``         number: an integer multiple of q
 ``Ge(x), Gt(x)``    number: at least x, more than x
+``Int()``           number: spelled with neither fraction nor exponent (the integers of drafts 3 and 4)
 ``Pat(regex)``      string: the ECMA-262 expression matches somewhere
 ``Format(name)``    string: in the format's language
 ``Len(n)``          string: at least n code points
@@ -24,6 +25,8 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
 to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x)``.
 
+All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its spelling, so ``Enum([1])`` holds both.
+
 The intern table lives as long as the process (`clear` empties it). It is a dict filled by ``setdefault``, which is
 atomic under the GIL: threads that race for the same node get the same object.
 """
@@ -37,7 +40,7 @@ from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
-from structgen.formula.values import ANY, ARRAY, Canonical, canonical, canonical_type
+from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
 
 _by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
@@ -78,11 +81,12 @@ def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F
 
 
 def clear() -> None:
-    """Forget all nodes but Type and Uniq. Nodes in use stay valid, but equal ones built later are other objects."""
+    """Forget all nodes but the constants. Nodes in use stay valid, but equal ones built later are other objects."""
     _table.clear()
     _UNORDERED.clear()
     _NAMED.clear()
     _table[Uniq, ()] = UNIQ
+    _table[Int, ()] = INT
 
 
 def node_count() -> int:
@@ -108,7 +112,11 @@ _TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
 
 TRUE: Formula = Type(ANY)
 FALSE: Formula = Type(0)
-_NOT_ARRAY = Type(ANY & ~ARRAY)
+_NOT_STRING, _NOT_ARRAY, _NOT_OBJECT = Type(ANY & ~STRING), Type(ANY & ~ARRAY), Type(ANY & ~OBJECT)
+
+MAX_COUNT = (1 << 31) - 1
+"""The most code points, items or members that a value is taken to have: tables count in int32, and no text of more than
+2 GiB is read or written. "At least" more is therefore false of every string, array or object, and "at most" is true."""
 
 
 class Enum(Formula):
@@ -185,6 +193,21 @@ class Gt(Formula):
         return _intern(cls, (Fraction(x),))
 
 
+class Int(Formula):
+    """Number: spelled as an integer, with neither fraction nor exponent. The only node is `INT`.
+
+    A property of the text, which parsers keep: Python reads ``1`` as int, ``1.0`` and ``1e0`` as float.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> Int:
+        return _intern(cls, ())
+
+
+INT = Int()
+
+
 class Pat(Formula):
     """String: the ECMA-262 ``regex`` matches somewhere."""
 
@@ -207,12 +230,14 @@ class Format(Formula):
 
 
 class Len(Formula):
-    """String: at least ``n`` code points. ``Len(0)`` is TRUE."""
+    """String: at least ``n`` code points. ``Len(0)`` is TRUE; beyond `MAX_COUNT` there is no such string."""
 
     __slots__ = ("n",)
     n: int
 
     def __new__(cls, n: int) -> Len:
+        if n > MAX_COUNT:
+            return _NOT_STRING  # type: ignore[return-value]
         return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
 
 
@@ -234,12 +259,14 @@ class All(Formula):
 
 
 class Keys(Formula):
-    """Object: at least ``n`` members. ``Keys(0)`` is TRUE."""
+    """Object: at least ``n`` members. ``Keys(0)`` is TRUE; beyond `MAX_COUNT` there is no such object."""
 
     __slots__ = ("n",)
     n: int
 
     def __new__(cls, n: int) -> Keys:
+        if n > MAX_COUNT:
+            return _NOT_OBJECT  # type: ignore[return-value]
         return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
 
 
@@ -258,7 +285,7 @@ class Idx(Formula):
 
 
 class Items(Formula):
-    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0."""
+    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0; beyond `MAX_COUNT` there is no such array."""
 
     __slots__ = ("n", "value")
     value: Formula
@@ -267,7 +294,7 @@ class Items(Formula):
     def __new__(cls, value: Formula, n: int) -> Items:
         if n <= 0:
             return TRUE  # type: ignore[return-value]
-        if value is FALSE:
+        if value is FALSE or n > MAX_COUNT:
             return _NOT_ARRAY  # type: ignore[return-value]
         return _intern(cls, (n, value), value.ordered)
 

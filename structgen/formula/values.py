@@ -37,25 +37,35 @@ _TAG_BITS = {"boolean": BOOLEAN, "array": ARRAY, "object": OBJECT}
 # 1e100000 has 332,193 bits: exact arithmetic on it still takes microseconds. Beyond it a 12-byte number in a schema
 # could ask for gigabytes.
 MAX_EXPONENT = 100_000
+_MAX_BITS = 332_193
+_SHORT_BITS = 14_000  # CPython's str() and int() refuse more than 4,300 digits; Decimal converts any number
 
 
 def exact_number(number: int | float | Decimal | Fraction) -> int | Fraction:
     """Exact value: ``int`` if integral, else ``Fraction``.
 
     Raises:
-        ValueError: NaN, an infinity, or a decimal exponent beyond ``MAX_EXPONENT``.
+        ValueError: NaN, an infinity, or a decimal exponent or number of digits beyond ``MAX_EXPONENT``.
     """
     if isinstance(number, int):
+        if number.bit_length() > _MAX_BITS:
+            raise ValueError(f"an integer of more than {MAX_EXPONENT} digits")
         return number
     if isinstance(number, float):
         number = Decimal(repr(number))
     if isinstance(number, Decimal):
         if not number.is_finite():
             raise ValueError(f"{number} is not a JSON number")
-        if abs(number.as_tuple().exponent) > MAX_EXPONENT:  # type: ignore[arg-type]
-            raise ValueError(f"the exponent of {number} exceeds {MAX_EXPONENT}")
+        _, digits, exponent = number.as_tuple()
+        if abs(exponent) > MAX_EXPONENT or len(digits) > MAX_EXPONENT:  # type: ignore[arg-type]
+            raise ValueError(f"the exponent of {number!s:.40} exceeds {MAX_EXPONENT}, or its number of digits does")
     fraction = Fraction(number)
     return fraction.numerator if fraction.denominator == 1 else fraction
+
+
+def decimal_digits(number: int) -> str:
+    """The digits of an integer >= 0, however many there are."""
+    return str(number) if number.bit_length() < _SHORT_BITS else str(Decimal(number))
 
 
 def canonical(value: Any) -> Canonical:
@@ -121,6 +131,22 @@ def decode(value: Canonical) -> Any:
     return {key: decode(item) for key, item in sorted(content, key=lambda pair: pair[0])}
 
 
+def factors(number: int) -> tuple[int, int, int]:
+    """(a, b, rest) with number == 2**a * 5**b * rest, for a positive integer."""
+    twos = (number & -number).bit_length() - 1
+    fives, rest = _divided(number >> twos, 5)
+    return twos, fives, rest
+
+
+def _divided(number: int, divisor: int) -> tuple[int, int]:
+    """How often ``divisor`` divides, and what remains: by its squares first, so in few divisions."""
+    if number % divisor:
+        return 0, number
+    count, rest = _divided(number, divisor * divisor)
+    quotient, remainder = divmod(rest, divisor)
+    return (2 * count, rest) if remainder else (2 * count + 1, quotient)
+
+
 def decimal_of(number: Fraction | int) -> Decimal:
     """The exact decimal of a fraction whose denominator has no prime factor but 2 and 5.
 
@@ -128,13 +154,9 @@ def decimal_of(number: Fraction | int) -> Decimal:
         ValueError: there is no finite decimal.
     """
     numerator, denominator = number.numerator, number.denominator
-    twos = (denominator & -denominator).bit_length() - 1
-    fives, rest = 0, denominator >> twos
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
+    twos, fives, rest = factors(denominator)
     if rest != 1:
         raise ValueError(f"{number} has no finite decimal spelling")
     places = max(twos, fives)
     scaled = numerator * 2 ** (places - twos) * 5 ** (places - fives)
-    return Decimal((int(scaled < 0), tuple(int(digit) for digit in str(abs(scaled))), -places))
+    return Decimal((int(scaled < 0), tuple(map(int, decimal_digits(abs(scaled)))), -places))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from structgen.errors import SchemaError
+from structgen.formula.language import MAX_COUNT
 from structgen.formula.values import Canonical, canonical, exact_number
 from structgen.json_schema.places import Place, pointer
 
@@ -31,12 +33,27 @@ def refuse(place: Place, expected: str, found: Any, *, within: int = 0, hint: st
 
 
 def count(value: Any, place: Place) -> int:
-    """A non-negative integer; integral floats and decimals such as 2.0 count (core, section 4.2.3)."""
-    if isinstance(value, (float, Decimal)) and value % 1 == 0:  # NaN and infinities differ
-        value = int(value)
+    """A non-negative integer; integral floats and decimals such as 2.0 count (core, section 4.2.3).
+
+    What exceeds all that is counted comes as some number beyond `MAX_COUNT`, however large it is.
+    """
+    if (isinstance(value, float) and math.isfinite(value)) or (isinstance(value, Decimal) and value.is_finite()):
+        if value > MAX_COUNT and _is_integral(value):
+            return MAX_COUNT + 1
+        if value <= MAX_COUNT and value == int(value):
+            return count(int(value), place)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         refuse(place, "a non-negative integer", value)
     return value
+
+
+def _is_integral(value: float | Decimal) -> bool:
+    """Whether a finite number has no fraction, in time linear in its digits."""
+    if isinstance(value, float):
+        return value.is_integer()
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return exponent >= 0 or not any(digits[exponent:])
 
 
 def number(value: Any, place: Place) -> int | Fraction:

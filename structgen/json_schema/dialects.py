@@ -53,6 +53,7 @@ _COMMON: dict[str, Keyword] = {
     "$ref": logic.ref,
 }
 _UP_TO_4: dict[str, Keyword] = {
+    "type": scalars.type_draft4,
     "minimum": scalars.minimum_draft4,
     "maximum": scalars.maximum_draft4,
     "exclusiveMinimum": scalars.exclusive_draft4,

@@ -8,8 +8,7 @@ from structgen.formula import language
 from structgen.formula.language import TRUE, Formula, and_, one, or_, unordered
 from structgen.formula.values import TYPE_BITS
 from structgen.json_schema import checks
-from structgen.json_schema.keywords_scalar import Schema
-from structgen.json_schema.keywords_scalar import type as type_
+from structgen.json_schema.keywords_scalar import Schema, type_draft4
 from structgen.json_schema.places import Place, sibling
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> 
     if isinstance(value, dict):
         return context.lower(value, place)
     name = checks.string(value, place)
-    return type_(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
+    return type_draft4(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
 
 
 def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

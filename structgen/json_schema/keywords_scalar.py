@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from structgen.formula.language import (
+    INT,
     TRUE,
     Enum,
     Format,
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-INTEGER = and_(Type(NUMBER), Mult(1))
-_TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()} | {"integer": INTEGER}
+_TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
+_TYPES["integer"] = and_(Type(NUMBER), Mult(1))
 _TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
+_TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
 _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
 
 
@@ -55,8 +57,17 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 
 def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
+    return _types(value, place, _TYPES, Mult(1))
+
+
+def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
+    return _types(value, place, _TYPES_DRAFT4, INT)
+
+
+def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:
     if isinstance(value, str):
-        return _TYPES.get(value) or checks.refuse(place, _TYPE_NAMES, value)
+        return types.get(value) or checks.refuse(place, _TYPE_NAMES, value)
     names = checks.strings(value, place)
     if not names:
         checks.refuse(place, "a type or a non-empty array of types", value)
@@ -66,7 +77,7 @@ def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
             checks.refuse((place, index), _TYPE_NAMES, name, within=1)
         mask |= TYPE_BITS.get(name, 0)
     if "integer" in names and not mask & NUMBER:
-        return and_(Type(mask | NUMBER), Mult(1))
+        return and_(Type(mask | NUMBER), integral)
     return Type(mask)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,18 +12,18 @@ from typing import Any, NoReturn
 from structgen.errors import SchemaError, SchemaTooComplexError
 
 
-def load_schema(source: str | bytes | Path | dict[str, Any] | bool) -> Any:
+def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     """The parsed schema of a JSON text (str, or bytes in UTF-8), a file (`pathlib.Path`), or a parsed one as it is.
 
-    Numbers with a fraction or exponent become `decimal.Decimal`. Of members with the same key the last one counts,
-    as `json.loads` has it; RFC 8259 leaves that open.
+    Numbers with a fraction or exponent, and integers of thousands of digits, become `decimal.Decimal`. Of members with
+    the same key the last one counts, as `json.loads` has it; RFC 8259 leaves that open.
 
     Raises:
         SchemaError: not JSON (line and column), NaN or an infinity, not UTF-8, or neither an object nor a Boolean.
         SchemaTooComplexError: nested deeper than the recursion limit.
         OSError: the file cannot be read.
     """
-    if isinstance(source, (dict, bool)):
+    if isinstance(source, (Mapping, bool)):
         return source
     data = source.read_bytes() if isinstance(source, Path) else source
     if isinstance(data, (bytes, bytearray)):
@@ -42,7 +44,7 @@ def load_schema(source: str | bytes | Path | dict[str, Any] | bool) -> Any:
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        return json.loads(text, parse_float=Decimal, parse_int=_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         line = text.splitlines()[error.lineno - 1] if text.splitlines() else ""
         start = max(0, error.colno - 41)
@@ -50,9 +52,12 @@ def _parse(text: str) -> Any:
         message = f"the schema is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{caret}\n"
         raise SchemaError(message) from None
     except RecursionError:
-        raise SchemaTooComplexError(
-            "the schema is nested too deeply for Python's JSON parser", budget="sys.setrecursionlimit", limit=0
-        ) from None
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply for Python's JSON parser", limit=limit) from None
+
+
+def _integer(text: str) -> int | Decimal:
+    return int(text) if len(text) < 4000 else Decimal(text)  # CPython refuses int() of more than 4,300 digits
 
 
 def _refuse_constant(name: str) -> NoReturn:

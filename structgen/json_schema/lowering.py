@@ -22,6 +22,7 @@ from structgen.json_schema.checks import refuse
 from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
+from structgen.json_schema.plain import plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target
 from structgen.json_schema.report import Report, Trace
 from structgen.options import JsonOptions
@@ -186,6 +187,10 @@ class Context:
         """The formula of what a reference leads to."""
         return self._lowering.lower_target(*self.target(reference, place, dynamic))
 
+    def lower_once(self, schema: Any, place: Place) -> Formula:
+        """As `lower`, but with one result for all who ask, and a reference to it for who asks meanwhile."""
+        return self._lowering.lower_target(schema, place, self)
+
     def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
         """The schema that a reference leads to, its place and its context.
 
@@ -221,6 +226,10 @@ class Lowered:
 
     def __init__(self, schema: Any, options: JsonOptions, registry: Registry[Any] | None) -> None:
         self.options = options
+        try:
+            schema = plain_json(schema)
+        except RecursionError:
+            raise _too_deep() from None
         self._schema, self._registry, self._serial = schema, registry, next(_serials)
         lowering = Lowering(schema, options, registry, self._serial)
         self.root = _run(lowering)
@@ -252,14 +261,18 @@ def _run(lowering: Lowering) -> Formula:
         if lowering.refs:
             break_loops(lowering.refs, lowering.places)
     except RecursionError:
-        limit = sys.getrecursionlimit()
-        message = "the schema is nested too deeply for Python's recursion limit"
-        raise SchemaTooComplexError(message, budget="sys.setrecursionlimit", limit=limit) from None
+        raise _too_deep() from None
     return formula
 
 
+def _too_deep() -> SchemaTooComplexError:
+    return SchemaTooComplexError(
+        "the schema is nested too deeply for Python's recursion limit", limit=sys.getrecursionlimit()
+    )
+
+
 def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> Lowered:
-    """Lower a parsed JSON Schema (an object, true or false; numbers may be int, float or Decimal).
+    """Lower a parsed JSON Schema (an object, true or false), in whatever holds it (see `plain_json`).
 
     Linear in the part of the schema that references reach, but for unevaluated* (see that module).
 

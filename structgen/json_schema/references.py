@@ -16,6 +16,7 @@ from structgen.json_schema import dialects
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.dialects import Dialect
 from structgen.json_schema.places import Place, pointer, unescape
+from structgen.json_schema.plain import plain_json
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -178,7 +179,7 @@ class Resources:
         for registry in (REGISTRY if "//json-schema.org/" in uri else None, self.registry):
             if registry is not None:
                 try:
-                    return registry.get_or_retrieve(uri).value.contents
+                    return plain_json(registry.get_or_retrieve(uri).value.contents, (uri,))
                 except (NoSuchResource, Unretrievable):
                     continue
         return None

@@ -46,9 +46,10 @@ def _sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
             seen.add(key)
             yield site
             for child, where, around, condition in _in_place(site):
-                if isinstance(child, dict):
+                condition = and_(site.condition, condition)
+                if isinstance(child, dict) and condition is not FALSE:
                     inner = around.within(child, where)
-                    todo.append(Site(child, where, inner, and_(site.condition, condition), False))
+                    todo.append(Site(child, where, inner, condition, False))
 
 
 def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
@@ -75,7 +76,11 @@ def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
 
 
 def _holds(schema: Any, place: Place, context: Context) -> Formula:
-    return unordered(context.lower(schema, place))
+    """The condition that a subschema of the same value holds.
+
+    It is lowered as what a reference leads to, once: it may hold the very keyword that asks, behind a reference.
+    """
+    return unordered(context.lower_once(schema, place))
 
 
 # --- objects ---------------------------------------------------------------------------------------------------------

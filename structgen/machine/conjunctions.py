@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -10,9 +11,11 @@ from structgen.automata.dfa import Dfa, complement, difference, from_strings, in
 from structgen.automata.formats import format_dfa
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
+from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
+    MAX_COUNT,
     TRUE,
     UNIQ,
     All,
@@ -22,6 +25,7 @@ from structgen.formula.language import (
     Ge,
     Gt,
     Idx,
+    Int,
     Items,
     Keys,
     Len,
@@ -39,7 +43,7 @@ from structgen.machine.counted import CountedArrays, Plan, counters
 from structgen.machine.key_classes import ObjectBuilder
 from structgen.machine.key_terms import encodable
 from structgen.machine.normal_form import Conjunction
-from structgen.machine.number_spec import NumberSpec
+from structgen.machine.number_spec import NumberSpec, Spelling, prime_to_ten
 from structgen.machine.numbers import automaton
 from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
 
@@ -56,6 +60,10 @@ _known_strings: dict[Hashable, Any] = {}
 
 # A tuple longer than this is a mistake or an attack; each position is a table entry.
 MAX_PREFIX = 100_000
+
+
+# A number is read modulo its steps without their factors 2 and 5. Powers of ten, however large, cost nothing.
+MAX_STEP_BITS = 1_024
 
 
 def split(literal: Formula) -> tuple[Formula, bool]:
@@ -88,10 +96,15 @@ class Conjunctions:
         non_multiples: set[Fraction] = set()
         excluded: set[Fraction] = set()
         values: frozenset[Fraction] | None = None
+        spelling: Spelling = self._options.number_spellings
         for literal in literals:
             atom, positive = split(literal)
             if isinstance(atom, Mult):
                 (multiples if positive else non_multiples).add(atom.q)
+            elif isinstance(atom, Int) and spelling == "plain":  # then the value tells
+                (multiples if positive else non_multiples).add(Fraction(1))
+            elif isinstance(atom, Int):
+                spelling = "integer" if positive else "marked"
             elif isinstance(atom, (Ge, Gt)) and positive:
                 bound = (atom.x, isinstance(atom, Gt))
                 least = bound if least is None else max(least, bound)
@@ -104,6 +117,7 @@ class Conjunctions:
                     excluded |= numbers
                 else:
                     values = numbers if values is None else values & numbers
+        _check_steps(multiples | non_multiples)
         spec = NumberSpec(
             minimum=least[0] if least else None,
             exclusive_minimum=least is not None and least[1],
@@ -113,7 +127,7 @@ class Conjunctions:
             non_multiples=frozenset(non_multiples),
             excluded=frozenset(excluded),
             values=values,
-            spelling=self._options.number_spellings,
+            spelling=spelling,
             max_length=self._options.max_number_length,
         )
         found = automaton(spec)
@@ -129,12 +143,15 @@ class Conjunctions:
         return cast("EnumSpec | StringSpec | None", known)
 
     def _string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+        limit = self._options.max_string_length
+        if limit is not None and limit > MAX_COUNT:
+            limit = None
         enums = [literal for literal in literals if isinstance(literal, Enum)]
         if enums:
-            rest = and_(*literals)
+            rest = and_(*literals, not_(Len(limit + 1)) if limit is not None else TRUE)
             values = tuple(v for v in enums[0].values if evaluate(rest, v, self._graph.lowered.refs) and encodable(v))
             return EnumSpec(values) if values else None
-        least, most = 0, self._options.max_string_length
+        least, most = 0, limit
         dfa: Dfa | None = None
         for literal in literals:
             atom, positive = split(literal)
@@ -242,6 +259,17 @@ class Conjunctions:
                 assert isinstance(atom, All)
                 builder.oblige(atom.keys, not_(unordered(atom.value)))
         return builder.build()
+
+
+def _check_steps(steps: set[Fraction]) -> None:
+    """Refuse steps with which every digit of a number would cost too much arithmetic."""
+    odd = math.lcm(*(prime_to_ten(step.numerator) for step in steps))
+    if odd.bit_length() > MAX_STEP_BITS:
+        raise SchemaTooComplexError(
+            f"the steps of multipleOf have a common multiple of more than {MAX_STEP_BITS} bits without factors 2 and 5",
+            keyword="multipleOf",
+            limit=MAX_STEP_BITS,
+        )
 
 
 def _remember(known: dict[Hashable, Any], key: Hashable, spec: Any) -> Any:

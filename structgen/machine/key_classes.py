@@ -100,8 +100,7 @@ class ObjectBuilder:
         """Add the obligations; ``bits``: those that each class of undeclared keys may meet."""
         if len(self._duties) > MAX_DUTIES:
             raise SchemaTooComplexError(
-                f"an object has {len(self._duties)} conditions that some member must meet",
-                budget="MAX_DUTIES",
+                f"an object has {len(self._duties)} conditions that some member must meet, more than {MAX_DUTIES}",
                 limit=MAX_DUTIES,
             )
         if spec.most is not None and spec.dependents:
@@ -179,7 +178,7 @@ class ObjectBuilder:
         present = [dfa for dfa in dfas if dfa is not None]
         if len(present) > MAX_KEY_PATTERNS:
             raise SchemaTooComplexError(
-                f"an object has {len(present)} patterns for keys", budget="MAX_KEY_PATTERNS", limit=MAX_KEY_PATTERNS
+                f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
             )
         table, bits = product(present, limit)
         ends = valid_ends(table)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 
+from structgen.formula.values import decimal_digits, factors
 from structgen.machine.number_spec import (
     NumberSpec,
     Range,
@@ -111,19 +112,14 @@ def _split(step: Fraction) -> tuple[int, int]:
     """(factor, scale) with step == factor * 10**-scale and factor not divisible by 10."""
     scale = decimal_places(step)
     factor = step.numerator * 10**scale // step.denominator
-    while factor % 10 == 0:
-        factor, scale = factor // 10, scale - 1
-    return factor, scale
+    tens = min(factors(factor)[:2])
+    return factor // 10**tens, scale - tens
 
 
 def _tens(divisor: int) -> float:
     """The least n >= 0 such that ``divisor`` divides 10**n; inf if none does."""
-    number, count = 1, 0
-    if math.gcd(divisor, 10 ** divisor.bit_length()) != divisor:
-        return math.inf
-    while number % divisor:
-        number, count = number * 10, count + 1
-    return count
+    twos, fives, rest = factors(divisor)
+    return max(twos, fives) if rest == 1 else math.inf
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -198,7 +194,7 @@ class Magnitudes:
         self.high_point: float = self._high.point if self._high else math.inf
         self.least_point: float = min((mark.point for mark in marks), default=math.inf)
         crowd = steps.factor * 2 ** len(steps.forbidden) * (len(members.excluded) + 1)
-        self._enough = len(str((10 * crowd - 1) // 9))
+        self._enough = len(decimal_digits((10 * crowd - 1) // 9))
         """This many further digits, not compared with any bound, can always lead to a member (the first one not 0)."""
         unit = steps.unit if steps.step is not None else None
         self._unit_low = int(low / unit) if low is not None and unit else 0
@@ -303,7 +299,7 @@ class Magnitudes:
             length = int(point + self.steps.scale - count)
             number = self._suffix(place, point, length, residue, index == ROOT)
             if number is not None:
-                return point, str(number).zfill(length)
+                return point, decimal_digits(number).zfill(length)
         return None
 
     def _suffix(self, place: Place, point: int, length: int, residue: int, leading: bool) -> int | None:

@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
+from structgen.formula.values import decimal_digits, factors
+
 __all__ = [
     "NumberSpec",
     "Range",
@@ -23,7 +25,7 @@ __all__ = [
     "magnitudes",
 ]
 
-Spelling = Literal["any", "plain"]
+Spelling = Literal["any", "plain", "integer", "marked"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ class NumberSpec:
     which still have to satisfy the rest.
 
     ``spelling`` "any" allows every JSON spelling of a value (``1.0``, ``1e2``, ``10e-1``, ``-0``, ``1E+007``). "plain"
-    allows no exponent, and where every value is an integer (``integer_only``) no point and no ``-0`` either.
-    ``max_length`` limits the text, in bytes.
+    allows no exponent and no fraction that ends in a zero, and where every value is an integer (``integer_only``) no
+    ``-0`` either. "integer" allows digits only, which makes the value a multiple of 1; "marked" allows all the others:
+    a fraction or an exponent. ``max_length`` limits the text, in bytes.
 
     Raises ``ValueError`` for a step <= 0 and for a bound that has no finite decimal expansion.
     """
@@ -53,6 +56,8 @@ class NumberSpec:
     max_length: int | None = None
 
     def __post_init__(self) -> None:
+        if self.spelling == "integer":
+            object.__setattr__(self, "multiples", self.multiples | {Fraction(1)})
         for step in (*self.multiples, *self.non_multiples):
             if step <= 0:
                 raise ValueError(f"a multiple of {step} was asked for; steps must be greater than 0")
@@ -106,7 +111,7 @@ def is_decimal(value: Fraction) -> bool:
 
 def decimal_places(value: Fraction) -> int:
     """The number of digits after the point that a decimal fraction needs."""
-    twos, fives, _ = _factors(value.denominator)
+    twos, fives, _ = factors(value.denominator)
     return max(twos, fives)
 
 
@@ -116,22 +121,13 @@ def decimal_parts(value: Fraction) -> tuple[str, int]:
     The digits start and end with a nonzero one. Example: 1250 gives ("125", 4), 0.05 gives ("5", -1).
     """
     places = decimal_places(value)
-    text = str(value.numerator * 10**places // value.denominator)
+    text = decimal_digits(value.numerator * 10**places // value.denominator)
     return text.rstrip("0"), len(text) - places
 
 
 def prime_to_ten(number: int) -> int:
     """The greatest divisor of a positive integer that has no factor 2 or 5."""
-    return _factors(number)[2]
-
-
-def _factors(number: int) -> tuple[int, int, int]:
-    """(a, b, rest) with number == 2**a * 5**b * rest."""
-    twos = (number & -number).bit_length() - 1
-    rest, fives = number >> twos, 0
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    return twos, fives, rest
+    return factors(number)[2]
 
 
 @dataclass(frozen=True)

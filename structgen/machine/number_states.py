@@ -29,7 +29,10 @@ from structgen.machine.number_spec import NOTHING, NumberSpec, magnitudes
 __all__ = ["NumberReader", "State"]
 
 INTEGER, ZERO, POINT, FRACTION = range(4)
-"""Where the digits stand: in the integer part, after its single zero, at the point, in the fraction."""
+"""Where the digits stand: in the integer part, after its single zero, at the point, in the fraction.
+
+Without exponents a fraction does not end in a zero, so behind such a zero the number must go on as at the point: POINT.
+"""
 
 NO_EXPONENT: Intervals = ((0, 0),)
 NATURAL: Intervals = ((0, math.inf),)
@@ -108,13 +111,15 @@ class NumberReader:
     """Gives, for a `NumberSpec` without ``max_length``, the live states and their successors. Immutable."""
 
     def __init__(self, spec: NumberSpec) -> None:
-        self.plain = spec.spelling == "plain"
-        self.whole = self.plain and spec.integer_only
+        self.plain = spec.spelling in ("plain", "integer")  # no exponents, no redundant fractions
+        self.marked = spec.spelling == "marked"
         self.steps = Steps(spec if spec.values is None else NumberSpec())
         members = [NOTHING if self.steps.never else magnitudes(spec, sign) for sign in (1, -1)]
         self.sides = [Magnitudes(one, self.steps) for one in dict.fromkeys(members)]
         self._side = {1: 0, -1: len(self.sides) - 1}
         self.has_zero = spec.contains(Fraction(0))
+        self.has_minus_zero = self.has_zero and not (spec.spelling == "plain" and spec.integer_only)
+        self._last = POINT if self.plain else FRACTION  # the phase behind a zero of the fraction
         self.crowded = self.steps.step is not None
         self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
         self.start = Start(1) if self.has_zero or any(map(self._has_members, self.sides)) else None
@@ -130,7 +135,8 @@ class NumberReader:
             case Power(power, exponents):
                 return _has(exponents, power)
             case Zero(_, phase, _) | Tail(phase, _) | Digits(_, phase):
-                return phase != POINT and _has(self._exponents(state), 0)
+                ends = phase == FRACTION or (phase != POINT and not self.marked)
+                return ends and _has(self._exponents(state), 0)
         return isinstance(state, End)
 
     def suffix(self, state: State) -> bytes | None:
@@ -143,8 +149,8 @@ class NumberReader:
         found = members.find(state.place, state.residue, point + state.fraction, first, last)
         if members.members.values is not None or found is None:
             return None
-        if not self.plain or state.phase != INTEGER:
-            return found[1].encode()
+        if state.phase != INTEGER or not self.plain:
+            return (found[1].rstrip("0") if self.plain else found[1]).encode()
         count = found[0] - point
         whole, rest = found[1][:count].ljust(count, "0"), found[1][count:].rstrip("0")
         return (whole + (f".{rest}" if rest else "")).encode()
@@ -198,10 +204,10 @@ class NumberReader:
 
     def _tail(self, phase: int, exponents: Intervals) -> State | None:
         if self.plain:
-            exponents = clip(exponents, 0, self._most(phase))
+            exponents = clip(exponents, 0, self._most(phase)) if phase != POINT else ()
         if not exponents:
             return None
-        if self.whole and (phase == ZERO or exponents[-1][1] < 1):
+        if self.plain and (phase != INTEGER or exponents[-1][1] < 1):
             return End()
         return Tail(phase, exponents)
 
@@ -210,7 +216,7 @@ class NumberReader:
         if not self.steps.items:
             fraction = int(min(fraction, self._zeros_that_matter(members)))
         limit = -fraction if self.plain else math.inf
-        if not self.whole and members.grows(ROOT, 0, 0, -math.inf, limit):
+        if members.grows(ROOT, 0, 0, -math.inf, limit):
             return Zero(side, phase, fraction)
         return self._tail(phase, self._zero_exponents())
 
@@ -256,11 +262,12 @@ class NumberReader:
 
     def _after_start(self, state: Start) -> Moves:
         if state.sign > 0:
-            minus = self._has_members(self.sides[self._side[-1]]) or (self.has_zero and not self.whole)
+            minus = self._has_members(self.sides[self._side[-1]]) or self.has_minus_zero
             yield b"-", Start(-1) if minus else None
         side = self._side[state.sign]
-        if state.sign > 0 or not self.whole:
-            yield b"0", self._zero(side, ZERO, 0)
+        zero = self._zero(side, ZERO, 0)
+        if state.sign > 0 or self.has_minus_zero or not isinstance(zero, End):
+            yield b"0", zero
         yield from self._nonzero(side, INTEGER, ROOT, 1, 0, 0)
 
     def _after_zero(self, state: Zero) -> Moves:
@@ -268,7 +275,7 @@ class NumberReader:
         if phase == ZERO:
             yield b".", self._zero(side, POINT, 0)
         else:
-            yield b"0", self._zero(side, FRACTION, fraction + 1)
+            yield b"0", self._zero(side, self._last, fraction + 1)
             yield from self._nonzero(side, FRACTION, ROOT, -fraction, fraction + 1 if self.steps.items else 0, 0)
         yield self._to_exponent(phase, self._zero_exponents())
 
@@ -279,11 +286,10 @@ class NumberReader:
         if phase == INTEGER:
             yield b"0", self._digits(side, phase, after_zero, point + 1, 0, residue, tuple([x - 1 for x in least]))
             yield from self._nonzero(side, phase, place, point + 1, 0, residue)
-            if not self.whole:
-                yield b".", self._digits(side, POINT, place, point, 0, state.residue, least)
+            yield b".", self._digits(side, POINT, place, point, 0, state.residue, least)
         else:
             fraction = fraction + 1 if self.steps.items else 0
-            yield b"0", self._digits(side, FRACTION, after_zero, point, fraction, residue, least)
+            yield b"0", self._digits(side, self._last, after_zero, point, fraction, residue, least)
             yield from self._nonzero(side, FRACTION, place, point, fraction, residue)
         yield self._to_exponent(phase, self._exponents(state))
 
@@ -306,7 +312,7 @@ class NumberReader:
             yield b"0", self._tail(INTEGER, moved(exponents, -1, -math.inf, math.inf))
         elif phase != ZERO:
             yield b"0", self._tail(FRACTION, exponents)
-        if phase in (INTEGER, ZERO) and not self.whole:
+        if phase in (INTEGER, ZERO) and not self.plain:
             yield b".", self._tail(POINT, exponents)
         yield self._to_exponent(phase, exponents)
 

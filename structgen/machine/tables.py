@@ -15,6 +15,7 @@ import numpy.typing as npt
 from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
+from structgen.formula.language import MAX_COUNT
 from structgen.kernels import json_machine as k
 from structgen.machine.cardinality import count_values, endless_nodes, endless_states
 from structgen.machine.key_classes import reaching, settle
@@ -164,7 +165,7 @@ class _Writer:
         if known is not None:
             return known
         if len(rows) >= MAX_ENTRIES:
-            raise SchemaTooComplexError("too many strings in one enumeration", budget="strings", limit=MAX_ENTRIES)
+            raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
         place = self._entries[key] = len(self.grammar)
         for text, child, bit in rows:
             self.grammar += (len(self.texts), len(text), child, bit)
@@ -268,7 +269,7 @@ def header(options: JsonOptions) -> list[int]:
         fields[k.H_WHITESPACE], fields[k.H_INDENT] = k.INDENT, options.whitespace
     else:
         fields[k.H_WHITESPACE] = {"compact": k.COMPACT, "single": k.SINGLE, "any": k.ANY}[options.whitespace]
-    fields[k.H_RUN] = -1 if run is None else run
+    fields[k.H_RUN] = -1 if run is None or run > MAX_COUNT else run
     fields[k.H_ESCAPES] = int(options.string_escapes == "any")
     fields[k.H_ORDER] = int(options.key_order == "declared")
     return fields

@@ -12,6 +12,7 @@ import pytest
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
+    INT,
     TRUE,
     UNIQ,
     All,
@@ -39,6 +40,9 @@ TABLE: list[tuple[Formula, list[Any], list[Any]]] = [  # formula, values that sa
     (Type(NULL | ARRAY), [None, []], [False, 0, "", {}]),
     (enum_of([1, [True], {"a": [], "b": 2}]), [1.0, [True], {"b": Decimal("2.0"), "a": []}], [True, [1], {"a": []}]),
     (Mult(Fraction(1, 10)), [0.3, Decimal("1e3"), "x"], [0.35]),
+    (INT, [3, 10**30, "x"], [1.0, 1e2, 2.5, Decimal("1")]),
+    (not_(INT), [1.0, 2.5], [3, "x"]),
+    (enum_of([1]), [1, 1.0], [2.0]),
     (Ge(2), [2, None], [1.999]),
     (Gt(2), [Decimal("2.000000000000000000001"), None], [2.0]),
     (Len(2), ["ab", "\U0001f600\U0001f600", 1], ["\U0001f600", ""]),

@@ -15,6 +15,7 @@ from structgen.formula import language
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
+    INT,
     TRUE,
     UNIQ,
     All,
@@ -51,7 +52,7 @@ from structgen.formula.values import ANY, NUMBER, STRING
 
 VALUES: list[Any] = [None, True, False, 0, 1, 1.5, -3, "", "a", "ab", [], [1], [1, 1.0], ["a", 2], {}, {"a": 1}]
 VALUES += [{"a": "a", "b": 2}, {"b": None}]
-ATOMS = [Ge(1), Gt(1), Mult(1), Len(1), Len(2), Keys(1), Keys(2), UNIQ, Items(TRUE, 2), Order(["a"])]
+ATOMS = [Ge(1), Gt(1), INT, Mult(1), Len(1), Len(2), Keys(1), Keys(2), UNIQ, Items(TRUE, 2), Order(["a"])]
 ATOMS += [Type(mask) for mask in (0, ANY, NUMBER, STRING, STRING | NUMBER)]
 ATOMS += [enum_of(values) for values in ([1, "a"], ["a", "b", None], [[1]], [True])]
 

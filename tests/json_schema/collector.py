@@ -25,7 +25,9 @@ def collect(schema: Any, value: Any, root: Any, dialect: str) -> Evaluated | Non
         return collect(subschema, item, root, dialect)
 
     seen: Evaluated = set()
-    here = [*schema.get("allOf", ()), *([root["definitions"]["one"]] if "$ref" in schema else ())]
+    here = [*schema.get("allOf", ())]
+    if "$ref" in schema:
+        here.append(root if schema["$ref"] == "#" else root["definitions"]["one"])
     results = [inner(child) for child in here]
     if "anyOf" in schema:
         results.append(_united([result for result in map(inner, schema["anyOf"]) if result is not None]))

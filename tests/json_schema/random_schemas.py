@@ -10,7 +10,7 @@ from structgen.json_schema.dialects import BY_NAME
 
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
 NAMES = ["a", "b", "ab"]
-SCALARS: list[Any] = [None, True, False, 0, 1, 2, 1.5, -1, "", "a", "ab"]
+SCALARS: list[Any] = [None, True, False, 0, 1, 2, 1.0, 1.5, -1, "", "a", "ab"]
 DEPTH = 3
 
 

@@ -60,6 +60,40 @@ def test_unevaluated_agrees_with_collected_annotations(dialect: str) -> None:
         agree(schema, make, lambda v, s=schema: collect(s, v, s, dialect) is not None)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("dialect", ["draft2019-09", "draft2020-12"])
+def test_unevaluated_beside_a_reference_to_the_whole(dialect: str) -> None:
+    """A subschema that is asked whether it holds may hold, behind the reference, the keyword that asks."""
+    words = ["anyOf", "oneOf", "if", "allOf", "properties", "prefixItems", "items", "contains", "dependentSchemas"]
+    compared = 0
+    for seed in range(300):
+        make = Schemas(dialect, seed, words)
+        below = make.random.choice(["contains", "additionalProperties", "items"])
+        word = make.random.choice(["unevaluatedItems", "unevaluatedProperties"])
+        schema = {**make.schema(), "anyOf": [make.schema(2), {below: {"$ref": "#", word: make.schema(2)}}]}
+        try:
+            agree(schema, make, lambda v, s=schema: collect(s, v, s, dialect) is not None)  # type: ignore[misc]
+            compared += 1
+        except UnresolvableReferenceError:
+            continue
+    assert compared > 250
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [{"unevaluatedItems": False, "$ref": "#"}, {"type": "array"}]},
+        {"anyOf": [{"unevaluatedProperties": False, "$ref": "#"}], "type": "object"},
+        {"if": {"unevaluatedProperties": False, "$ref": "#"}, "then": False},
+        {"dependentSchemas": {"a": {"unevaluatedItems": False, "$ref": "#"}}},
+    ],
+)
+def test_unevaluated_in_a_loop_in_place_is_no_depth(schema: Any) -> None:
+    try:
+        lower(schema)
+    except UnresolvableReferenceError as error:
+        assert "itself" in str(error)
+
+
 LEAVES = st.sampled_from([*SCALARS, -1, 2.5, "integer", "#", "#/a", "#b", "http://x.y/z", "^(", "object"])
 JSON = st.recursive(
     LEAVES,

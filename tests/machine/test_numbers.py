@@ -20,7 +20,7 @@ PREFIX = re.compile(rb"-?(0|[1-9][0-9]*)?((?<=[0-9])\.[0-9]*)?((?<=[0-9])[eE][+-
 
 F = Fraction
 SATURATED = 60
-SPELLINGS: tuple[Spelling, ...] = ("any", "plain")
+SPELLINGS: tuple[Spelling, ...] = ("any", "plain", "integer", "marked")
 INTEGER = frozenset({F(1)})
 
 
@@ -52,7 +52,11 @@ def allowed(spec: NumberSpec, text: bytes) -> bool:
         return False
     if spec.spelling == "any":
         return True
-    return not exponent and not (only_integers(spec) and (point or text == b"-0"))
+    if spec.spelling == "marked":
+        return point or exponent
+    if spec.spelling == "integer":
+        return not (point or exponent)
+    return not exponent and not (point and text.endswith(b"0")) and not (only_integers(spec) and text == b"-0")
 
 
 def meets(spec: NumberSpec, value: Fraction) -> bool:
@@ -153,10 +157,10 @@ def test_every_text(name: str, spelling: Spelling) -> None:
     check_all(spec, b"0125-.e", 5)
 
 
-def member_test(spec: NumberSpec, prefix: int, sign: int, decades: range) -> bool:
+def member_test(spec: NumberSpec, prefix: int, sign: int, decades: range, inside: bool = False) -> bool:
     """Whether the spec has a member of this sign in ``[prefix, prefix + 1) * 10**n`` for an n of ``decades``.
 
-    By the definition: looks among the multiples of a common step of all.
+    By the definition: looks among the multiples of a common step of all. ``inside``: the end does not count.
     """
     step = F(1, 1000)
     for multiple in spec.multiples:
@@ -169,6 +173,8 @@ def member_test(spec: NumberSpec, prefix: int, sign: int, decades: range) -> boo
         if dense and low < high:
             return True
         start = max(1, math.ceil(low / step))
+        if inside and step * start == prefix * F(10) ** decade:
+            start += 1
         for count in range(start, start + 500):  # excluded values and forbidden multiples are far fewer
             if step * count > high or step * count >= (prefix + 1) * F(10) ** decade:
                 break
@@ -213,7 +219,10 @@ def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:
 @settings(max_examples=80, deadline=None)
 @given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]), st.integers(0, 4))
 def test_plain_prefixes(spec: NumberSpec, prefix: int, sign: int, places: int) -> None:
-    """Without exponents the point is fixed once it is written (``places`` - 1 digits ago), and can only move right."""
+    """Without exponents the point is fixed once it is written (``places`` - 1 digits ago), and can only move right.
+
+    A fraction that ends in a zero, or has no digit yet, has to go on.
+    """
     spec = replace(spec, spelling="plain")
     text = str(prefix).zfill(places)
     if places:
@@ -222,7 +231,8 @@ def test_plain_prefixes(spec: NumberSpec, prefix: int, sign: int, places: int) -
     if text.startswith("00"):
         return
     state = walk(NumberAutomaton(spec), ("-" * (sign < 0) + text).encode())
-    expected = member_test(spec, prefix, sign, range(1 - places, 2 - places) if places else range(8))
+    open_end = bool(places) and text[-1] in ".0"
+    expected = member_test(spec, prefix, sign, range(1 - places, 2 - places) if places else range(8), open_end)
     assert (state is not None) == (expected and not (places and only_integers(spec)))
 
 
