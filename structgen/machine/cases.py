@@ -43,6 +43,7 @@ from structgen.formula.language import (
     or_,
 )
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Canonical
+from structgen.machine.budget import Budget
 
 Restrict = Callable[[Formula, int], Formula]
 KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -141,10 +142,11 @@ def _what_decides(value: Formula, restrict: Restrict) -> tuple[bool, bool]:
 class Cases:
     """The cases of ``formula``, over objects, by its member ``name``."""
 
-    def __init__(self, formula: Formula, name: str, restrict: Restrict) -> None:
+    def __init__(self, formula: Formula, name: str, restrict: Restrict, budget: Budget) -> None:
         self._formula = formula
         self._name = name
         self._restrict = restrict
+        self._budget = budget
         self._cells: dict[tuple[int, Canonical], Cell] = {}  # by type and value
         self._values: dict[Cell, list[Canonical]] = {}
         self._concerned: dict[Formula, bool] = {}
@@ -289,6 +291,7 @@ class Cases:
 
     def _compound(self, formula: Formula, cell: Cell) -> Formula:
         cls = formula.__class__
+        self._budget.spend(1 + len(formula.args) // 8)  # type: ignore[attr-defined]
         if not cell.named:
             return _COMPOUND[cls](*self._unnamed(formula, cell).values())
         special = self._children[formula][cell]

@@ -8,7 +8,9 @@ clauses "key k absent, or keys d present" (``dependentRequired``), which the mac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import combinations
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import (
@@ -41,7 +43,9 @@ from structgen.formula.language import (
     unordered,
 )
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.machine.budget import Budget
 from structgen.machine.cases import Cases, discriminator
+from structgen.machine.exclusion import candidates
 from structgen.machine.object_choices import Conjunction as Conjunction
 from structgen.machine.object_choices import ObjectChoices, merged
 
@@ -62,16 +66,23 @@ ATOM_TYPE: dict[type[Formula], int] = {
 KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
 SEARCHED = 16
 """Combinations looked at, for each alternative of the budget."""
+PROBE_STEPS = 20
+"""What asking whether two formulas overlap costs at least."""
 
 
 class NormalForm:
     """Expands formulas of one schema. ``overlap(f, type)`` tells whether some value of the type may satisfy f."""
 
     def __init__(
-        self, refs: Mapping[Hashable, Formula], max_alternatives: int, overlap: Callable[[Formula, int], bool]
+        self,
+        refs: Mapping[Hashable, Formula],
+        max_alternatives: int,
+        budget: Budget,
+        overlap: Callable[[Formula, int], bool],
     ) -> None:
         self._refs = refs
         self._limit = max_alternatives
+        self._budget = budget
         self._overlap = overlap
         self._restricted: dict[tuple[Formula, int], Formula] = {}
 
@@ -132,7 +143,7 @@ class NormalForm:
             if dependency(formula) is not None:
                 return [(formula,)]
             found = self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind, done))
-            return merged(found) if kind == OBJECT else found
+            return merged(found, self._budget) if kind == OBJECT else found
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind, done)
         if isinstance(formula, Not):
@@ -154,10 +165,10 @@ class NormalForm:
     def _by_cases(self, formula: Formula, name: str, done: frozenset[str]) -> list[Conjunction]:
         """The alternatives of each case of the member ``name``."""
         found: list[Conjunction] = []
-        for literals, residual in Cases(formula, name, self.restrict):
+        for literals, residual in Cases(formula, name, self.restrict, self._budget):
             for alternative in self._expand(residual, OBJECT, done):
                 found.extend(joins(literals, [alternative]))
-        return merged(self._bounded(found))
+        return merged(self._bounded(found), self._budget)
 
     def _conjunction(
         self, parts: Iterable[Formula], kind: int, done: frozenset[str] = frozenset()
@@ -178,9 +189,11 @@ class NormalForm:
         if not choices:
             return [tuple(dict.fromkeys(literals))]
         if kind == OBJECT:
-            return merged(self._bounded(ObjectChoices(self.possible).product(literals, choices)))
+            products = ObjectChoices(self.possible, self._budget).product(literals, choices)
+            return merged(self._bounded(products), self._budget)
         found = [tuple(dict.fromkeys(literals))]
         for choice in sorted(choices, key=len):
+            self._budget.spend(len(found) * len(choice))
             joined = (union for side in found for union in joins(side, choice))
             found = self._bounded(joined if kind != ARRAY else filter(self._has_items, joined))
         return found
@@ -193,6 +206,7 @@ class NormalForm:
         ranges = [literal for literal in literals if isinstance(literal, Idx)]
         for place in {part.lo for part in ranges if part.lo < least}:
             inside = [part.value for part in ranges if part.lo <= place and (part.hi is None or place < part.hi)]
+            self._budget.spend(len(ranges))
             if not self.possible(and_(*inside)):
                 return False
         return True
@@ -201,6 +215,7 @@ class NormalForm:
         """The distinct alternatives without those that say more than another."""
         found: dict[frozenset[Formula], Conjunction] = {}
         for count, alternative in enumerate(alternatives):
+            self._budget.spend(1 + len(alternative))
             found[frozenset(alternative)] = alternative
             if len(found) > self._limit or count > SEARCHED * self._limit:
                 found = absorbed(found)
@@ -215,11 +230,11 @@ class NormalForm:
     def _exactly_one(self, parts: tuple[Formula, ...], kind: int, done: frozenset[str]) -> list[Conjunction]:
         """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
         overlapping: list[list[Formula]] = [[] for _ in parts]
-        for i, part in enumerate(parts):
-            for j in range(i):
-                if self._overlap(and_(part, parts[j]), kind):
-                    overlapping[i].append(parts[j])
-                    overlapping[j].append(part)
+        for i, j in candidates(parts, self._budget) if kind == OBJECT else combinations(range(len(parts)), 2):
+            self._budget.spend(PROBE_STEPS)
+            if self._overlap(and_(parts[i], parts[j]), kind):
+                overlapping[i].append(parts[j])
+                overlapping[j].append(parts[i])
         return self._bounded(
             alternative
             for part, others in zip(parts, overlapping, strict=True)
@@ -317,12 +332,16 @@ def joins(side: Conjunction, choice: Iterable[Conjunction]) -> list[Conjunction]
 
 
 def absorbed(found: dict[frozenset[Formula], Conjunction]) -> dict[frozenset[Formula], Conjunction]:
-    """Without the conjunctions that contain another."""
-    kept: list[frozenset[Formula]] = []
+    """Without the conjunctions that contain another. Linear where each has a literal that few others have."""
+    if frozenset() in found:
+        return {frozenset(): found[frozenset()]}
+    uses = Counter(literal for literals in found for literal in literals)
+    kept: dict[Formula, list[frozenset[Formula]]] = {}  # by the rarest literal
+    chosen = set()
     for literals in sorted(found, key=len):
-        if not any(other <= literals for other in kept):
-            kept.append(literals)
-    chosen = set(kept)
+        if not any(other <= literals for literal in literals for other in kept.get(literal, ())):
+            kept.setdefault(min(literals, key=uses.__getitem__), []).append(literals)
+            chosen.add(literals)
     return {literals: conjunction for literals, conjunction in found.items() if literals in chosen}
 
 
