@@ -152,7 +152,7 @@ class GrammarMatcher:
         context = self._rows.context()
         count = len(self._threads) >> 2
         top = -1 if arena.shared else arena.top
-        while (status := k.accept(self._enter(context), count, token_id, top)) >= k.MISS:
+        while context.is_short(status := k.accept(self._enter(context), count, token_id, top)):
             context.resolve(status)
         if status == k.DEAD:
             return token_id in self._vocabulary.eos_token_ids and self._terminate()
@@ -183,7 +183,7 @@ class GrammarMatcher:
             for start in range(0, len(data), PIECE):
                 end = min(start + PIECE, len(data))
                 count = len(self._threads) >> 2
-                while (status := k.advance(self._enter(context), count, start, end)) >= k.MISS:
+                while context.is_short(status := k.advance(self._enter(context), count, start, end)):
                     context.resolve(status)
                 if status == k.DEAD:
                     self._threads, self._written.length, self.dropped = before[0], before[3], dropped

@@ -33,6 +33,7 @@ class JsonOptions:
         max_number_length: longest number in bytes; None: no limit.
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
+        max_steps: budget: steps of compiling one schema, of about a microsecond each.
         max_goals: budget: distinct goals (compiled value nodes) of one schema.
 
     Raises:
@@ -49,9 +50,10 @@ class JsonOptions:
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
     max_number_length: int | None = None
-    max_alternatives: int = 256
+    max_alternatives: int = 10_000
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
+    max_steps: int = 10_000_000
 
     def __post_init__(self) -> None:
         for name, values in _CHOICES.items():
@@ -111,7 +113,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 # Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.
 _LIMITS = {"max_whitespace_run": 0, "max_string_length": 0, "max_number_length": 1}
-_BUDGETS = ("max_alternatives", "max_automaton_states", "max_goals")
+_BUDGETS = ("max_alternatives", "max_automaton_states", "max_goals", "max_steps")
 
 
 def _is_count(value: Any) -> bool:

@@ -17,6 +17,7 @@ from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
+from structgen.machine.budget import Budget
 from structgen.machine.liveness import array_live, is_live, possibly_live, reachable, solve
 from structgen.machine.node import Node, StringAlternative
 from structgen.machine.normal_form import NormalForm
@@ -25,6 +26,9 @@ from structgen.options import JsonOptions
 
 # Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
 MAX_PROBES = 3
+
+# What a goal costs at least.
+NODE_STEPS = 50
 
 # Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
 MAX_SCALARS = 20_000
@@ -40,7 +44,8 @@ class GoalGraph:
         self.ignored: list[tuple[str, str]] = []
         self.nodes: dict[Formula, Node] = {}
         self._pending: list[Node] = []
-        self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self._overlap)
+        self.budget = Budget(options.max_steps)
+        self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
         self._active: set[Node] = set()
         self._scalars = _scalars.setdefault(options, {})
         self._expansions: list[Node] = []
@@ -119,6 +124,7 @@ class GoalGraph:
 
     def _expand(self, node: Node) -> None:
         formula = node.formula
+        self.budget.spend(NODE_STEPS)
         types = possible_types(formula)
         if types & ~(OBJECT | ARRAY):
             self._expand_scalars(node, types)
@@ -174,13 +180,15 @@ class GoalGraph:
             probe = self.node(and_(Type(kind), formula))
             self._drain()
         except (UnsupportedSchemaError, SchemaTooComplexError):
+            if self.budget.left < 0:
+                raise
             for node in self._expansions[before:]:  # some of what they lead to was never expanded
                 node.expanded = False
             self._given_up = True
             return True
         finally:
             self._pending = outer
-        return possibly_live(probe, self._active)
+        return possibly_live(probe, self._active, self.budget)
 
 
 _CONSTANTS = ((None, NULL), (True, BOOLEAN), (False, BOOLEAN))

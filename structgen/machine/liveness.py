@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from structgen.machine.budget import Budget
 from structgen.machine.cardinality import count_values, is_endless
 from structgen.machine.duties import coverable
 from structgen.machine.node import Node
@@ -195,13 +196,15 @@ def reachable(root: Node) -> dict[Node, None]:
     return reached
 
 
-def possibly_live(root: Node, active: set[Node]) -> bool:
+def possibly_live(root: Node, active: set[Node], budget: Budget) -> bool:
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)
+    budget.spend(len(reached))
     alive = {node for node in reached if not node.expanded or node in active or _is_scalar_live(node)}
     changed = True
     while changed and root not in alive:
         changed = False
+        budget.spend(len(reached))
         for node in reversed(list(reached)):
             if node not in alive and (_alive(node, alive.__contains__) or any(a.uncertain for a in node.arrays)):
                 alive.add(node)

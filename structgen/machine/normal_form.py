@@ -8,7 +8,9 @@ clauses "key k absent, or keys d present" (``dependentRequired``), which the mac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import combinations
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import (
@@ -42,6 +44,9 @@ from structgen.formula.language import (
     unordered,
 )
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.machine.budget import Budget
+from structgen.machine.cases import Cases, discriminator
+from structgen.machine.exclusion import candidates
 from structgen.machine.object_choices import Conjunction as Conjunction
 from structgen.machine.object_choices import ObjectChoices, merged
 
@@ -63,16 +68,23 @@ ATOM_TYPE: dict[type[Formula], int] = {
 KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
 SEARCHED = 16
 """Combinations looked at, for each alternative of the budget."""
+PROBE_STEPS = 20
+"""What asking whether two formulas overlap costs at least."""
 
 
 class NormalForm:
     """Expands formulas of one schema. ``overlap(f, type)`` tells whether some value of the type may satisfy f."""
 
     def __init__(
-        self, refs: Mapping[Hashable, Formula], max_alternatives: int, overlap: Callable[[Formula, int], bool]
+        self,
+        refs: Mapping[Hashable, Formula],
+        max_alternatives: int,
+        budget: Budget,
+        overlap: Callable[[Formula, int], bool],
     ) -> None:
         self._refs = refs
         self._limit = max_alternatives
+        self._budget = budget
         self._overlap = overlap
         self._restricted: dict[tuple[Formula, int], Formula] = {}
 
@@ -119,28 +131,51 @@ class NormalForm:
             return formula is not FALSE
         return any(self._overlap(formula, kind) for kind in KINDS)
 
-    def _expand(self, formula: Formula, kind: int) -> list[Conjunction]:
+    def _expand(self, formula: Formula, kind: int, done: frozenset[str] = frozenset()) -> list[Conjunction]:
         if formula is FALSE:
             return []
         if formula is TRUE:
             return [()]
+        formula = factored(formula)
+        if kind == OBJECT and (name := self._discriminator(formula, done)) is not None:
+            return self._by_cases(formula, name, done | {name})
         if isinstance(formula, And):
-            return self._conjunction(formula.args, kind)
+            return self._conjunction(formula.args, kind, done)
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            found = self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind))
-            return merged(found) if kind == OBJECT else found
+            found = self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind, done))
+            return merged(found, self._budget) if kind == OBJECT else found
         if isinstance(formula, One):
-            return self._exactly_one(formula.args, kind)
+            return self._exactly_one(formula.args, kind, done)
         if isinstance(formula, Not):
-            return self._negation(formula, kind)
+            return self._negation(formula, kind, done)
         if isinstance(formula, Enum) and kind in (OBJECT, ARRAY):
             return self._bounded(compound(value) for value in formula.values)
         return [(formula,)]
 
-    def _conjunction(self, parts: Iterable[Formula], kind: int) -> list[Conjunction]:
-        return self._product([self._expand(part, kind) for part in parts], kind)
+    def _discriminator(self, formula: Formula, done: frozenset[str]) -> str | None:
+        """The member by whose value a formula's choices are told apart."""
+        parts = formula.args if isinstance(formula, And) else (formula,)
+        choices = [part for part in parts if is_choice(part)]
+        context = [part for part in parts if not is_choice(part)]
+        if len(choices) == 1:
+            choice = choices[0].arg if isinstance(choices[0], Not) else choices[0]
+            choices = list(choice.args) if isinstance(choice, One) else []
+        return discriminator(choices, context, done, self.restrict) if len(choices) > 1 else None
+
+    def _by_cases(self, formula: Formula, name: str, done: frozenset[str]) -> list[Conjunction]:
+        """The alternatives of each case of the member ``name``."""
+        found: list[Conjunction] = []
+        for literals, residual in Cases(formula, name, self.restrict, self._budget):
+            for alternative in self._expand(residual, OBJECT, done):
+                found.extend(joins(literals, [alternative]))
+        return merged(self._bounded(found), self._budget)
+
+    def _conjunction(
+        self, parts: Iterable[Formula], kind: int, done: frozenset[str] = frozenset()
+    ) -> list[Conjunction]:
+        return self._product([self._expand(part, kind, done) for part in parts], kind)
 
     def _product(self, parts: Iterable[list[Conjunction]], kind: int) -> list[Conjunction]:
         """One alternative of each part, in all ways that do not contradict themselves on their face."""
@@ -159,9 +194,11 @@ class NormalForm:
         if not choices:
             return [tuple(dict.fromkeys(literals))]
         if kind == OBJECT:
-            return merged(self._bounded(ObjectChoices(self.possible).product(literals, choices)))
+            products = ObjectChoices(self.possible, self._budget).product(literals, choices)
+            return merged(self._bounded(products), self._budget)
         found = [tuple(dict.fromkeys(literals))]
         for choice in sorted(choices, key=len):
+            self._budget.spend(len(found) * len(choice))
             joined = (union for side in found for union in joins(side, choice))
             found = self._bounded(joined if kind != ARRAY else filter(self._has_items, joined))
         return found
@@ -174,6 +211,7 @@ class NormalForm:
         ranges = [literal for literal in literals if isinstance(literal, Idx)]
         for place in {part.lo for part in ranges if part.lo < least}:
             inside = [part.value for part in ranges if part.lo <= place and (part.hi is None or place < part.hi)]
+            self._budget.spend(len(ranges))
             if not self.possible(and_(*inside)):
                 return False
         return True
@@ -182,6 +220,7 @@ class NormalForm:
         """The distinct alternatives without those that say more than another."""
         found: dict[frozenset[Formula], Conjunction] = {}
         for count, alternative in enumerate(alternatives):
+            self._budget.spend(1 + len(alternative))
             found[frozenset(alternative)] = alternative
             if len(found) > self._limit or count > SEARCHED * self._limit:
                 found = absorbed(found)
@@ -193,29 +232,29 @@ class NormalForm:
                     )
         return list((absorbed(found) if len(found) > 1 else found).values())
 
-    def _exactly_one(self, parts: tuple[Formula, ...], kind: int) -> list[Conjunction]:
+    def _exactly_one(self, parts: tuple[Formula, ...], kind: int, done: frozenset[str]) -> list[Conjunction]:
         """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
         overlapping: list[list[Formula]] = [[] for _ in parts]
-        for i, part in enumerate(parts):
-            for j in range(i):
-                if self._overlap(and_(part, parts[j]), kind):
-                    overlapping[i].append(parts[j])
-                    overlapping[j].append(part)
+        for i, j in candidates(parts, self._budget) if kind == OBJECT else combinations(range(len(parts)), 2):
+            self._budget.spend(PROBE_STEPS)
+            if self._overlap(and_(parts[i], parts[j]), kind):
+                overlapping[i].append(parts[j])
+                overlapping[j].append(parts[i])
         return self._bounded(
             alternative
             for part, others in zip(parts, overlapping, strict=True)
             for alternative in self._expand(
-                and_(part, *[self.restrict(not_(unordered(other)), kind) for other in others]), kind
+                and_(part, *[self.restrict(not_(unordered(other)), kind) for other in others]), kind, done
             )
         )
 
-    def _negation(self, formula: Not, kind: int) -> list[Conjunction]:
+    def _negation(self, formula: Not, kind: int, done: frozenset[str]) -> list[Conjunction]:
         """Negated atoms that say "there is": by key or position where these are few."""
         atom = formula.arg
         if isinstance(atom, One):
             none = and_(*map(not_, atom.args))
             pairs = [and_(first, second) for i, first in enumerate(atom.args) for second in atom.args[:i]]
-            return self._expand(or_(none, *pairs), kind)
+            return self._expand(or_(none, *pairs), kind, done)
         if isinstance(atom, All) and isinstance(atom.keys, Enum):
             names = [name for name in atom.keys.values if isinstance(name, str)]
             if len(names) == 1 and atom.value is FALSE:
@@ -226,6 +265,37 @@ class NormalForm:
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
             return self._conjunction(parts, kind)
         return [(formula,)]
+
+
+def is_choice(formula: Formula) -> bool:
+    """Whether a formula over objects is more than one alternative on its face."""
+    if isinstance(formula, Not):
+        return isinstance(formula.arg, One)
+    return isinstance(formula, One) or (isinstance(formula, Or) and dependency(formula) is None)
+
+
+def factored(formula: Formula) -> Formula:
+    """What all parts of an "exactly one" have in common, said once before it; other formulas as they are."""
+    if isinstance(formula, One):
+        common, rest = _common(formula)
+        return and_(*common, factored(one(*rest))) if common else formula
+    if isinstance(formula, And) and any([part.__class__ is One for part in formula.args]):
+        return and_(*[factored(part) if part.__class__ is One else part for part in formula.args])
+    if isinstance(formula, Not) and isinstance(formula.arg, One) and not formula.ordered:
+        common, rest = _common(formula.arg)
+        return or_(*map(not_, common), not_(one(*rest))) if common else formula
+    return formula
+
+
+def _common(formula: One) -> tuple[list[Formula], list[Formula]]:
+    parts = [part.args if isinstance(part, And) else (part,) for part in formula.args]
+    common = dict.fromkeys(parts[0])
+    for part in parts[1:]:
+        if not common:
+            break
+        common = {literal: None for literal in part if literal in common}
+    rest = [and_(*[literal for literal in part if literal not in common]) for part in parts] if common else []
+    return list(common), rest
 
 
 def plain_literals(parts: Iterable[Formula], kind: int) -> Conjunction | None:
@@ -267,12 +337,16 @@ def joins(side: Conjunction, choice: Iterable[Conjunction]) -> list[Conjunction]
 
 
 def absorbed(found: dict[frozenset[Formula], Conjunction]) -> dict[frozenset[Formula], Conjunction]:
-    """Without the conjunctions that contain another."""
-    kept: list[frozenset[Formula]] = []
+    """Without the conjunctions that contain another. Linear where each has a literal that few others have."""
+    if frozenset() in found:
+        return {frozenset(): found[frozenset()]}
+    uses = Counter(literal for literals in found for literal in literals)
+    kept: dict[Formula, list[frozenset[Formula]]] = {}  # by the rarest literal
+    chosen = set()
     for literals in sorted(found, key=len):
-        if not any(other <= literals for other in kept):
-            kept.append(literals)
-    chosen = set(kept)
+        if not any(other <= literals for literal in literals for other in kept.get(literal, ())):
+            kept.setdefault(min(literals, key=uses.__getitem__), []).append(literals)
+            chosen.add(literals)
     return {literals: conjunction for literals, conjunction in found.items() if literals in chosen}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, and_, not_, or_, unordered
+from structgen.machine.budget import Budget
 
 Conjunction = tuple[Formula, ...]
 
@@ -18,8 +19,9 @@ Conjunction = tuple[Formula, ...]
 class ObjectChoices:
     """Joins conjunctions of object literals. ``possible(f)``: whether some value may satisfy f (False is certain)."""
 
-    def __init__(self, possible: Callable[[Formula], bool]) -> None:
+    def __init__(self, possible: Callable[[Formula], bool], budget: Budget) -> None:
         self._possible = possible
+        self._budget = budget
 
     def product(self, literals: Iterable[Formula], choices: Sequence[Sequence[Conjunction]]) -> Iterator[Conjunction]:
         """Conjunctions whose disjunction is ``literals`` and one alternative of each choice. May repeat itself."""
@@ -54,9 +56,11 @@ class ObjectChoices:
     def _join(self, side: Conjunction, other: Conjunction) -> Conjunction | None:
         """Both, None if that is impossible; ``side`` itself if the other follows from it."""
         result = dict.fromkeys(side)
+        self._budget.spend(1 + len(side))
         for literal in other:
             if literal in result:
                 continue
+            self._budget.spend(1 + len(result))
             if literal.negation in result:
                 return None
             name, value = about_key(literal)
@@ -92,22 +96,62 @@ class ObjectChoices:
         return True
 
 
-def merged(alternatives: list[Conjunction]) -> list[Conjunction]:
-    """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact."""
-    changed = True
-    while changed and len(alternatives) > 1:
-        changed = False
-        for name in dict.fromkeys(
-            name for literals in alternatives for name in map(_key, literals) if name is not None
-        ):
-            groups: dict[frozenset[Formula], list[Conjunction]] = {}
-            for literals in alternatives:
-                rest = frozenset(literal for literal in literals if _key(literal) != name)
-                groups.setdefault(rest, []).append(literals)
-            if len(groups) < len(alternatives):
-                changed = True
-                alternatives = [_united(group, name) for group in groups.values()]
-    return alternatives
+def merged(alternatives: list[Conjunction], budget: Budget) -> list[Conjunction]:
+    """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact.
+
+    Linear in the alternatives times their keys, for as often as something was merged.
+    """
+    return _Merger(alternatives, budget).run() if len(alternatives) > 1 else alternatives
+
+
+class _Merger:
+    """Alternatives by the set of their literals, and by the keys that they speak of."""
+
+    def __init__(self, alternatives: Iterable[Conjunction], budget: Budget) -> None:
+        self._budget = budget
+        self._current: dict[frozenset[Formula], Conjunction] = {}
+        self._speaking: dict[str, dict[frozenset[Formula], None]] = {}
+        for literals in alternatives:
+            self._add(literals)
+
+    def run(self) -> list[Conjunction]:
+        """Merge until nothing differs in a single key."""
+        before = len(self._current) + 1
+        while 1 < len(self._current) < before:
+            before = len(self._current)
+            for name in list(self._speaking):
+                for group in self._differing(name):
+                    united = _united([self._current[literals] for literals in group], name)
+                    for literals in group:
+                        self._remove(literals)
+                    self._add(united)
+        return list(self._current.values())
+
+    def _add(self, alternative: Conjunction) -> None:
+        literals = frozenset(alternative)
+        self._current[literals] = alternative
+        for name in _keys(alternative):
+            self._speaking.setdefault(name, {})[literals] = None
+
+    def _remove(self, literals: frozenset[Formula]) -> None:
+        for name in _keys(self._current.pop(literals)):
+            self._speaking[name].pop(literals, None)
+
+    def _differing(self, name: str) -> list[list[frozenset[Formula]]]:
+        """Groups of alternatives that say the same of all keys but ``name``."""
+        groups: dict[frozenset[Formula], list[frozenset[Formula]]] = {}
+        for literals in self._speaking[name]:
+            self._budget.spend(len(literals))
+            rest = frozenset([literal for literal in literals if _key(literal) != name])
+            groups.setdefault(rest, []).append(literals)
+        for rest, group in groups.items():
+            if rest in self._current:
+                group.append(rest)  # says nothing of the key
+        return [group for group in groups.values() if len(group) > 1]
+
+
+def _keys(literals: Conjunction) -> dict[str, None]:
+    return {name: None for name in map(_key, literals) if name is not None}
 
 
 def _united(group: list[Conjunction], name: str) -> Conjunction:

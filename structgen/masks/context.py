@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from structgen.machine.tables import Tables
     from structgen.masks.rows import MaskRows
 
-MAX_THREADS = 256
+# Room for configurations: at first, and at most. One more costs a look at each of the others at every step.
+FIRST_THREADS = 256
+MAX_THREADS = 1 << 14
 SCRATCH_WORDS = 2048
 PROBE_WORDS = 8 * 200  # a level of a search for a new item each 8
 NESTING_WORDS = 4 * 64
@@ -39,7 +41,7 @@ class Context:
         self.fields = array("q", bytes(8 * k.CONTEXT_SIZE))
         self.address = self.fields.buffer_info()[0]
         self.registers = array("q", bytes(8 * k.REGISTERS))
-        self.result = array("q", bytes(32 * MAX_THREADS))
+        self.result = array("q", bytes(32 * FIRST_THREADS))
         self._set_words(k.C_REGS, self.registers)
         self._set_words(k.C_RESULT, self.result)
         self._set_words(k.C_START, array("q", bytes(40)))
@@ -112,9 +114,18 @@ class Context:
         """The bytes that `advance` reads: the vocabulary's tokens (as `accept` needs) or a text."""
         self._set(k.C_DATA, data)
 
+    def is_short(self, status: int) -> bool:
+        """Whether a step ended with a status that `resolve` can better: configurations left out count as one."""
+        if status != k.ALIVE:
+            return status >= k.MISS
+        return self.registers[k.MISSING] > 0 and len(self.result) < 4 * MAX_THREADS
+
     def resolve(self, status: int) -> None:
-        """Give a kernel what it asked for: a pool row, a mask row, or more scratch memory."""
-        if status == k.MISS:
+        """Give a kernel what it asked for: a pool row, a mask row, scratch memory, or room for configurations."""
+        if status == k.ALIVE:
+            self.result = array("q", bytes(16 * len(self.result)))
+            self._set_words(k.C_RESULT, self.result)
+        elif status == k.MISS:
             self._rows.pool.fill_number(self.registers[k.MISSING])
         elif status == k.MISS_ROW:
             self._rows.compute(self.registers[k.MISSING], self.registers[k.ALTERNATIVES])
