@@ -1,4 +1,4 @@
-"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None, on which the walk dispatches."""
+"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None, as the walk dispatches on."""
 
 from __future__ import annotations
 

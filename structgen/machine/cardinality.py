@@ -7,9 +7,11 @@ Of other goals values are counted up to what is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 from structgen.automata.dfa import count_words
+from structgen.machine.few_values import FewValues
 from structgen.machine.node import Node
 from structgen.machine.number_spec import NumberSpec, lcm
 from structgen.machine.specs import (
@@ -108,6 +110,8 @@ def number_count(spec: NumberSpec) -> int:
     """How many numbers satisfy a spec, at least; `MANY` where there are that many or no end."""
     if spec.max_length is not None:
         return 1
+    if spec.spelling == "integer":  # the others have no spelling
+        spec = replace(spec, multiples=spec.multiples | {Fraction(1)})
     if spec.values is not None:
         return sum(map(spec.contains, spec.values))
     if spec.minimum is None or spec.maximum is None:
@@ -125,10 +129,10 @@ def number_count(spec: NumberSpec) -> int:
     return sum(spec.contains(value * step) for value in range(int(first), min(int(last), int(first) + MANY // 100) + 1))
 
 
-def count_values(node: Node, enough: int, endless: Test, compound: Callable[[Node], bool]) -> tuple[int, bool]:
+def count_values(node: Node, enough: int, endless: Test, live: Test, listed: int) -> tuple[int, bool]:
     """(how many values a node has at least, up to ``enough``; whether that is exact).
 
-    ``compound(node)``: whether it has an object or array.
+    At most ``listed`` values are listed, of objects and arrays and where alternatives may overlap.
     """
     if endless(node):
         return enough, True
@@ -139,8 +143,14 @@ def count_values(node: Node, enough: int, endless: Test, compound: Callable[[Nod
         total += max(counts, default=0)
         exact = exact and len(counts) < 2
     exact = exact and all(known for _, known in strings) and all(map(_is_plain, node.numbers))
-    if compound(node):
-        total, exact = total + 1, False
+    if total < enough and (node.objects or node.arrays or not exact):
+        few = FewValues(live)
+        limit = min(enough, listed)
+        if not exact:
+            scalars, exact = few.scalars(node, limit)
+            total = max(total, len(scalars))
+        compounds, all_listed = few.compounds(node, limit)
+        total, exact = total + len(compounds), exact and all_listed
     return min(total, enough), exact or total >= enough
 
 

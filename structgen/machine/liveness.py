@@ -14,6 +14,8 @@ from structgen.machine.node import Node
 from structgen.machine.specs import MANY_WORDS, ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
 Live = Callable[[Node], bool]
+MAX_LISTED = 2_000
+"""Values of a goal that are listed, to see whether there are enough for an array of distinct items."""
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -106,7 +108,7 @@ def _count(node: Node, need: int, live: Live) -> tuple[int, bool]:
         finally:
             visiting.discard(node)
 
-    return count_values(node, need, endless, lambda node: _alive(node, live))
+    return count_values(node, need, endless, live, MAX_LISTED)
 
 
 def _counted_live(spec: CountedSpec, live: Live) -> bool:

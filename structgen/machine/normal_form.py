@@ -132,11 +132,11 @@ class NormalForm:
         return any(self._overlap(formula, kind) for kind in KINDS)
 
     def _expand(self, formula: Formula, kind: int, done: frozenset[str] = frozenset()) -> list[Conjunction]:
+        formula = factored(formula)
         if formula is FALSE:
             return []
         if formula is TRUE:
             return [()]
-        formula = factored(formula)
         if kind == OBJECT and (name := self._discriminator(formula, done)) is not None:
             return self._by_cases(formula, name, done | {name})
         if isinstance(formula, And):
@@ -144,7 +144,8 @@ class NormalForm:
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            found = self._bounded(alternative for part in formula.args for alternative in self._expand(part, kind, done))
+            parts = (self._expand(part, kind, done) for part in formula.args)
+            found = self._bounded(alternative for part in parts for alternative in part)
             return merged(found, self._budget) if kind == OBJECT else found
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind, done)

@@ -25,6 +25,7 @@ from structgen.machine.pool import AutomatonPool
 from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec, Undeclared
 from structgen.options import JsonOptions
 
+MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 
 
@@ -121,8 +122,7 @@ class _Writer:
             return 0
         if node in self._endless:
             return k.ENDLESS_FLAG | k.MAX_VALUES << k.VALUES_SHIFT
-        compound = bool(node.objects or node.arrays)
-        count, _ = count_values(node, k.MAX_VALUES, self._endless.__contains__, lambda _: compound)
+        count, _ = count_values(node, k.MAX_VALUES, self._endless.__contains__, is_live, MAX_LISTED)
         return count << k.VALUES_SHIFT
 
     def _alternatives(self, field: int, records: list[int]) -> None:

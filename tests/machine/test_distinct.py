@@ -142,7 +142,7 @@ def test_contains_with_few_values() -> None:
 
 
 def test_random_enumerations() -> None:
-    scalars = [0, 1, 10, -1, 0.5, 1.25, "", " ", "a", "a b", "ab", "é", '"', "\\", None, True]
+    scalars = [0, 1, 10, -1, 0.5, 1.25, "", " ", "a", "a b", "ab", "é", None, True]
     generator = random.Random(7)
     for _ in range(40):
         values = generator.sample(scalars, 3)
