@@ -64,55 +64,108 @@ LARK: list[tuple[str, Callable[[], str]]] = [
     ("empty rule, repeated", lambda: "start: r1*\nr1.2: \n"),
     ("template that grows", lambda: 'start: a{"x"}\na{x}: x a{b{x}}\nb{x}: x "y"\n'),
     ("template that refers to itself", lambda: 'start: a{"x"}\na{x}: a{x} x | x\n'),
-    ("templates, 2^20 instances", lambda: 'start: t0{"x"}\n' + "".join(
-        f't{i}{{x}}: t{i + 1}{{l{i}{{x}}}} t{i + 1}{{r{i}{{x}}}}\nl{i}{{x}}: x "a"\nr{i}{{x}}: x "b"\n' for i in range(20)
-    ) + "t20{x}: x\n"),
+    (
+        "templates, 2^20 instances",
+        lambda: (
+            'start: t0{"x"}\n'
+            + "".join(
+                f't{i}{{x}}: t{i + 1}{{l{i}{{x}}}} t{i + 1}{{r{i}{{x}}}}\nl{i}{{x}}: x "a"\nr{i}{{x}}: x "b"\n'
+                for i in range(20)
+            )
+            + "t20{x}: x\n"
+        ),
+    ),
     ("literal of 1 MB", lambda: f'start: "{"a" * 1_000_000}"\n'),
-    ("expression of 1 MB", lambda: f'start: /{"a" * 1_000_000}/\n'),
+    ("expression of 1 MB", lambda: f"start: /{'a' * 1_000_000}/\n"),
     ("comment of 10 MB", lambda: f'start: "a"\n//{"a" * 10_000_000}\n'),
-    ("3,000 nested groups", lambda: f'start: {_nested("(", chr(34) + "a" + chr(34), ")", 3_000)}\n'),
-    ("100,000 nested groups", lambda: f'start: {_nested("(", chr(34) + "a" + chr(34), ")", 100_000)}\n'),
-    ("300 nested options", lambda: f'start: {_nested("[", chr(34) + "a" + chr(34) + " ", "]", 300)}\n'),
-    ("3,000 nested groups in a terminal", lambda: f'start: A\nA: {_nested("(", chr(34) + "a" + chr(34), ")", 3_000)}\n'),
-    ("3,000 nested groups in an expression", lambda: f'start: A\nA: /{_nested("(", "a", ")", 3_000)}/\n'),
+    ("3,000 nested groups", lambda: f"start: {_nested('(', chr(34) + 'a' + chr(34), ')', 3_000)}\n"),
+    ("100,000 nested groups", lambda: f"start: {_nested('(', chr(34) + 'a' + chr(34), ')', 100_000)}\n"),
+    ("300 nested options", lambda: f"start: {_nested('[', chr(34) + 'a' + chr(34) + ' ', ']', 300)}\n"),
+    (
+        "3,000 nested groups in a terminal",
+        lambda: f"start: A\nA: {_nested('(', chr(34) + 'a' + chr(34), ')', 3_000)}\n",
+    ),
+    ("3,000 nested groups in an expression", lambda: f"start: A\nA: /{_nested('(', 'a', ')', 3_000)}/\n"),
     ("1,000,000 repetitions", lambda: 'start: "a"~1000000\n'),
-    ("repetitions of repetitions, 49^6", lambda: f'start: {_nested("(", chr(34) + "a" + chr(34), ")~0..49", 6)}\n'),
+    ("repetitions of repetitions, 49^6", lambda: f"start: {_nested('(', chr(34) + 'a' + chr(34), ')~0..49', 6)}\n"),
     ("1,000,000 repetitions in a terminal", lambda: 'start: A\nA: "a"~1000000\n'),
     ("repetitions in a terminal, 1000^4", lambda: 'start: A\nA: ((("a"~1000)~1000)~1000)~1000\n'),
     ("20 choices in a row, 3^20", lambda: f'start: {" ".join(["(a|b|c)"] * 20)}\na: "a"\nb: "b"\nc: "c"\n'),
-    ("24 options in a row", lambda: f'start: {" ".join(f"[x{i}]" for i in range(24))}\n' + "".join(f'x{i}: "{i};"\n' for i in range(24))),
+    (
+        "24 options in a row",
+        lambda: f"start: {' '.join(f'[x{i}]' for i in range(24))}\n" + "".join(f'x{i}: "{i};"\n' for i in range(24)),
+    ),
     ("rules doubling 100 times", lambda: _doubling_rules(100, ":").replace("r0:", "start:")),
     ("terminals doubling 40 times", lambda: "start: R0\n" + _doubling_rules(40, ":").upper().replace('"A"', '"a"')),
-    ("a chain of 2,000 terminals", lambda: "start: T0\n" + "".join(f'T{i}: "a" T{i + 1}\n' for i in range(2_000)) + 'T2000: "b"\n'),
-    ("100,000 rules", lambda: "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(100_000)) + 'r100000: "b"\n'),
+    (
+        "a chain of 2,000 terminals",
+        lambda: "start: T0\n" + "".join(f'T{i}: "a" T{i + 1}\n' for i in range(2_000)) + 'T2000: "b"\n',
+    ),
+    (
+        "100,000 rules",
+        lambda: "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(100_000)) + 'r100000: "b"\n',
+    ),
     ("100,000 words", lambda: "start: " + "|".join(f'"w{i}"' for i in range(100_000)) + "\n"),
-    ("20,000 terminals", lambda: "start: " + "|".join(f"T{i}" for i in range(20_000)) + "\n" + "".join(f"T{i}: /w{i}[ab]/\n" for i in range(20_000))),
-    ("100,000 rules that are not used", lambda: 'start: "a"\n' + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(100_000)) + 'r100000: "b"\n'),
+    (
+        "20,000 terminals",
+        lambda: (
+            "start: "
+            + "|".join(f"T{i}" for i in range(20_000))
+            + "\n"
+            + "".join(f"T{i}: /w{i}[ab]/\n" for i in range(20_000))
+        ),
+    ),
+    (
+        "100,000 rules that are not used",
+        lambda: 'start: "a"\n' + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(100_000)) + 'r100000: "b"\n',
+    ),
     ("terminal with 2^40 states", lambda: "start: A\nA: /(a|b)*a(a|b){40}/\n"),
     ("terminal with lookaheads", lambda: "start: A\nA: /((?=(a|b)*c)(a|b|c){3})*((?!a*b*c*d)[a-d])*/\n"),
     ("exponentially many LR states", lambda: _exponential_lalr(20)),
-    ("expressions with 100 flags", lambda: "start: A\nA: " + " | ".join(f'"é{chr(0x400 + i)}"i' for i in range(100)) + "\n"),
-    ("a grammar that imports all of Lark's", lambda: "start: NAME NUMBER STRING\n%import python.NAME\n%import common.NUMBER\n%import common.ESCAPED_STRING -> STRING\n"),
+    (
+        "expressions with 100 flags",
+        lambda: "start: A\nA: " + " | ".join(f'"é{chr(0x400 + i)}"i' for i in range(100)) + "\n",
+    ),
+    (
+        "a grammar that imports all of Lark's",
+        lambda: (
+            "start: NAME NUMBER STRING\n%import python.NAME\n%import common.NUMBER\n%import common.ESCAPED_STRING -> STRING\n"
+        ),
+    ),
 ]
 
 GBNF: list[tuple[str, Callable[[], str]]] = [
     ("literal of 1 MB", lambda: f'root ::= "{"a" * 1_000_000}"\n'),
-    ("class of 1 MB", lambda: f'root ::= [{"a" * 1_000_000}]\n'),
+    ("class of 1 MB", lambda: f"root ::= [{'a' * 1_000_000}]\n"),
     ("comment of 10 MB", lambda: f'root ::= "a" #{"a" * 10_000_000}\n'),
     ("1 MB of small tokens", lambda: "root ::= " + '"a" ' * 250_000 + "\n"),
-    ("3,000 nested groups", lambda: f'root ::= {_nested("(", chr(34) + "a" + chr(34), ")", 3_000)}\n'),
-    ("100,000 nested groups", lambda: f'root ::= {_nested("(", chr(34) + "a" + chr(34), ")", 100_000)}\n'),
+    ("3,000 nested groups", lambda: f"root ::= {_nested('(', chr(34) + 'a' + chr(34), ')', 3_000)}\n"),
+    ("100,000 nested groups", lambda: f"root ::= {_nested('(', chr(34) + 'a' + chr(34), ')', 100_000)}\n"),
     ("100,000 quantifiers", lambda: f'root ::= "a"{"*" * 100_000}\n'),
     ("1,000,000 repetitions", lambda: 'root ::= ("a"{1000000})\n'),
     ("repetitions of repetitions, 2000^4", lambda: 'root ::= ((("a"{2000}){2000}){2000}){2000}\n'),
     ("the same of a recursive rule", lambda: 'root ::= ((("a" root? "b"){2000}){2000}){2000}\n'),
     ("rules doubling 100 times", lambda: _doubling_rules(100, " ::=").replace("r0 ", "root ")),
-    ("recursive rules doubling 100 times", lambda: _doubling_rules(100, " ::=").replace("r0 ", "root ") .replace('"a"', '"a" root? "b"')),
-    ("a chain of 3,000 rules", lambda: "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1}\n' for i in range(3_000)) + 'r3000 ::= "b"\n'),
-    ("100,000 rules", lambda: "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1}\n' for i in range(100_000)) + 'r100000 ::= "b"\n'),
-    ("100,000 recursive rules", lambda: "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1} "b"\n' for i in range(100_000)) + 'r100000 ::= "b" r0?\n'),
+    (
+        "recursive rules doubling 100 times",
+        lambda: _doubling_rules(100, " ::=").replace("r0 ", "root ").replace('"a"', '"a" root? "b"'),
+    ),
+    (
+        "a chain of 3,000 rules",
+        lambda: "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1}\n' for i in range(3_000)) + 'r3000 ::= "b"\n',
+    ),
+    (
+        "100,000 rules",
+        lambda: "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1}\n' for i in range(100_000)) + 'r100000 ::= "b"\n',
+    ),
+    (
+        "100,000 recursive rules",
+        lambda: (
+            "root ::= r0\n" + "".join(f'r{i} ::= "a" r{i + 1} "b"\n' for i in range(100_000)) + 'r100000 ::= "b" r0?\n'
+        ),
+    ),
     ("100,000 words", lambda: "root ::= " + "|".join(f'"w{i}"' for i in range(100_000)) + "\n"),
-    ("rule with 2^40 states", lambda: "root ::= [ab]* \"a\" [ab]{40}\n"),
+    ("rule with 2^40 states", lambda: 'root ::= [ab]* "a" [ab]{40}\n'),
     ("recursion without a text", lambda: 'root ::= root "a"\n'),
     ("a huge count", lambda: f'root ::= "a"{{{"9" * 10_000}}}\n'),
 ]
@@ -136,9 +189,15 @@ REGEX: list[tuple[str, Callable[[], str]]] = [
     ("lookarounds in a loop", lambda: "((?=(a|b)*c)(a|b|c){3})*((?!a*b*c*d)[a-d])*"),
     ("negative lookbehinds", lambda: "(" + "".join(f"(?<!a{{{i}}}b)" for i in range(1, 20)) + "[ab])*"),
     ("1,000 word boundaries", lambda: r"(\b\w+\b ?)" * 1_000),
-    ("1,000 classes of categories", lambda: "".join(rf"[\w{chr(0x4E00 + i)}][^\W{chr(0x4E00 + i)}]" for i in range(1_000))),
+    (
+        "1,000 classes of categories",
+        lambda: "".join(rf"[\w{chr(0x4E00 + i)}][^\W{chr(0x4E00 + i)}]" for i in range(1_000)),
+    ),
     ("a set with every second character", lambda: "[" + "".join(chr(i) for i in range(0x4E00, 0x9FFF, 2)) + "]{1,50}"),
-    ("500 disjoint sets, overlapping", lambda: "(" + "|".join(f"[{chr(0x4E00 + i)}-{chr(0x5E00 + 7 * i)}]{{2}}" for i in range(500)) + ")*"),
+    (
+        "500 disjoint sets, overlapping",
+        lambda: "(" + "|".join(f"[{chr(0x4E00 + i)}-{chr(0x5E00 + 7 * i)}]{{2}}" for i in range(500)) + ")*",
+    ),
 ]
 
 CHOICE: list[tuple[str, Callable[[], list[str]]]] = [
