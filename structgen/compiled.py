@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import SchemaTooComplexError, TooComplexError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
@@ -85,12 +85,13 @@ def compile_json_schema(
         SchemaTooComplexError: a budget of ``options`` is exceeded.
     """
     options = options or JsonOptions()
-    lowered = lower(schema, options, registry)
-    graph = GoalGraph(lowered, options)
     try:
-        root = graph.compile(lowered.root)
+        lowered = lower(schema, options, registry)
+        graph = GoalGraph(lowered, options)
+        return CompiledGrammar(lowered, graph, graph.compile(lowered.root), vocabulary)
+    except TooComplexError as error:
+        raise SchemaTooComplexError(error.message, budget=error.budget, limit=error.limit) from None
     except RecursionError:
         raise SchemaTooComplexError(
             "the schema is nested too deeply", budget="sys.setrecursionlimit", limit=1000
         ) from None
-    return CompiledGrammar(lowered, graph, root, vocabulary)

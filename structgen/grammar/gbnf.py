@@ -15,7 +15,7 @@ from structgen.automata.charset import CharSet
 from structgen.automata.dfa import Dfa
 from structgen.automata.ecma_ast import EMPTY_TEXT, END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
-from structgen.errors import GrammarError, GrammarWarning, SchemaTooComplexError
+from structgen.errors import GrammarError, GrammarWarning, TooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.regular import without_empty
 
@@ -276,7 +276,7 @@ class _Writer:
         if node is not None:
             try:
                 return self._terminal(number, node)
-            except SchemaTooComplexError:
+            except TooComplexError:
                 pass  # its parts may be small
         if isinstance(tree, _Reference):
             return [self._nonterminal(tree.name)]
