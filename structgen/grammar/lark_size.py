@@ -37,6 +37,12 @@ def check_depth(text: str) -> None:
     """Raises GrammarTooComplexError at the first bracket that is nested too deeply. O(text)."""
     depth = 0
     for found in _TOKENS.finditer(text):
+        if len(found.group()) > MAX_PATTERN and found.group()[0] in '"/' and not found.group().startswith("//"):
+            line = text.count("\n", 0, found.start()) + 1
+            column = found.start() - text.rfind("\n", 0, found.start())
+            raise GrammarTooComplexError(
+                "a literal is too long", budget="characters", limit=MAX_PATTERN, line=line, column=column, source=text
+            )
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found.group(), 0)
         if depth > MAX_DEPTH:
             line = text.count("\n", 0, found.start()) + 1

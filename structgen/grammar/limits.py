@@ -107,9 +107,6 @@ class _Watch:
         self._fired = False
         self._now = _clock_of(thread)
         self._end = self._now() + MAX_SECONDS
-        lark = sys.modules.get("lark")
-        found = [f"{Path(lark.__file__).parent}{os.sep}"] if lark is not None and lark.__file__ else []
-        self._interruptible = (*_INTERRUPTIBLE, *found)
 
     def __enter__(self) -> None:
         threading.Thread(target=self._watch, name="structgen-limits", daemon=True).start()
@@ -136,7 +133,9 @@ class _Watch:
 
     def _may_interrupt(self, frame: FrameType) -> bool:
         name = frame.f_code.co_filename
-        return name != __file__ and name.startswith(self._interruptible)
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "lark":
+            return True
+        return name != __file__ and name.startswith(_INTERRUPTIBLE)
 
 
 def _clock_of(thread: int) -> Callable[[], float]:
