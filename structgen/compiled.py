@@ -6,7 +6,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError
+from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
@@ -110,11 +110,12 @@ def compile_json_schema(
     """
     check_arguments(vocabulary, registry)
     options = checked_options(options)
-    lowered = lower(schema, options, registry)
-    graph = GoalGraph(lowered, options)
     try:
-        root = graph.compile(lowered.root)
+        lowered = lower(schema, options, registry)
+        graph = GoalGraph(lowered, options)
+        return CompiledGrammar(lowered, graph, graph.compile(lowered.root), vocabulary)
+    except TooComplexError as error:
+        raise SchemaTooComplexError(error.message, budget=error.budget, limit=error.limit) from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
-    return CompiledGrammar(lowered, graph, root, vocabulary)

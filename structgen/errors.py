@@ -10,8 +10,11 @@
     │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
     │   │   └── SchemaTooComplexError   a compile budget was exceeded (named if it is an option)
     │   ├── GrammarError                not a legal or supported grammar (line and column named)
-    │   │   └── EmptyLanguageError      no text is in the language
-    │   └── PatternError                not a legal or supported regular expression
+    │   │   ├── EmptyLanguageError      no text is in the language
+    │   │   └── GrammarTooComplexError  a compile budget was exceeded (budget named)
+    │   ├── PatternError                not a legal or supported regular expression
+    │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
+    │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
@@ -91,6 +94,19 @@ class SchemaTooComplexError(SchemaError):
         super().__init__(message, pointer=pointer, keyword=keyword, hint=hint)
 
 
+class TooComplexError(ConstraintError):
+    """Building something would exceed a budget whose value is ``limit``; ``budget`` names it if an option raises it.
+
+    Automata raise it. What knows the place raises the error of a schema, grammar or expression in its stead.
+    """
+
+    def __init__(self, message: str, *, limit: int, budget: str | None = None) -> None:
+        self.message = message
+        self.budget = budget
+        self.limit = limit
+        super().__init__(message)
+
+
 class PatternError(ConstraintError):
     """A regular expression is not legal, or uses what is not supported.
 
@@ -104,6 +120,15 @@ class PatternError(ConstraintError):
         start = max(0, position - 40)
         excerpt = pattern[start : position + 40]
         super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+
+class PatternTooComplexError(PatternError):
+    """Compiling the expression would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+
+    def __init__(self, message: str, *, budget: str, limit: int, pattern: str, position: int = 0) -> None:
+        self.budget = budget
+        self.limit = limit
+        super().__init__(f"{message} (budget {budget}: {limit})", pattern=pattern, position=position)
 
 
 class GrammarError(ConstraintError):
@@ -131,6 +156,26 @@ class GrammarError(ConstraintError):
 
 class EmptyLanguageError(GrammarError):
     """No text is in the language of the grammar."""
+
+
+class GrammarTooComplexError(GrammarError):
+    """Compiling the grammar would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        budget: str,
+        limit: int,
+        line: int = 0,
+        column: int = 0,
+        source: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.budget = budget
+        self.limit = limit
+        message = f"{message} (budget {budget}: {limit})"
+        super().__init__(message, line=line, column=column, source=source, hint=hint or "Simplify the grammar.")
 
 
 class GrammarWarning(UserWarning):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from structgen.automata import counting_kernels, minimise_kernels, table_kernels
 from structgen.automata.charset import ANY, partition
 from structgen.automata.utf8 import utf8_tree
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import TooComplexError
 
 MAX_STATES = 20_000
 """Default of ``max_states``: the states of any one automaton, intermediate ones included."""
@@ -63,9 +63,9 @@ class Dfa:
         return f"Dfa({len(self)} states, {self.digest.hex()[:8]})"
 
 
-def too_complex(max_states: int, what: str) -> SchemaTooComplexError:
+def too_complex(max_states: int, what: str) -> TooComplexError:
     """The error for an automaton that outgrows its budget."""
-    return SchemaTooComplexError(
+    return TooComplexError(
         f"{what} needs more than {max_states} automaton states", budget="max_automaton_states", limit=max_states
     )
 
@@ -91,7 +91,7 @@ def from_class_table(
     """The Dfa of a table over code-point classes.
 
     ``segments`` are ``(first, last, class)``, ascending, covering the scalar values (``charset.partition``). Raises
-    SchemaTooComplexError beyond ``max_states``.
+    TooComplexError beyond ``max_states``.
     """
     table, accepting = minimise_kernels.minimise(table, accepting)
     ascii_class = np.zeros(128, np.int32)
@@ -149,7 +149,7 @@ def product(dfas: Sequence[Dfa], max_states: int = MAX_STATES) -> tuple[Table, n
     """The automata side by side, complete over valid UTF-8.
 
     Returns transitions ``int32[n, 256]`` (−1 only where the text stops being UTF-8; not trimmed) and labels
-    ``uint64[n]``: bit i is set where ``dfas[i]`` accepts. Raises SchemaTooComplexError beyond ``max_states``, and
+    ``uint64[n]``: bit i is set where ``dfas[i]`` accepts. Raises TooComplexError beyond ``max_states``, and
     ValueError for more than 64 automata.
     """
     if len(dfas) > 64:

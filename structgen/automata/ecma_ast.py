@@ -69,5 +69,4 @@ class Boundary(NamedTuple):
 
 Node: TypeAlias = Chars | Concat | Alternate | Repeat | Anchor | Look | Boundary
 
-EMPTY_TEXT = Concat(())
 START, END = Anchor(False), Anchor(True)

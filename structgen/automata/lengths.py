@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from structgen.automata import counting_kernels
 from structgen.automata.dfa import Dfa
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import TooComplexError
 
 MAX_ENTRIES = 4_000_000
 """Default of ``cap``: table entries (4 bytes each)."""
@@ -43,12 +43,12 @@ class Distances:
 def distances(dfa: Dfa, cap: int = MAX_ENTRIES) -> Distances:
     """The accepted lengths of ``dfa``. O(edges × (pre + period)).
 
-    Raises SchemaTooComplexError if the table would have more than ``cap`` entries (states × (pre + period)); the
+    Raises TooComplexError if the table would have more than ``cap`` entries (states × (pre + period)); the
     period is the least common multiple of the automaton's loop lengths, so it can be large.
     """
     if dfa.is_empty:
         return Distances(np.zeros((0, 1), np.int32), 0, 1)
     nxt, pre, period = counting_kernels.distances(dfa.transitions, dfa.accepting.view(np.uint8), cap)
     if pre < 0:
-        raise SchemaTooComplexError(f"the accepted lengths of {dfa} need a table of more than {cap} entries", limit=cap)
+        raise TooComplexError(f"the accepted lengths of {dfa} need a table of more than {cap} entries", limit=cap)
     return Distances(nxt, int(pre), int(period))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from structgen.automata.dfa import too_complex
 from structgen.automata.nfa import Program
 from structgen.automata.subset_kernels import BOL, CHAR, EOL, MATCH, SPLIT
+from structgen.errors import TooComplexError
 
 Goal: TypeAlias = frozenset["Branch"]
 Obligation: TypeAlias = tuple[bool, Goal]
@@ -25,6 +27,10 @@ Branch: TypeAlias = tuple[int, frozenset[Obligation]]
 State: TypeAlias = tuple[bool, tuple[Goal, ...], Goal]
 
 NOTHING: frozenset[Obligation] = frozenset()
+MAX_STEPS = 3_000_000
+"""Branches that are looked at; a few seconds."""
+MAX_CHOICES = 10_000
+"""Ways in which all matches of a lookbehind may fail."""
 
 
 def determinise_lookarounds(
@@ -32,7 +38,7 @@ def determinise_lookarounds(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """The table over classes (class c is in set i where bit i of ``masks[c]`` is set) and the accepting flags.
 
-    Exponential in the number of nodes in the worst case; raises SchemaTooComplexError beyond ``max_states``.
+    Exponential in the number of nodes in the worst case; raises TooComplexError beyond ``max_states``.
     """
     machine = _Machine(program, masks)
     first: State = (True, (frozenset(),) * len(machine.behind), frozenset([(start, NOTHING)]))
@@ -64,6 +70,17 @@ class _Machine:
         self.masks = masks
         # Bodies are numbered before what contains them, so inner lookbehinds are known when outer ones are closed.
         self.behind = [look for look in range(len(self.looks)) if self.looks[look].behind]
+        self._steps_left = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises TooComplexError when there were too many."""
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise TooComplexError(
+                f"the lookarounds take more than {MAX_STEPS} steps to resolve",
+                budget="automaton steps",
+                limit=MAX_STEPS,
+            )
 
     def accepts(self, state: State) -> bool:
         """Whether the text may end here."""
@@ -110,6 +127,7 @@ class _Place:
                 continue
             seen.add(branch)
             node, obligations = branch
+            self.machine.spend(1 + len(obligations))
             op, x, y = nodes[node]
             if op in (CHAR, MATCH):
                 found.add(branch)
@@ -131,6 +149,10 @@ class _Place:
         if not kind.negative:
             return matches
         # Every match must fail, each by one of its obligations.
+        if prod(map(len, matches)) > MAX_CHOICES:
+            raise TooComplexError(
+                f"a negative lookbehind can fail in more than {MAX_CHOICES} ways", budget="choices", limit=MAX_CHOICES
+            )
         return [frozenset((not sign, goal) for sign, goal in choice) for choice in product(*matches)]
 
     def is_certain(self, closed: Goal) -> bool:
@@ -154,6 +176,7 @@ class _Place:
         nodes = self.machine.nodes
         result: set[Branch] = set()
         for node, obligations in closed:
+            self.machine.spend(1 + len(obligations))
             op, x, y = nodes[node]
             if op == CHAR:
                 if not mask >> x & 1:

@@ -93,15 +93,22 @@ class Program:
         else:
             for _ in range(node.high - node.low):
                 entry = self.add(SPLIT, self.emit(node.body, entry), following)
+        return self.emit_copies(node, entry)
+
+    def emit_copies(self, node: Repeat, following: int) -> int:
+        """The ``low`` copies that a repetition must have, as far as a copy is anything."""
         for _ in range(node.low):
-            entry = self.emit(node.body, entry)
-        return entry
+            entry = self.emit(node.body, following)
+            if entry == following:  # the empty text, once as often as thousand times
+                break
+            following = entry
+        return following
 
 
 def search_program(node: Node, max_states: int) -> tuple[Program, int]:
     """The program that finds ``node`` anywhere in a text, and its first node.
 
-    Raises SchemaTooComplexError if counted repetitions unroll to more than ``NODES_PER_STATE * max_states`` nodes.
+    Raises TooComplexError if counted repetitions unroll to more than ``NODES_PER_STATE * max_states`` nodes.
     """
     program = Program(NODES_PER_STATE * max_states)
     start = program.emit(node, program.add(MATCH, 0, 0))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from structgen.automata.charset import partition
 from structgen.automata.dfa import MAX_STATES, Dfa, combine, from_class_table, too_complex
@@ -14,7 +15,12 @@ from structgen.automata.ecma_parser import parse
 from structgen.automata.lookaround import determinise_lookarounds
 from structgen.automata.nfa import Program, search_program
 from structgen.automata.subset_kernels import determinise
+from structgen.errors import TooComplexError
 
+MAX_ENTRIES = 1 << 24
+"""Entries of a table over classes of characters; also bounds the sets of nodes that are its states."""
+MAX_STEPS = 600_000_000
+"""Nodes that are looked at in making a table; a few seconds."""
 BYTE_STATES = 2
 """``max_states`` bounds the states between characters; all together may be this many times more."""
 
@@ -24,7 +30,7 @@ def pattern_dfa(pattern: str, *, max_states: int = MAX_STATES) -> Dfa:
     """The texts in which the ECMA-262 regular expression ``pattern`` is found somewhere (it is not anchored).
 
     Exact for lookarounds and word boundaries too. Raises PatternError for an expression that is not legal or not
-    regular (backreferences), and SchemaTooComplexError when an automaton on the way would exceed ``max_states``.
+    regular (backreferences), and TooComplexError when an automaton on the way would exceed ``max_states``.
     Cached for the process.
     """
     return search_dfa(parse(pattern), max_states)
@@ -71,8 +77,31 @@ def _search(node: Node, max_states: int) -> Dfa:
 
 
 def _determinise(program: Program, start: int, masks: Sequence[int], max_states: int):  # type: ignore[no-untyped-def]
-    member = np.array([[mask >> i & 1 for mask in masks] for i in range(max(1, len(program.sets)))], np.uint8)
-    table, accepting, count = determinise(program.array(), start, member, max_states)
+    words = len(program.nodes) // 64 + 1
+    fitting = min(max_states, MAX_ENTRIES // len(masks), 2 * MAX_ENTRIES // words)
+    if len(program.sets) * len(masks) > 4 * MAX_ENTRIES or not fitting:
+        raise TooComplexError(
+            f"the expression tells {len(masks)} classes of characters apart, by {len(program.sets)} sets",
+            budget="classes of characters",
+            limit=4 * MAX_ENTRIES,
+        )
+    table, accepting, count = determinise(
+        program.array(), start, _members(len(program.sets), masks), fitting, MAX_STEPS
+    )
+    if count == -1:
+        raise too_complex(fitting, "the expression")
     if count < 0:
-        raise too_complex(max_states, "the expression")
+        raise TooComplexError(
+            f"the automaton of the expression takes more than {MAX_STEPS} steps to make",
+            budget="automaton steps",
+            limit=MAX_STEPS,
+        )
     return table, accepting
+
+
+def _members(sets: int, masks: Sequence[int]) -> npt.NDArray[np.uint8]:
+    """uint8[sets, classes], whether a set holds a class; at least one set."""
+    size = max(1, sets)
+    data = b"".join(mask.to_bytes(-(-size // 8), "little") for mask in masks)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8).reshape(len(masks), -1), axis=1, bitorder="little")
+    return np.ascontiguousarray(bits[:, :size].T)

@@ -41,9 +41,10 @@ def _closure(program, at_start, top, words, seen, stamp, stack, pending):  # typ
     """Fill the bit set ``words`` with the ε-closure of the nodes ``stack[:top]``.
 
     Bit i is CHAR node i, bit m (of m nodes) "accepts at the end of the text". Returns True, with ``words``
-    unspecified, if MATCH is reached anywhere: whatever follows is accepted.
+    unspecified, if MATCH is reached anywhere: whatever follows is accepted. The last word of ``pending`` counts nodes.
     """
-    waiting = 0
+    waiting = visited = 0
+    count = pending.shape[0] - 1
     for mode in range(2):  # 0: anywhere; 1: beyond an EOL, so only at the end of the text
         while top > 0:
             top -= 1
@@ -51,6 +52,7 @@ def _closure(program, at_start, top, words, seen, stamp, stack, pending):  # typ
             if seen[mode, i] == stamp:
                 continue
             seen[mode, i] = stamp
+            visited += 1
             op = program[i, 0]
             if op == CHAR:
                 if mode == 0:
@@ -61,6 +63,7 @@ def _closure(program, at_start, top, words, seen, stamp, stack, pending):  # typ
                 top += 2
             elif op == MATCH:
                 if mode == 0:
+                    pending[count] = visited
                     return True
                 _set_bit(words, program.shape[0])
             elif op == EOL and mode == 0:
@@ -72,6 +75,7 @@ def _closure(program, at_start, top, words, seen, stamp, stack, pending):  # typ
         for j in range(waiting):
             stack[j] = pending[j]
         top = waiting
+    pending[count] = visited
     return False
 
 
@@ -140,12 +144,13 @@ def _doubled(pool, table):  # type: ignore[no-untyped-def]
     return larger_pool, larger_table, slots
 
 
-@njit("Tuple((i4[:,::1], u1[::1], i8))(i4[:,::1], i8, u1[:,::1], i8)", cache=True, nogil=True)
-def determinise(program, start, member, max_states):  # type: ignore[no-untyped-def]
+@njit("Tuple((i4[:,::1], u1[::1], i8))(i4[:,::1], i8, u1[:,::1], i8, i8)", cache=True, nogil=True)
+def determinise(program, start, member, max_states, max_steps):  # type: ignore[no-untyped-def]
     """Subset construction over character classes.
 
     ``program[i] = (op, x, y)``; ``member[set, class]``. Returns the table, the accepting flags and the number of
-    states, which is −1 if it would exceed ``max_states``. A state that accepts everything is one state.
+    states, which is −1 if it would exceed ``max_states``, and −2 if it takes more than ``max_steps`` nodes looked at.
+    A state that accepts everything is one state.
     """
     m, k = program.shape[0], member.shape[1]
     width = (m + 2 + 63) // 64
@@ -154,7 +159,8 @@ def determinise(program, start, member, max_states):  # type: ignore[no-untyped-
     slots = np.full(256, -1, np.int32)
     seen = np.zeros((2, m), np.int32)
     stack = np.zeros(3 * m + 8, np.int32)
-    pending = np.zeros(m + 1, np.int32)
+    pending = np.zeros(m + 2, np.int32)
+    steps = 0
     chars = np.zeros(m, np.int32)
     words = np.zeros(width, np.uint64)
     stamp = 1
@@ -169,8 +175,12 @@ def determinise(program, start, member, max_states):  # type: ignore[no-untyped-
             state += 1
             continue
         size = _list_bits(pool[state], m, chars)
+        steps += width
         for c in range(k):
             top = 0
+            steps += size
+            if steps > max_steps:
+                return table[:0], np.zeros(0, np.uint8), np.int64(-2)
             for j in range(size):
                 i = chars[j]
                 if member[program[i, 1], c]:
@@ -179,7 +189,9 @@ def determinise(program, start, member, max_states):  # type: ignore[no-untyped-
             if top == 0:
                 continue
             stamp += 1
-            if not _close(program, False, top, words, seen, stamp, stack, pending):
+            alive = _close(program, False, top, words, seen, stamp, stack, pending)
+            steps += pending[m + 1] + 2 * width
+            if not alive:
                 continue
             if count == table.shape[0]:
                 pool, table, slots = _doubled(pool, table)

@@ -176,8 +176,9 @@ def product(tables, accepting, first, columns, max_states):  # type: ignore[no-u
 @njit("Tuple((i4[:,::1], u1[::1], i8))(u1[::1], i8[::1], i8)", cache=True, nogil=True)
 def word_trie(text, ends, max_states):  # type: ignore[no-untyped-def]
     """The tree of words: word i is ``text[ends[i - 1] : ends[i]]``. State count −1 if above ``max_states``."""
-    table = np.full((text.shape[0] + 1, 256), -1, np.int32)
-    accepting = np.zeros(text.shape[0] + 1, np.uint8)
+    rows = min(text.shape[0] + 1, max_states)
+    table = np.full((rows, 256), -1, np.int32)
+    accepting = np.zeros(rows, np.uint8)
     count, begin = 1, 0
     for end in ends:
         s = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from structgen.grammar_machine.matcher import CfgMatcher
@@ -10,6 +11,10 @@ from structgen.protocols import Matcher
 
 if TYPE_CHECKING:
     from structgen.composition.grammar import Content
+
+
+MOST_REMEMBERED = 1 << 12
+_SERIALS = count()
 
 
 class Branch:
@@ -21,11 +26,11 @@ class Branch:
         after: the grammar around behind the embedded text, never advanced (None for the grammar around).
         ends: bytes[256], 1 for bytes behind which another text can begin.
         steps: steps of the matcher, to roll back by.
-        memo: what is known of the matcher's states, valid until it is rolled back.
+        serial: a number of its own.
         closing: a shortest text behind the embedded one, once known.
     """
 
-    __slots__ = ("after", "closing", "content", "ends", "matcher", "memo", "steps")
+    __slots__ = ("_memo", "after", "closing", "content", "ends", "matcher", "serial", "steps")
 
     def __init__(self, matcher: Matcher, content: Content | None, after: CfgMatcher | None, ends: bytes) -> None:
         self.matcher = matcher
@@ -33,7 +38,8 @@ class Branch:
         self.after = after
         self.ends = ends
         self.steps = 0
-        self.memo: dict[Hashable, Any] = {}
+        self.serial = next(_SERIALS)
+        self._memo: dict[Hashable, tuple[int, Any]] = {}
         self.closing: bytes | None = None
 
     def key(self) -> Hashable:
@@ -41,12 +47,29 @@ class Branch:
         state = self.matcher.state_key()
         return None if state is None else (id(self.content), state, self.after and self.after.state_key())
 
+    def own_key(self) -> Hashable:
+        """Equal for the same future of this branch, as long as it was not rolled back; None where that cannot be told."""
+        state = self.matcher.state_key(own=True)
+        return None if state is None else (self.serial, state)
+
+    def recall(self, key: Hashable) -> Any:
+        """What was remembered under a key made of own keys, or None."""
+        known = self._memo.get(key)
+        return None if known is None else known[1]
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep a value until the branch is rolled back behind where it stands now."""
+        if len(self._memo) >= MOST_REMEMBERED:
+            self._memo = {}
+        self._memo[key] = self.steps, value
+
     def go_back(self, steps: int) -> None:
         """Undo all but the first ``steps`` steps."""
         if steps < self.steps:
             self.matcher.rollback(self.steps - steps)
             self.steps = steps
-            self.memo.clear()
+            # What was written after that place will be written anew; keys of before say what they said.
+            self._memo = {key: known for key, known in self._memo.items() if known[0] <= steps}
 
     def fork(self) -> Branch:
         """The same, apart, with its history."""

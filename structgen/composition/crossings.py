@@ -1,97 +1,167 @@
-"""Tokens in which one text goes over into another: where they can, and by which pieces."""
+"""Tokens in which one text goes over into another: where they can, and by which pieces.
+
+A **place** is one between two bytes of a token; the **piece** is what the token has before it, the **rest** what it has
+behind it. Pieces are nodes of the vocabulary's trie, and places are kept in the order of these, as arrays: free text can
+cross nearly everywhere, which is a million places in a large vocabulary, of which a state leaves a handful to look at.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.vocabulary.trie import Trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Rests = tuple[tuple[bytes, int], ...]
+QUOTE = 34
+MOST_PLACES = 1 << 24
+"""So many places of sets of bytes looked for before are kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """Tokens that may cross, by the piece before the crossing.
+    """Places where tokens may cross, by the piece before the crossing. Make them with `CrossingIndex.between`.
 
     Attributes:
-        pieces: the distinct pieces before it.
-        gates: int64[len(pieces)], the longest token that begins each piece (-1: none): where the mask of the first text
-            does not have it, the piece cannot be its end.
-        quoted: bool[len(pieces)], whether the piece holds a double quote.
-        rests: what follows each piece, with the token that piece and rest make.
+        gates: int32[pieces], the longest token that begins each piece (-1: none): where the mask of the first text does
+            not have it, the piece cannot be its end.
+        quoted: bool[pieces], whether the piece holds a double quote.
+        places: int32[n], the places, those of a piece together.
+        starts: int64[pieces + 1], where those of each piece begin.
     """
 
-    pieces: tuple[bytes, ...]
+    index: CrossingIndex = field(repr=False)
     gates: Ints
-    quoted: npt.NDArray[np.bool_]
-    rests: tuple[tuple[tuple[bytes, int], ...], ...]
+    quoted: Flags
+    places: Ints
+    starts: npt.NDArray[np.int64]
+    _rests: dict[int, Rests] = field(default_factory=dict, repr=False)
+
+    def piece(self, number: int) -> bytes:
+        """The text of a piece."""
+        place = self.places[self.starts[number]]
+        return self.index.tokens[self.index.owners[place]][: self.index.cuts[place]]
+
+    def rests(self, number: int) -> Rests:
+        """What follows a piece, with the token that piece and rest make; kept."""
+        found = self._rests.get(number)
+        if found is None:
+            places = self.places[self.starts[number] : self.starts[number + 1]]
+            found = self._rests[number] = self.index.rests(places)
+        return found
+
+    def lacking(self, number: int, mask: Flags) -> Rests:
+        """The same of tokens that a mask does not have; not kept."""
+        places = self.places[self.starts[number] : self.starts[number + 1]]
+        return self.index.rests(places[~mask[self.index.owners[places]]])
+
+    def lack(self, possible: Flags, mask: Flags) -> Flags:
+        """Which of some pieces begin a token that a mask does not have. O(places)."""
+        open_places = np.repeat(possible, np.diff(self.starts)) & ~mask[self.index.owners[self.places]]
+        counts = np.concatenate(([0], np.cumsum(open_places)))
+        found: Flags = counts[self.starts[1:]] > counts[self.starts[:-1]]
+        return found
 
 
 class CrossingIndex:
     """All places inside the tokens of a vocabulary. Make it with `crossing_index`.
 
     Attributes:
+        tokens: bytes of each id.
         ids: lowest token id of each text.
+        owners: int32[places], the token of each place.
+        cuts: int32[places], the bytes that the token has before it.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        starts = np.zeros(len(vocabulary.token_bytes) + 1, np.bool_)
-        starts[vocabulary.token_offsets] = True
-        self._places = np.flatnonzero(~starts[:-1])  # of the byte behind the crossing
-        self._first = vocabulary.token_bytes[self._places]
-        self._last = vocabulary.token_bytes[self._places - 1]
-        self._owners = np.searchsorted(vocabulary.token_offsets, self._places, "right") - 1
+        self.tokens = vocabulary.tokens
+        trie = vocabulary.trie
+        above, self._gates, self._quoted = _nodes(trie)
+        self._bytes = trie.byte
+        nodes, self.owners = _places(trie, above)
+        self._nodes = nodes
+        self.cuts: Ints = trie.depth[nodes] + 1
+        self._first = vocabulary.token_bytes[vocabulary.token_offsets[self.owners] + self.cuts]
         self._known: dict[tuple[int, int], Crossings] = {}
+        self._kept = 0
         self.ids = dict(zip(reversed(vocabulary.tokens), range(vocabulary.size - 1, -1, -1), strict=True))
         self.ids.pop(b"", None)
 
     def between(self, last: int, first: int) -> Crossings:
-        """Tokens with a byte of the set ``last`` right before one of the set ``first``; kept. O(bytes of tokens)."""
+        """Places with a byte of the set ``last`` before them and one of ``first`` behind; kept. O(bytes of tokens)."""
         known = self._known.get((last, first))
         if known is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            chosen = _flags(last)[self._last] & _flags(first)[self._first]
-            known = self._known[last, first] = self._group(np.flatnonzero(chosen))
+            known = self._find(last, first)
+            self._kept += len(known.places)
+            if self._kept > MOST_PLACES:
+                self._known, self._kept = {}, len(known.places)
+            self._known[last, first] = known
         return known
 
-    def outside(self, last: int, first: int, row: npt.NDArray[np.int32]) -> Crossings:
-        """The same of tokens that a mask does not have, for large sets; not kept."""
-        chosen = np.flatnonzero(_flags(last)[self._last] & _flags(first)[self._first])
-        return self._group(chosen[~has_tokens(row, self._owners[chosen])])
+    def _find(self, last: int, first: int) -> Crossings:
+        chosen = _flags(last)[self._bytes][self._nodes] & _flags(first)[self._first]
+        places = np.flatnonzero(chosen).astype(np.int32)
+        nodes, starts = np.unique(self._nodes[places], return_index=True)
+        ends = np.append(starts, len(places)).astype(np.int64)
+        return Crossings(self, self._gates[nodes], self._quoted[nodes], places, ends)
 
-    def _group(self, chosen: Ints) -> Crossings:
-        tokens, offsets = self._vocabulary.tokens, self._vocabulary.token_offsets
-        owners = self._owners[chosen]
-        groups: dict[bytes, list[tuple[bytes, int]]] = {}
-        for token, at in zip(owners.tolist(), (self._places[chosen] - offsets[owners]).tolist(), strict=True):
-            text = tokens[token]
-            groups.setdefault(text[:at], []).append((text[at:], token))
-        pieces = tuple(groups)
-        return Crossings(
-            pieces,
-            np.array([self._gate(piece) for piece in pieces], np.int64),
-            np.array([b'"' in piece for piece in pieces], np.bool_),
-            tuple(map(tuple, groups.values())),
-        )
-
-    def _gate(self, piece: bytes) -> int:
-        return next((self.ids[piece[:n]] for n in range(len(piece), 0, -1) if piece[:n] in self.ids), -1)
+    def rests(self, places: Ints) -> Rests:
+        """What stands behind some places, with the tokens that it ends."""
+        tokens = self.owners[places].tolist()
+        cuts = self.cuts[places].tolist()
+        return tuple((self.tokens[token][cut:], token) for token, cut in zip(tokens, cuts, strict=True))
 
 
-_MOST_KNOWN = 256
+def _nodes(trie: Trie) -> tuple[Ints, Ints, Flags]:
+    """Of each node of the trie: the one above (-1: none), the longest token that begins it, whether it has a quote."""
+    above = np.full(len(trie), -1, np.int32)
+    gates = trie.token.copy()
+    quoted = trie.byte == QUOTE
+    layer = np.flatnonzero(trie.depth == 0).astype(np.int32)
+    for depth in range(1, trie.max_depth):
+        below = np.flatnonzero(trie.depth == depth).astype(np.int32)
+        above[below] = parents = layer[np.searchsorted(layer, below) - 1]
+        gates[below] = np.where(gates[below] >= 0, gates[below], gates[parents])
+        quoted[below] |= quoted[parents]
+        layer = below
+    return above, gates, quoted
 
 
-def has_tokens(row: npt.NDArray[np.int32], tokens: Ints) -> npt.NDArray[np.bool_]:
+def _places(trie: Trie, above: Ints) -> tuple[Ints, Ints]:
+    """The places, sorted by the node of their piece: that node, and the token."""
+    tokens, nodes = [trie.token[trie.token >= 0]], [np.flatnonzero(trie.token >= 0).astype(np.int32)]
+    while len(tokens[-1]):  # those with the same bytes
+        following = trie.next_same[tokens[-1]]
+        nodes.append(nodes[-1][following >= 0])
+        tokens.append(following[following >= 0])
+    node, token = above[np.concatenate(nodes)], np.concatenate(tokens)
+    found_nodes, found_tokens = [], []
+    while len(node):
+        node, token = node[node >= 0], token[node >= 0]
+        found_nodes.append(node)
+        found_tokens.append(token)
+        node = above[node]
+    if not found_nodes:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32)
+    node, token = np.concatenate(found_nodes), np.concatenate(found_tokens)
+    order = np.argsort(node, kind="stable")
+    return node[order], token[order]
+
+
+def unpacked(row: Ints, size: int) -> Flags:
+    """A mask as bool[size]."""
+    return np.unpackbits(row.view(np.uint8), bitorder="little")[:size].astype(np.bool_)
+
+
+def has_tokens(row: Ints, tokens: npt.NDArray[np.integer]) -> Flags:
     """Which tokens (-1: none) a mask has."""
-    found: npt.NDArray[np.bool_] = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(
-        np.bool_
-    )
+    found: Flags = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(np.bool_)
     return found
 
 
@@ -101,5 +171,5 @@ def crossing_index(vocabulary: Vocabulary) -> CrossingIndex:
     return CrossingIndex(vocabulary)
 
 
-def _flags(members: int) -> npt.NDArray[np.bool_]:
+def _flags(members: int) -> Flags:
     return np.unpackbits(np.frombuffer(members.to_bytes(32, "little"), np.uint8), bitorder="little").astype(np.bool_)

@@ -14,7 +14,7 @@ import numpy as np
 from structgen.compiled import compile_json_schema
 from structgen.composition.branch import Branch
 from structgen.composition.crossings import crossing_index
-from structgen.composition.last_bytes import byte_set, bytes_before, last_bytes
+from structgen.composition.last_bytes import byte_set, bytes_before, last_bytes, last_bytes_of
 from structgen.composition.matcher import ComposedMatcher
 from structgen.errors import ConstraintError, SchemaError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
@@ -41,7 +41,7 @@ class Content:
     def __init__(self, grammar: Grammar) -> None:
         start = grammar.matcher()
         self.grammar = grammar
-        self.last = last_bytes(grammar)
+        self.last = grammar.last if isinstance(grammar, ComposedGrammar) else last_bytes(grammar)
         self.ends = flags(self.last)
         self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
         self.is_nullable = start.is_accepting()
@@ -59,6 +59,7 @@ class ComposedGrammar:
         before: bytes that can stand right before an embedded text, as a set.
         ends: bytes[256], 1 for these bytes.
         first: bytes that embedded texts can begin with, as a set.
+        last: bytes that a text can end with, as a set.
         crossings: the places inside the tokens.
         end_bits: word and bit of each end of sequence in a row.
     """
@@ -71,6 +72,7 @@ class ComposedGrammar:
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
         self.outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
         self.before = bytes_before(source, contents)
+        self.last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
         self.ends = flags(self.before)
         self.first = 0
         for content in self.contents.values():

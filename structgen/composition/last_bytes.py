@@ -6,7 +6,7 @@ for behind such bytes, so a bound that is too wide costs time and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -49,9 +49,16 @@ def last_bytes(grammar: Grammar) -> int:
         return found
     # A subclass may embed texts, whose bytes are not in its terminals.
     if type(grammar) is CfgGrammar and not grammar.tables.embedded:
-        source = grammar.source
-        return _lasts(source, _terminal_bytes(source, ()))[source.start] | _ignored(source)
+        return last_bytes_of(grammar.source, {})
     return EVERY_BYTE
+
+
+def last_bytes_of(source: ContextFreeGrammar, embedded: Mapping[int, int]) -> int:
+    """Bytes that texts of a grammar can end with, given those of its embedded terminals. O(grammar)."""
+    of_terminal = _terminal_bytes(source, embedded)
+    for terminal, last in embedded.items():
+        of_terminal[terminal] = last
+    return _lasts(source, of_terminal)[source.start] | _ignored(source)
 
 
 def bytes_before(source: ContextFreeGrammar, embedded: Collection[int]) -> int:

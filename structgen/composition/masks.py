@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from structgen.compiled import CompiledGrammar
 from structgen.composition.branch import Branch
-from structgen.composition.crossings import has_tokens
+from structgen.composition.crossings import has_tokens, unpacked
 from structgen.composition.last_bytes import byte_set
 from structgen.grammar_machine.matcher import CfgMatcher
 
@@ -63,21 +63,28 @@ def _crossing(
         row: the masks of all; where there are many places to cross at, only the tokens that it lacks are looked at.
     """
     grammar = matcher.grammar
-    is_shared = isinstance(branch.matcher, CfgMatcher)
-    key = branch.key() if is_shared else branch.matcher.state_key(own=True)
-    if len(branches) > 1 and key is not None and grammar.is_wide(branch):
-        others = [b.key() for b in branches]
-        key = None if None in others else (key, frozenset(others))
+    seen = branches if grammar.is_wide(branch) else (branch,)  # those that decide on what is found
+    key, is_shared = _memo_key(branch, seen)
     if key is None:
         return _find(matcher, branch, own, row)
-    known: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else branch.memo.get(key)
+    known: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else branch.recall(key)
     if known is None:
         known = _find(matcher, branch, own, row)
         if is_shared:
             grammar.remember(key, known)
         else:
-            branch.memo[key] = known
+            branch.remember(key, known)
     return known
+
+
+def _memo_key(branch: Branch, seen: Sequence[Branch]) -> tuple[Hashable, bool]:
+    """Under what to remember the crossings of a branch that some branches decide on, and whether for all matchers."""
+    if isinstance(branch.matcher, CfgMatcher):
+        keys = [b.key() for b in seen]
+        if None not in keys:
+            return (branch.key(), frozenset(keys)), True
+    own = [b.own_key() for b in seen]
+    return (None, False) if None in own else ((branch.own_key(), frozenset(own)), False)
 
 
 def _find(matcher: ComposedMatcher, branch: Branch, own: Row, row: Row) -> tuple[Bits, ...]:
@@ -85,23 +92,27 @@ def _find(matcher: ComposedMatcher, branch: Branch, own: Row, row: Row) -> tuple
     last, first = grammar.before, grammar.first
     if branch.content is not None:
         last, first = branch.content.last, _first_behind(matcher, branch)
-    is_wide = grammar.is_wide(branch)
-    crossings = grammar.crossings
-    candidates = crossings.outside(last, first, row) if is_wide else crossings.between(last, first)
+    candidates = grammar.crossings.between(last, first)
+    possible = _possible(matcher, branch, own, candidates)
+    lacking = unpacked(row, grammar.vocabulary.size) if grammar.is_wide(branch) else None
+    if lacking is not None:
+        possible &= candidates.lack(possible, lacking)
     found: list[Bits] = []
-    for i in _possible(matcher, branch, own, candidates):
-        piece = candidates.pieces[i]
+    for i in np.flatnonzero(possible).tolist():
+        piece = candidates.piece(i)
         if not branch.matcher.accept_bytes(piece):
             continue
         fresh = matcher.exits(branch)
         branch.matcher.rollback(1)
         if not fresh:
             continue
-        key = piece, first, frozenset(map(_start_key, fresh))
-        bits: Bits | None = None if is_wide else grammar.recall(key)
-        if bits is None:
-            bits = _continued(matcher, fresh, candidates.rests[i])
-            if not is_wide:
+        if lacking is not None:
+            bits = _continued(matcher, fresh, candidates.lacking(i, lacking))
+        else:
+            key = piece, first, frozenset(map(_start_key, fresh))
+            bits = grammar.recall(key)
+            if bits is None:
+                bits = _continued(matcher, fresh, candidates.rests(i))
                 grammar.remember(key, bits)
         if len(bits[0]):
             found.append(bits)
@@ -113,8 +124,8 @@ def _start_key(branch: Branch) -> Hashable:
     return id(branch.content), (branch.after or branch.matcher).state_key()
 
 
-def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> list[int]:
-    """Numbers of the pieces that the branch's own mask does not rule out."""
+def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> npt.NDArray[np.bool_]:
+    """The pieces that the branch's own mask does not rule out."""
     gates = candidates.gates
     possible = has_tokens(row, gates) | (gates < 0)
     if branch.content is not None and isinstance(branch.content.grammar, CompiledGrammar):
@@ -122,8 +133,7 @@ def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Cr
         # Outside of strings JSON has no A: here is one, which ends with a quote, and only then the value can end.
         if letter >= 0 and row[letter >> 5] >> (letter & 31) & 1:
             possible &= candidates.quoted
-    found: list[int] = np.flatnonzero(possible).tolist()
-    return found
+    return possible
 
 
 def _first_behind(matcher: ComposedMatcher, branch: Branch) -> int:

@@ -179,7 +179,7 @@ class ComposedMatcher:
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `structgen.protocols.Matcher`."""
-        keys = frozenset(branch.key() for branch in self._branches)
+        keys = frozenset(branch.own_key() if own else branch.key() for branch in self._branches)
         return None if None in keys else (keys, self._terminated)
 
     # --- what masks are made with ---

@@ -205,7 +205,7 @@ class LalrMachine:
         self._set(k.H_SCRATCH, np.zeros(count + 16, np.int64))
         self._set(k.H_STACK, np.zeros(k.STACK, np.int64))
         self._set(k.H_ACTION, tables.action.reshape(-1))
-        self.heap[k.H_TERMINALS] = count
+        self.heap[k.H_TERMINALS], self.heap[k.H_STATES] = count, len(tables.action)
         self._set(k.H_GOTO, tables.goto.reshape(-1))
         self.heap[k.H_NONTERMINALS] = tables.goto.shape[1]
         self._set(k.H_RULE_SIZE, _ints([len(expansion) for _, expansion in tables.rules]))

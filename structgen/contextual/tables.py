@@ -20,14 +20,18 @@ import numpy.typing as npt
 from structgen.automata.charset import CharSet, single
 from structgen.automata.ecma_ast import Node
 from structgen.contextual.terminals import TerminalAutomata, terminal_automata
-from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
-from structgen.grammar.lark_reader import load_text, translated
+from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
+from structgen.grammar.limits import check_text, grammar_refusal, limited
+from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
 
 END = "$END"
 INDENT, DEDENT = "_INDENT", "_DEDENT"
 OPENING, CLOSING = ("LPAR", "LSQB", "LBRACE"), ("RPAR", "RSQB", "RBRACE")
 TAB_WIDTH = 8
+MAX_ENTRIES = 1 << 25
+"""Of the parse table; Lark's own takes a hundred times the memory."""
 _building = threading.Lock()
 
 
@@ -77,41 +81,33 @@ def read_tables(source: str | Path, start: str = "start", import_paths: Iterable
         GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
-    text, _, folders = load_text(source)
-    lark, conflicts = _build(text, start, [*folders, *map(str, import_paths)])
-    return _Reader(text, lark, start, conflicts).read()
+    text, name, folders = load_text(source)
+    check_text(text)
+    with _building, limited(grammar_refusal(text)):
+        lark, conflicts = _build(text, name, start, [*folders, *map(str, import_paths)])
+        return _Reader(text, lark, start, conflicts).read()
 
 
-def _build(text: str, start: str, folders: list[str]) -> tuple[Any, bool]:
+def _build(text: str, name: str, start: str, folders: list[str]) -> tuple[Any, bool]:
     """Lark's own parser, and whether it resolved conflicts (which it tells its log only)."""
-    try:
+    with lark_errors(text):
         from lark import Lark
-        from lark.exceptions import LarkError, UnexpectedInput
         from lark.utils import logger
-    except ImportError as error:
-        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
     postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
     heard = _Conflicts()
-    with _building:
-        level, handlers = logger.level, logger.handlers
-        logger.handlers, logger.propagate = [heard], False
-        logger.setLevel(logging.DEBUG)
-        try:
-            lark = Lark(text, parser="lalr", lexer="contextual", start=start, postlex=postlex, import_paths=folders)
-        except UnexpectedInput as error:
-            raise GrammarError(
-                f"cannot read the grammar: {str(error).splitlines()[0]}",
-                line=error.line,
-                column=error.column,
-                source=text,
-            ) from None
-        except re.error as error:  # Lark puts all terminals of a lexer into one expression
-            raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
-        except (LarkError, AssertionError, OSError) as error:
-            raise translated(error, text) from error
-        finally:
-            logger.setLevel(level)
-            logger.handlers, logger.propagate = handlers, True
+    level, handlers = logger.level, logger.handlers
+    logger.handlers, logger.propagate = [heard], False
+    logger.setLevel(logging.DEBUG)
+    try:
+        with lark_errors(text):
+            grammar = load(text, text, name, folders)
+            try:
+                lark = Lark(grammar, parser="lalr", lexer="contextual", start=start, postlex=postlex)
+            except re.error as error:  # Lark puts all terminals of a lexer into one expression
+                raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
+    finally:
+        logger.setLevel(level)
+        logger.handlers, logger.propagate = handlers, True
     return lark, heard.any or any(rule.options.priority for rule in lark.rules)
 
 
@@ -188,6 +184,8 @@ class _Reader:
         states = self._table.states
         size = max(states) + 1
         numbers = {rule: i for i, rule in enumerate(rules)}
+        if size * (len(self._names) + len(origins)) > MAX_ENTRIES:
+            raise TooComplexError("Lark's parse table is too large", budget="table entries", limit=MAX_ENTRIES)
         action = np.zeros((size, len(self._names)), np.int32)
         goto = np.full((size, max(len(origins), 1)), -1, np.int32)
         for state, row in states.items():
@@ -226,6 +224,10 @@ class _Reader:
             definition = self._patterns.get(name)
             try:
                 nodes.append(parse(definition.pattern.to_regexp()) if definition else None)
+            except PatternTooComplexError as error:
+                place = self._place(name)
+                refuse = grammar_refusal(self._text, place.line, place.column)
+                raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
             except PatternError as error:
                 self._refuse(name, error.message)
         return nodes
@@ -238,19 +240,24 @@ class _Reader:
         told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
         try:
             return terminal_automata(nodes, keywords, told_apart)
+        except PatternTooComplexError as error:
+            name = self._names[error.position]
+            place = self._place(name)
+            refuse = grammar_refusal(self._text, place.line, place.column)
+            raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
         except PatternError as error:
             self._refuse(self._names[error.position], error.message)
-        except SchemaTooComplexError as error:
-            raise GrammarError(f"a terminal is too complex: {error}", source=self._text) from None
         raise AssertionError
 
+    def _place(self, name: str) -> Place:
+        return Places(self._text).of(name)
+
     def _refuse(self, name: str, message: str) -> None:
-        found = re.search(rf"^[ \t]*{re.escape(name)}\b", self._text, re.MULTILINE)
-        before = self._text[: found.end() - len(name)] if found else ""
+        place = self._place(name)
         raise GrammarError(
             f"the terminal {name}: {message}",
-            line=before.count("\n") + 1 if found else 0,
-            column=len(before) - before.rfind("\n") if found else 0,
+            line=place.line,
+            column=place.column,
             source=self._text,
             hint="Write it without that lookaround, or use lexer='dynamic'.",
         )

@@ -7,16 +7,18 @@ Expression Matching: the Virtual Machine Approach", 2009).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import CharSet
+from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Chars, Concat, Node
 from structgen.automata.subset_kernels import MATCH
-from structgen.errors import PatternError, SchemaTooComplexError
+from structgen.errors import PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.first_match import (
     PAST,
     NotSupportedError,
@@ -78,10 +80,21 @@ def terminal_automata(
 
     Raises:
         PatternError: an expression looks behind its beginning, or more than a character beyond its end; its
-            ``position`` is the terminal's number.
-        SchemaTooComplexError: more than ``MAX_STATES`` states for one terminal.
+            ``position`` is the terminal's number. PatternTooComplexError: more than ``MAX_STATES`` states for one
+            terminal, or too many steps for all.
     """
     return _Builder(expressions, keywords, told_apart).build()
+
+
+@contextmanager
+def _of_terminal(number: int) -> Iterator[None]:
+    """Say of an automaton that is too large whose it is."""
+    try:
+        yield
+    except TooComplexError as error:
+        raise PatternTooComplexError(
+            error.message, budget=error.budget, limit=error.limit, pattern="", position=number
+        ) from None
 
 
 class _Builder:
@@ -98,7 +111,8 @@ class _Builder:
         self._words: list[frozenset[tuple[int, int]]] = []
         for number, node in enumerate(expressions):
             try:
-                self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
+                with _of_terminal(number):
+                    self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
             except NotSupportedError:
                 raise _refused(number, "has a lookaround that is not one row of characters") from None
             words = keywords.get(number, {})
@@ -113,7 +127,10 @@ class _Builder:
         self._keyword_sets: dict[tuple[int, frozenset[int]], int] = {(-1, frozenset()): 0}
 
     def build(self) -> TerminalAutomata:
-        first = [0 if start < 0 else self._automaton(number, start) for number, start in enumerate(self._starts)]
+        first = []
+        for number, start in enumerate(self._starts):
+            with _of_terminal(number):
+                first.append(0 if start < 0 else self._automaton(number, start))
         return TerminalAutomata(
             tuple(self._threads.segments),
             np.array(self._rows, np.int32),
@@ -138,6 +155,7 @@ class _Builder:
         for state in states:
             row = self._rows[numbers[state]]
             known: dict[int, int] = {}
+            self._threads.spend(len(threads.masks) // 8)
             relevant = self._relevant(state)
             for m, mask in enumerate(threads.masks):
                 entry = known.get(mask & relevant)
@@ -145,9 +163,7 @@ class _Builder:
                     entry = known[mask & relevant] = self._entry(number, state, mask, numbers, states)
                 row[m] = entry
             if len(states) > MAX_STATES:
-                raise SchemaTooComplexError(
-                    f"a terminal needs more than {MAX_STATES} states", budget="max_automaton_states", limit=MAX_STATES
-                )
+                raise too_complex(MAX_STATES, "the expression")
         return first
 
     def _relevant(self, state: State) -> int:
@@ -168,6 +184,7 @@ class _Builder:
     def _entry(self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]) -> int:
         raw: list[Thread] = []
         promoted = False
+        self._threads.spend(1 + len(state[0]) + len(state[1]))
         for node, demands in state[0]:
             left = after(demands, mask)
             if left is None:

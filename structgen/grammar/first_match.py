@@ -21,9 +21,11 @@ from structgen.automata.dfa import Dfa, from_class_table
 from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.nfa import Program
 from structgen.automata.subset_kernels import BOL, EOL, LOOK, MATCH, SPLIT
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import TooComplexError
 
 MAX_STATES = 2_000
+MAX_STEPS = 3_000_000
+"""Threads that are looked at in making an automaton; a few seconds."""
 PAST = -1
 """The node of a match that lies behind and that a lookahead may still undo."""
 
@@ -61,7 +63,7 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
         threads = OrderedThreads(program)
         dfa = threads.dfa(start, max_states)
         return None if dfa is None else (dfa, threads.looks_behind or threads.looks_ahead)
-    except (NotSupportedError, SchemaTooComplexError):
+    except (NotSupportedError, TooComplexError):
         return None
 
 
@@ -139,9 +141,7 @@ class OrderedProgram(Program):
             for _ in range(node.high - node.low):
                 body = self.emit(node.body, entry)
                 entry = self.add(SPLIT, following, body) if lazy else self.add(SPLIT, body, following)
-        for _ in range(node.low):
-            entry = self.emit(node.body, entry)
-        return entry
+        return self.emit_copies(node, entry)
 
 
 class OrderedThreads:
@@ -152,6 +152,7 @@ class OrderedThreads:
         self._conditions = program.conditions
         self._exits = program.exits
         self.looks_behind = self.looks_ahead = False
+        self._steps_left = MAX_STEPS
         sets: list[CharSet] = list(program.sets)
         self.segments, self.masks = partition(sets)
 
@@ -187,8 +188,19 @@ class OrderedThreads:
         _, charset, following = self._nodes[node]
         return charset, following
 
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises TooComplexError when there were too many."""
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise TooComplexError(
+                f"the automaton of the first match takes more than {MAX_STEPS} steps to make",
+                budget="automaton steps",
+                limit=MAX_STEPS,
+            )
+
     def _step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
         """The state behind a character of the class that lies in the sets of ``mask``."""
+        self.spend(1 + len(state))
         raw: list[Thread] = []
         for node, demands in state:
             left = after(demands, mask)
@@ -216,6 +228,7 @@ class OrderedThreads:
                     stack.append((self._exits[node], demands))
                 continue
             seen.add(thread)
+            self.spend(1 + len(demands))
             op, x, y = self._nodes[node] if node >= 0 else (MATCH, 0, 0)
             if op == SPLIT:
                 stack += [(y, demands), (x, demands)]

@@ -6,22 +6,32 @@ regular: where such a rule is used by others it becomes a terminal, so that mask
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
-from structgen.automata.dfa import Dfa
-from structgen.automata.ecma_ast import EMPTY_TEXT, END, START, Alternate, Chars, Concat, Node, Repeat
+from structgen.automata.dfa import Dfa, from_strings
+from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
-from structgen.errors import GrammarError, GrammarWarning, SchemaTooComplexError
+from structgen.errors import GrammarError, GrammarTooComplexError, GrammarWarning, TooComplexError
+from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
-from structgen.grammar.regular import without_empty
+from structgen.grammar.regular import without_empty, word_dfa
 
 MAX_REPEAT = 2_000
 MAX_TERMINAL_STATES = 5_000
 """A regular part whose automaton is larger becomes rules over its own parts."""
+MAX_DEPTH = 80
+"""Groups may be nested, and quantifiers follow each other, this deep."""
+MAX_TREE = 150, 20_000
+"""Depth and size of a regular part that is one terminal; what is deeper or larger becomes rules over its own parts."""
+MANY_WORDS = 16
+"""So many options of a choice that are words become one terminal."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ _Tree = Node | _Reference
 
 
 def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
-    """Read a GBNF grammar.
+    """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
     Args:
         text: the grammar.
@@ -45,10 +55,17 @@ def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
+        GrammarTooComplexError: too long, nested too deeply, or its automata are too large or take too long to make.
 
     Warns:
         GrammarWarning: rules that are never used.
     """
+    check_text(text)
+    with limited(grammar_refusal(text)):
+        return _read(text, start)
+
+
+def _read(text: str, start: str) -> ContextFreeGrammar:
     rules, places = _Parser(text).rules()
     if start not in rules:
         raise GrammarError(f"there is no rule {start!r} to start from", hint=f"The rules are {', '.join(rules)[:300]}.")
@@ -60,8 +77,8 @@ def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
                     f"the rule {reference.name!r} is not defined", line=place.line, column=place.column, source=text
                 )
     for name in rules.keys() - _reached(rules, start):
-        warnings.warn(f"rule {name!r} is never used (line {places[name].line})", GrammarWarning, stacklevel=2)
-    return _Writer(rules, places).write(start)
+        warnings.warn(f"rule {name!r} is never used (line {places[name].line})", GrammarWarning, stacklevel=4)
+    return _Writer(text, rules, places).write(start)
 
 
 # --- reading ---
@@ -71,43 +88,49 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_HEX = {"x": 2, "u": 4, "U": 8}
+_CHARACTER = re.compile(r"\\([xuU])([0-9a-fA-F]*)|\\(.)|(.)", re.DOTALL)
 
 
 @dataclass
 class _Parser:
-    """Recursive descent over tokens (kind, text, place)."""
+    """Recursive descent over tokens (kind, text, offset)."""
 
     text: str
-    tokens: list[tuple[str, str, Place]] = field(default_factory=list)
+    tokens: list[tuple[str, str, int]] = field(default_factory=list)
     at: int = 0
+    depth: int = 0
+    lines: list[int] = field(default_factory=list)
 
     def rules(self) -> tuple[dict[str, _Tree], dict[str, Place]]:
         self._scan()
         rules: dict[str, _Tree] = {}
         places: dict[str, Place] = {}
         while self.at < len(self.tokens):
-            kind, name, place = self.tokens[self.at]
+            kind, name, offset = self.tokens[self.at]
             if kind != "name" or self._kind(1) != "define":
-                self._fail("expected a rule: name ::= ...", place)
+                self._fail("expected a rule: name ::= ...", offset)
             if name in rules:
-                self._fail(f"the rule {name!r} is defined twice", place)
+                self._fail(f"the rule {name!r} is defined twice", offset)
             self.at += 2
-            places[name] = place
+            places[name] = self._place(offset)
             rules[name] = self._choice()
         return rules, places
 
     def _scan(self) -> None:
+        self.lines = [0, *(found.end() for found in re.finditer("\n", self.text))]
         offset = 0
         while offset < len(self.text):
             found = _TOKEN.match(self.text, offset)
-            before = self.text[:offset]
-            place = Place(before.count("\n") + 1, offset - before.rfind("\n"))
             if found is None:
-                self._fail(f"{self.text[offset]!r} is not expected here", place)
-                raise AssertionError
+                self._fail(f"{self.text[offset]!r} is not expected here", offset)
             if found.lastgroup != "blank":
-                self.tokens.append((str(found.lastgroup), found.group(), place))
+                self.tokens.append((str(found.lastgroup), found.group(), offset))
             offset = found.end()
+
+    def _place(self, offset: int) -> Place:
+        line = bisect_right(self.lines, offset)
+        return Place(line, offset - self.lines[line - 1] + 1)
 
     def _kind(self, ahead: int = 0) -> str:
         return self.tokens[self.at + ahead][0] if self.at + ahead < len(self.tokens) else ""
@@ -131,28 +154,44 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))  # type: ignore[arg-type]
 
     def _item(self) -> _Tree:
-        kind, text, place = self.tokens[self.at]
+        kind, text, offset = self.tokens[self.at]
         self.at += 1
         if kind == "name":
-            return _Reference(text, place)
+            return _Reference(text, self._place(offset))
         if kind == "text":
-            characters = _characters(text[1:-1])
-            return Concat(tuple(Chars(charset.single(ord(c))) for c, _ in characters))
+            characters = self._characters(text[1:-1], offset + 1)
+            return Concat(tuple(Chars(charset.single(ord(c))) for c, _, _ in characters))
         if kind == "class":
-            return Chars(self._class(text[1:-1], place))
+            return Chars(self._class(text[1:-1], offset + 1))
         if text == ".":
             return Chars(charset.ANY)
         if text == "(":
+            self._descend(self.depth, offset)
+            self.depth += 1
             inner = self._choice()
+            self.depth -= 1
             if self._sign() != ")":
-                self._fail("this group is not closed", place)
+                self._fail("this group is not closed", offset)
             self.at += 1
             return inner
-        self._fail(f"{text!r} is not expected here", place)
-        raise AssertionError
+        self._fail(f"{text!r} is not expected here", offset)
+
+    def _descend(self, depth: int, offset: int) -> None:
+        if depth >= MAX_DEPTH:
+            place = self._place(offset)
+            raise GrammarTooComplexError(
+                "groups or quantifiers are nested too deeply",
+                budget="depth",
+                limit=MAX_DEPTH,
+                line=place.line,
+                column=place.column,
+                source=self.text,
+            )
 
     def _repeated(self, item: _Tree) -> _Tree:
-        while True:
+        for count in itertools.count():
+            if self.at < len(self.tokens):
+                self._descend(count, self.tokens[self.at][2])
             sign = self._sign()
             if sign and sign in "*+?":
                 low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign]
@@ -162,50 +201,61 @@ class _Parser:
                 return item
             self.at += 1
             item = Repeat(item, low, high)  # type: ignore[arg-type]
+        raise AssertionError
 
     def _bounds(self) -> tuple[int, int | None]:
-        _, text, place = self.tokens[self.at]
+        _, text, offset = self.tokens[self.at]
         first, comma, last = text[1:-1].replace(" ", "").partition(",")
         if not first and not last:
-            self._fail("a repetition needs a number", place)
-        low = int(first or 0)
-        high = (int(last) if last else None) if comma else low
+            self._fail("a repetition needs a number", offset)
+        low = int(first[-20:] or 0) if len(first.lstrip("0")) < 20 else 1 << 60
+        high = (int(last[-20:]) if len(last.lstrip("0")) < 20 else 1 << 60) if last else None if comma else low
         if (high is not None and (high < low or high > MAX_REPEAT)) or low > MAX_REPEAT:
-            self._fail(f"a repetition must go up, to at most {MAX_REPEAT}", place)
+            self._fail(f"a repetition must go up, to at most {MAX_REPEAT}", offset)
         return low, high
 
-    def _class(self, text: str, place: Place) -> CharSet:
+    def _class(self, text: str, offset: int) -> CharSet:
         negated = text.startswith("^")
-        characters = _characters(text[1:] if negated else text)
+        characters = self._characters(text[negated:], offset + negated)
         ranges, at = [], 0
         while at < len(characters):
             low = high = ord(characters[at][0])
-            if at + 2 < len(characters) and characters[at + 1] == ("-", False):
+            if at + 2 < len(characters) and characters[at + 1][:2] == ("-", False):
                 high = ord(characters[at + 2][0])
                 at += 2
             if high < low:
-                self._fail("a range in a class must go up", place)
+                self._fail("a range in a class must go up", offset - 1)
             ranges.append((low, high))
             at += 1
         found = charset.normalise(ranges)
         return charset.complement(found) if negated else found
 
-    def _fail(self, message: str, place: Place) -> None:
+    def _characters(self, text: str, offset: int) -> list[tuple[str, bool, int]]:
+        """The characters that a literal or class stands for, whether each was escaped, and its offset."""
+        found, at = [], 0
+        while at < len(text):
+            match = _CHARACTER.match(text, at)
+            assert match is not None
+            kind, digits, escaped, plain = match.groups()
+            end = match.end()
+            if kind:
+                size = _HEX[kind]
+                if len(digits) < size:
+                    self._fail(f"\\{kind} needs {size} hexadecimal digits, not {digits!r}", offset + at)
+                if int(digits[:size], 16) > 0x10FFFF:
+                    self._fail(f"\\{kind}{digits[:size]} is above the last code point, U+10FFFF", offset + at)
+                found.append((chr(int(digits[:size], 16)), True, offset + at))
+                end = at + 2 + size
+            elif escaped:
+                found.append((_ESCAPES.get(escaped, escaped), True, offset + at))
+            else:
+                found.append((plain, False, offset + at))
+            at = end
+        return found
+
+    def _fail(self, message: str, offset: int) -> NoReturn:
+        place = self._place(offset)
         raise GrammarError(message, line=place.line, column=place.column, source=self.text)
-
-
-def _characters(text: str) -> list[tuple[str, bool]]:
-    """The characters that a literal or class stands for, and whether each was escaped."""
-    found = []
-    for match in re.finditer(r"\\x([0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)|(.)", text, re.DOTALL):
-        code = match.group(1) or match.group(2) or match.group(3)
-        if code:
-            found.append((chr(int(code, 16)), True))
-        elif match.group(4):
-            found.append((_ESCAPES.get(match.group(4), match.group(4)), True))
-        else:
-            found.append((match.group(5), False))
-    return found
 
 
 def _reached(rules: dict[str, _Tree], start: str) -> set[str]:
@@ -232,10 +282,13 @@ def _references(tree: _Tree) -> list[_Reference]:
 class _Writer:
     """Rules to terminals where they are regular, else to productions."""
 
-    def __init__(self, rules: dict[str, _Tree], places: dict[str, Place]) -> None:
+    def __init__(self, text: str, rules: dict[str, _Tree], places: dict[str, Place]) -> None:
+        self._text = text
         self._rules = rules
         self._places = places
-        self._regular: dict[str, Node | None] = {}
+        self._regular: dict[str, _Regular | None] = {}
+        self._made: dict[CharSet, list[int]] = {}
+        self._states = 0
         self._terminals: dict[bytes, int] = {}
         self._list: list[Terminal] = []
         self._names: list[str] = []
@@ -264,6 +317,11 @@ class _Writer:
 
     def _productions_of(self, number: int, tree: _Tree) -> None:
         options = tree.options if isinstance(tree, Alternate) else (tree,)
+        words = [word for option in options if (word := _word(option)) is not None]
+        if len(words) >= MANY_WORDS:
+            options = tuple(option for option in options if _word(option) is None)
+            symbols = self._of_dfa(number, from_strings(words, MAX_STATES))
+            self._productions.append(Rule(number, tuple(symbols), self._place(number)))
         for option in options:
             self._productions.append(Rule(number, tuple(self._symbols(number, option)), self._place(number)))
 
@@ -272,12 +330,20 @@ class _Writer:
 
     def _symbols(self, number: int, tree: _Tree) -> list[int]:
         """A tree as symbols; what is regular in one piece is a terminal."""
-        node = self._as_regular(tree, ())
-        if node is not None:
+        if (word := _word(tree)) is not None:
+            return self._of_dfa(number, word_dfa(word)) if word else []
+        if isinstance(tree, Chars) and tree.charset in self._made:
+            return self._made[tree.charset]
+        regular = self._as_regular(tree, (), 0)
+        if regular is not None:
             try:
-                return self._terminal(number, node)
-            except SchemaTooComplexError:
+                symbols = self._of_dfa(number, search_dfa(Concat((START, regular.node, END)), MAX_TERMINAL_STATES))
+            except TooComplexError:
                 pass  # its parts may be small
+            else:
+                if isinstance(tree, Chars):
+                    self._made[tree.charset] = symbols
+                return symbols
         if isinstance(tree, _Reference):
             return [self._nonterminal(tree.name)]
         if isinstance(tree, Concat):
@@ -307,46 +373,84 @@ class _Writer:
                 rest = [optional]
         self._productions.append(Rule(number, (*([body] * tree.low), *rest), place))
 
-    def _as_regular(self, tree: _Tree, path: tuple[str, ...]) -> Node | None:
-        """The tree with regular rules put in place; None if it refers to itself."""
+    def _as_regular(self, tree: _Tree, path: tuple[str, ...], depth: int) -> _Regular | None:
+        """The tree with regular rules put in place; None if it refers to itself, or is too deep or too large."""
+        if depth > MAX_TREE[0]:
+            return None
         if isinstance(tree, _Reference):
             if tree.name in path:
                 return None
             if tree.name not in self._regular:
-                self._regular[tree.name] = self._as_regular(self._rules[tree.name], (*path, tree.name))
+                found = self._as_regular(self._rules[tree.name], (*path, tree.name), depth + 1)
+                self._regular[tree.name] = found
             return self._regular[tree.name]
         if isinstance(tree, (Concat, Alternate)):
-            inner = tree.parts if isinstance(tree, Concat) else tree.options
-            parts = [self._as_regular(part, path) for part in inner]
-            if any(part is None for part in parts):
-                return None
-            known = tuple(part for part in parts if part is not None)
-            return Concat(known) if isinstance(tree, Concat) else Alternate(known)
+            parts = []
+            for part in tree.parts if isinstance(tree, Concat) else tree.options:
+                regular = self._as_regular(part, path, depth + 1)
+                if regular is None:
+                    return None
+                parts.append(regular)
+            nodes = tuple(part.node for part in parts)
+            node = Concat(nodes) if isinstance(tree, Concat) else Alternate(nodes)
+            return _checked(node, max((p.depth for p in parts), default=0), sum(p.size for p in parts))
         if isinstance(tree, Repeat):
-            body = self._as_regular(tree.body, path)
-            return None if body is None else Repeat(body, tree.low, tree.high)
-        return tree
+            body = self._as_regular(tree.body, path, depth + 1)
+            if body is None:
+                return None
+            copies = max(tree.low, (tree.low + 1) if tree.high is None else tree.high)
+            return _checked(Repeat(body.node, tree.low, tree.high), body.depth, body.size * copies)
+        return _Regular(tree, 1, 1)
 
-    def _terminal(self, number: int, node: Node) -> list[int]:
-        """The symbols for a regular tree: nothing, a terminal, or a choice of both."""
-        if node == EMPTY_TEXT:
-            return []
-        dfa = search_dfa(Concat((START, node, END)), MAX_TERMINAL_STATES)
+    def _of_dfa(self, number: int, dfa: Dfa) -> list[int]:
+        """The symbols for a regular language: nothing, a terminal, or a choice of both."""
         if dfa.is_empty:
             return [self._fresh(number)]  # without productions
         if not dfa.accepting[0]:
             return [~self._number(dfa, number)]
-        optional = self._fresh(number)
         solid = without_empty(dfa)
+        if solid.is_empty:
+            return []
+        optional = self._fresh(number)
         self._productions.append(Rule(optional, (), self._place(number)))
-        if not solid.is_empty:
-            self._productions.append(Rule(optional, (~self._number(solid, number),), self._place(number)))
+        self._productions.append(Rule(optional, (~self._number(solid, number),), self._place(number)))
         return [optional]
 
     def _number(self, dfa: Dfa, number: int) -> int:
         known = self._terminals.get(dfa.digest)
         if known is None:
+            place = self._place(number)
+            self._states += len(dfa)
+            if self._states > MAX_STATES:
+                refuse = grammar_refusal(self._text, place.line, place.column)
+                raise refuse("the automata of all terminals are too large in sum", "states", MAX_STATES)
             known = self._terminals[dfa.digest] = len(self._list)
             name = f"{self._names[number].partition(':')[0].upper()}_{known}"
-            self._list.append(Terminal(name, dfa, name, 0, self._place(number)))
+            self._list.append(Terminal(name, dfa, name, 0, place))
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Regular:
+    """A regular tree without references, and how deep and large it is with all that it holds."""
+
+    node: Node
+    depth: int
+    size: int
+
+
+def _checked(node: Node, depth: int, size: int) -> _Regular | None:
+    """The tree of parts that are as deep and large in sum; None if that is too much."""
+    return _Regular(node, depth + 1, size + 1) if depth < MAX_TREE[0] and size < MAX_TREE[1] else None
+
+
+def _word(tree: _Tree) -> str | None:
+    """The text that is all that a literal matches; None of others, and of those with half of a surrogate pair."""
+    if not isinstance(tree, Concat):
+        return None
+    points = []
+    for part in tree.parts:
+        if not isinstance(part, Chars) or len(part.charset) != 1 or part.charset[0][0] != part.charset[0][1]:
+            return None
+        points.append(part.charset[0][0])
+    return "".join(map(chr, points))

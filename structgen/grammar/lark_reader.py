@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structgen.automata.dfa import Dfa, empty, from_strings
-from structgen.errors import ConstraintError, GrammarError, PatternError, SchemaTooComplexError
+from structgen.errors import ConstraintError, GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.grammar.lark_size import check_depth, check_size
+from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
@@ -59,9 +62,15 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
     text, name, folders = load_text(source)
+    check_text(text)
+    with limited(grammar_refusal(text)):
+        return _read(text, name, start, [*folders, *map(str, import_paths)])
+
+
+def _read(text: str, name: str, start: str, folders: list[str]) -> LarkGrammar:
     plain, schemas = _without_schemas(text)
-    terminals, rules, ignored, defined = _compile(plain, text, name, start, [*folders, *map(str, import_paths)])
-    places = _Places(text)
+    terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
+    places = Places(text)
     builder = _Builder(text, places, schemas)
     grammar = builder.build(terminals, rules, ignored, start)
     reached = {rule.origin.name.partition("{")[0] for rule in rules}  # an instance of a template: name{...}
@@ -114,7 +123,7 @@ def _at(text: str, offset: int) -> Place:
     return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
-class _Places:
+class Places:
     """Where names are defined in a grammar's text; of those that are not, where they first occur. O(text)."""
 
     def __init__(self, text: str) -> None:
@@ -146,26 +155,58 @@ def _compile(
     plain: str, text: str, name: str, start: str, folders: list[str]
 ) -> tuple[list[TerminalDef], list[LarkRule], list[str], list[str]]:
     """Terminals, rules, ignored terminals and names of all rules, by Lark's loader."""
-    try:
-        from lark.exceptions import GrammarError as LarkGrammarError
-        from lark.exceptions import LarkError, UnexpectedInput
-        from lark.load_grammar import load_grammar
-    except ImportError as error:
-        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
-    try:
-        grammar, _ = load_grammar(plain, name, folders, False)  # type: ignore[no-untyped-call]
+    with lark_errors(text):
+        grammar = load(plain, text, name, folders)
         defined = [definition[0] for definition in grammar.rule_defs]
         if start not in defined:
             near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
             raise GrammarError(f"there is no rule {start!r} to start from{near}", hint="Name the first rule: start=...")
         terminals, rules, ignored = grammar.compile([start], "*")
+    return terminals, rules, ignored, defined
+
+
+def load(plain: str, text: str, name: str, folders: list[str]) -> Any:
+    """A grammar as Lark's loader reads it, checked for its size; to be called where `lark_errors` holds.
+
+    Args:
+        plain: the text that Lark is given.
+        text: the text that errors are about.
+        name: the path of the file, or any name.
+        folders: where imports are looked for.
+    """
+    from lark.load_grammar import load_grammar
+
+    def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
+        place = Places(text).of(culprit)
+        return grammar_refusal(text, place.line, place.column)(message, budget, limit)
+
+    check_depth(plain)
+    grammar, _ = load_grammar(plain, name, folders, False)  # type: ignore[no-untyped-call]
+    check_size(grammar, refuse)
+    return grammar
+
+
+@contextmanager
+def lark_errors(text: str) -> Iterator[None]:
+    """Where Lark reads a grammar: all that it raises becomes an error of ours."""
+    try:
+        from lark.exceptions import UnexpectedInput, VisitError
+    except ImportError as error:
+        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
+    try:
+        yield
+    except (ConstraintError, RecursionError, MemoryError):
+        raise
     except UnexpectedInput as error:
         raise GrammarError(
             f"cannot read the grammar: {str(error).splitlines()[0]}", line=error.line, column=error.column, source=text
         ) from None
-    except (LarkGrammarError, LarkError, AssertionError, OSError) as error:
+    except VisitError as error:
+        if isinstance(error.orig_exc, RecursionError | MemoryError):
+            raise error.orig_exc from None
         raise translated(error, text) from error
-    return terminals, rules, ignored, defined
+    except Exception as error:  # Lark's loader lets errors of all kinds through
+        raise translated(error, text) from error
 
 
 def translated(error: Exception, text: str) -> GrammarError:
@@ -173,7 +214,7 @@ def translated(error: Exception, text: str) -> GrammarError:
     message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OSError):
         wanted = Path(error.filename or message).stem
-        place = _Places(text).of(wanted)
+        place = Places(text).of(wanted)
         return GrammarError(
             f"there is no grammar {wanted!r} to import from", line=place.line, column=place.column, source=text
         )
@@ -183,7 +224,7 @@ def translated(error: Exception, text: str) -> GrammarError:
         line, column = int(found.group(1)), int(found.group(2))
     else:
         quoted = re.search(r"'([A-Za-z_][A-Za-z_0-9]*)'", message) or re.search(r": ([A-Za-z_]\w*)$", message)
-        place = _Places(text).of(quoted.group(1)) if quoted else Place()
+        place = Places(text).of(quoted.group(1)) if quoted else Place()
         line, column = place.line, place.column
     return GrammarError(message, line=line, column=column, source=text)
 
@@ -191,12 +232,13 @@ def translated(error: Exception, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: _Places, schemas: dict[str, Any]) -> None:
+    def __init__(self, text: str, places: Places, schemas: dict[str, Any]) -> None:
         self._text = text
         self._places = places
         self._schemas = schemas
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
+        self._states = 0
         self.embedded: dict[int, Any] = {}
         self.warnings: list[str] = []
 
@@ -228,7 +270,14 @@ class _Builder:
     def _words(self, number: int, name: str, texts: list[str]) -> Rule:
         """One terminal for many words."""
         place = self._places.of(name)
-        dfa = from_strings(texts, 4 * sum(map(len, texts)) + 2)
+        try:
+            dfa = from_strings(texts, MAX_STATES)
+        except TooComplexError as error:
+            raise grammar_refusal(self._text, place.line, place.column)(
+                error.message, error.budget, error.limit
+            ) from None
+        self._states += len(dfa)
+        self._check_states(0, place)
         self._terminals.append(Terminal(f"{name}:words", dfa, f"{len(texts)} words", 0, place))
         return Rule(number, (~(len(self._terminals) - 1),), place)
 
@@ -253,7 +302,10 @@ class _Builder:
                 "Terminals of a callback cannot be enforced; give it a pattern. An indenter needs lexer='contextual'.",
             )
         assert definition is not None
+        self._check_states(len(definition.pattern.value.encode()) if definition.pattern.type == "str" else 0, place)
         dfa = self._dfa(definition, place)
+        self._states += len(dfa)
+        self._check_states(0, place)
         if dfa.is_empty:
             self._refuse(f"the terminal {name} matches no text", place, "Remove it, or widen its pattern.")
         if dfa.accepting[0]:
@@ -264,17 +316,26 @@ class _Builder:
             )
         return Terminal(name, dfa, definition.pattern.value, definition.priority, place)
 
+    def _check_states(self, more: int, place: Place) -> None:
+        if self._states + more > MAX_STATES:
+            refuse = grammar_refusal(self._text, place.line, place.column)
+            raise refuse("the automata of all terminals are too large in sum", "states", MAX_STATES)
+
     def _dfa(self, definition: TerminalDef, place: Place) -> Dfa:
         pattern = definition.pattern
         if pattern.type == "str" and not pattern.flags:
             return word_dfa(pattern.value)
         try:
             dfa, remark = terminal_dfa(pattern.to_regexp())
+        except PatternTooComplexError as error:
+            refuse = grammar_refusal(self._text, place.line, place.column)
+            raise refuse(f"the terminal {definition.name}: {error.message}", error.budget, error.limit) from None
         except PatternError as error:
             expression = repr(error.pattern) + (f", offset {error.position}" if error.position else "")
             self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", place, "")
-        except SchemaTooComplexError as error:
-            self._refuse(f"the terminal {definition.name} is too complex: {error}", place, "Simplify it.")
+        except TooComplexError as error:
+            refuse = grammar_refusal(self._text, place.line, place.column)
+            raise refuse(f"the terminal {definition.name}: {error.message}", error.budget, error.limit) from None
         if remark:
             self.warnings.append(f"the terminal {definition.name} {remark} (line {place.line})")
         return dfa

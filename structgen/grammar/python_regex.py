@@ -31,10 +31,12 @@ from structgen.automata.ecma_ast import (
     Repeat,
 )
 from structgen.automata.pattern import search_dfa
-from structgen.errors import PatternError
+from structgen.errors import PatternError, PatternTooComplexError
 from structgen.grammar.first_match import LazyRepeat, first_match_dfa
 
 NEWLINE = charset.single(10)
+MAX_DEPTH = 100
+"""Groups and repetitions may be nested this deep."""
 BEYOND = "looks beyond its own text (lookaround or anchor at its edge): what stands before and after it is not seen"
 _CATEGORIES = {
     c.CATEGORY_DIGIT: r"\d",
@@ -51,8 +53,8 @@ def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES)
     """The texts that ``re.fullmatch(pattern, text, flags)`` accepts. Cached for the process.
 
     Raises:
-        PatternError: not a legal expression, or not regular (backreferences, conditional groups).
-        SchemaTooComplexError: an automaton would exceed ``max_states`` states.
+        PatternError: not a legal expression, not regular (backreferences, conditional groups), or nested too deeply.
+        TooComplexError: an automaton would exceed ``max_states`` states.
     """
     return search_dfa(Concat((START, parse(pattern, flags), END)), max_states)
 
@@ -64,7 +66,7 @@ def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
     Cached for the process.
 
     Raises:
-        PatternError, SchemaTooComplexError: as ``python_regex_dfa``.
+        PatternError, TooComplexError: as ``python_regex_dfa``.
     """
     found = first_match_dfa(parse(pattern))
     if found is None:
@@ -84,9 +86,24 @@ def parse(pattern: str, flags: int = 0) -> Node:
         raise PatternError(
             f"not a Python regular expression: {error.msg}", pattern=pattern, position=error.pos or 0
         ) from None
-    except (OverflowError, RecursionError) as error:
+    except OverflowError as error:
         raise PatternError(f"not a usable regular expression: {error}", pattern=pattern) from None
+    except RecursionError:
+        raise nested_too_deeply(pattern) from None
     return _Converter(pattern).sequence(tree, tree.state.flags)
+
+
+def nested_too_deeply(pattern: str) -> PatternTooComplexError:
+    """The error for an expression whose groups are nested too deeply, at the first group that is."""
+    depth, place = 0, 0
+    for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", pattern, re.DOTALL):
+        depth += {"(": 1, ")": -1}.get(found.group(), 0)
+        if depth > MAX_DEPTH:
+            place = found.start()
+            break
+    return PatternTooComplexError(
+        "groups and repetitions are nested too deeply", budget="depth", limit=MAX_DEPTH, pattern=pattern, position=place
+    )
 
 
 class _Converter:
@@ -94,9 +111,14 @@ class _Converter:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
+        self._depth = 0
 
     def sequence(self, tree: Iterable[tuple[Any, Any]], flags: int) -> Node:
-        parts = tuple(self._node(op, value, flags) for op, value in tree)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise nested_too_deeply(self._pattern)
+        parts = tuple([self._node(op, value, flags) for op, value in tree])
+        self._depth -= 1
         return parts[0] if len(parts) == 1 else Concat(parts)
 
     def _node(self, op: Any, value: Any, flags: int) -> Node:

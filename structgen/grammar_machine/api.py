@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from structgen.automata.dfa import MAX_STATES, from_strings
+from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
-from structgen.errors import ConstraintError, GrammarWarning, OptionsError
+from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
@@ -86,14 +88,18 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
 
     Raises:
         PatternError: not a legal expression, or not a regular one (backreferences).
-        SchemaTooComplexError: its automaton is too large.
+        PatternTooComplexError: its automaton is too large, takes too long to make, or groups are nested too deeply.
         EmptyLanguageError: it matches no text.
         OptionsError: another ``syntax``.
     """
     if syntax not in ("python", "ecma"):
         raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
-    dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
-    return compile_grammar(regular_grammar(dfa, "regex", pattern), vocabulary)
+    if not isinstance(pattern, str):
+        raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
+    with limited(partial(_pattern_refusal, pattern)):
+        dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
+        grammar = regular_grammar(dfa, "regex", pattern)
+    return compile_grammar(grammar, vocabulary)
 
 
 def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
@@ -101,14 +107,18 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
 
     Raises:
         ConstraintError: no options, or something that is no text.
-        SchemaTooComplexError: the options are too long in sum.
+        TooComplexError: the options have too many characters, beginnings that they share counted once.
     """
     words = [options] if isinstance(options, str) else list(options)
     wrong = next((word for word in words if not isinstance(word, str)), None)
     if not words or wrong is not None:
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
-    dfa = from_strings(words, max(MAX_STATES, 4 * sum(map(len, words)) + 2))
+    dfa = from_strings(words, MAX_STATES)
     return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:
+    return PatternTooComplexError(message, budget=budget, limit=limit, pattern=pattern)
 
 
 def _text(source: str | Path) -> str:

@@ -42,8 +42,8 @@ from numba.extending import intrinsic
     H_LEXER_OF, H_THREAD_START, H_THREAD, H_TYPES, H_KEYWORD_COUNT, H_IGNORED, H_CLEAN, H_PREPARED, H_DISTRUST,
     H_NEWLINE, H_INDENT, H_DEDENT, H_BRACKET, H_BLANK, H_TAB, H_LINE_END, H_TAB_WIDTH,
     H_TRIE_BYTE, H_TRIE_DEPTH, H_TRIE_END, H_TRIE_TOKEN, H_TRIE_SAME, H_TRIE_SIZE, H_INSIDE, H_OFFSETS, H_BYTES,
-    H_EOS, H_EOSES, H_WIDTH, H_LEVEL, H_MASKS, H_MASK_COUNT, H_MASK_CAP, H_EPOCH, H_STACK, H_HEIGHT, H_BASE,
-) = range(70)  # fmt: skip
+    H_EOS, H_EOSES, H_WIDTH, H_LEVEL, H_MASKS, H_MASK_COUNT, H_MASK_CAP, H_EPOCH, H_STACK, H_HEIGHT, H_BASE, H_STATES,
+) = range(71)  # fmt: skip
 HEADER = 72
 SINK_WORDS = 1024  # a record that is read, and never believed, once the flag is up
 
@@ -64,6 +64,7 @@ NO_COLUMN = -1
 # Sets of classes of characters, folded to so many bits; behind them bits for what is no whole character, and for a set
 # that has been computed.
 CLASS_BITS, CUT, KNOWN = 60, 1 << 60, 1 << 61
+MOST_REDUCTIONS = 1 << 16  # before one terminal, without the stack getting lower than it was
 STACK = 64  # states of a stack that are not interned
 SUBTREE = 48  # a subtree of so many nodes is worth finding out which characters leave a configuration as it is
 HASH_PRIME = 1099511628211
@@ -249,9 +250,14 @@ def _reduced(h, node, terminal):
 
     Most stacks on the way are looked at once, so they are not interned: the stack is then that of H_BASE and H_HEIGHT
     states in H_STACK upon it. The end of the text is not shifted; where it is accepted, the result is 1.
+
+    A rule without symbols, reduced where Lark has resolved a conflict for it, can be reduced again for ever: Lark's
+    parser then never returns, so it accepts nothing. The stack that grew by more states than there are has one of them
+    twice, and will go round; where it goes round without growing (or takes as good as for ever), the number tells.
     """
     actions, count, states = _word(h, H_ACTION), _word(h, H_TERMINALS), _word(h, H_STACK)
     height, state = 0, _word(h, node + PAIR_KEY + 1)
+    grown = reductions = 0  # since the stack was at its lowest
     while not _full(h):
         action = _int(actions, state * count + terminal)
         if action & 1 == 0:
@@ -260,6 +266,10 @@ def _reduced(h, node, terminal):
             return action >> 1
         rule = (action >> 1) - 1
         size = _int(_word(h, H_RULE_SIZE), rule)
+        reductions = 0 if size > grown else reductions + 1
+        grown = max(grown - size, 0) + 1
+        if grown > _word(h, H_STATES) or reductions > MOST_REDUCTIONS:
+            return DEAD
         for _ in range(size - height):
             node = _word(h, node + PAIR_KEY)
         height = max(height - size, 0)

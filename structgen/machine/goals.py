@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from structgen.errors import SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
@@ -179,7 +179,7 @@ class GoalGraph:
         try:
             probe = self.node(and_(Type(kind), formula))
             self._drain()
-        except (UnsupportedSchemaError, SchemaTooComplexError):
+        except (UnsupportedSchemaError, SchemaTooComplexError, TooComplexError):
             if self.budget.left < 0:
                 raise
             for node in self._expansions[before:]:  # some of what they lead to was never expanded

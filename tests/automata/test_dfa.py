@@ -10,7 +10,7 @@ import pytest
 
 from structgen.automata import dfa as D
 from structgen.automata.pattern import full_match_dfa
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import TooComplexError
 
 ALPHABET = ["a", "b", "é", "€", "😀"]
 TEXTS = ["".join(letters) for size in range(4) for letters in itertools.product(ALPHABET, repeat=size)]
@@ -132,8 +132,8 @@ def test_count_words(expression, count):
 
 
 def test_budget_names_itself():
-    with pytest.raises(SchemaTooComplexError) as error:
+    with pytest.raises(TooComplexError) as error:
         D.from_strings(["abcdefgh"], max_states=5)
     assert (error.value.budget, error.value.limit) == ("max_automaton_states", 5)
-    with pytest.raises(SchemaTooComplexError):
+    with pytest.raises(TooComplexError):
         D.intersect(full_match_dfa("(?:a{7})*"), full_match_dfa("(?:a{11})*"), max_states=50)

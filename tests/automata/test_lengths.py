@@ -9,7 +9,7 @@ import pytest
 from structgen.automata.dfa import empty, universal
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import full_match_dfa
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import TooComplexError
 
 EXPRESSIONS = ["", "a", "a*", "(?:aa)*", "(?:aaa)*|(?:aa)*b", "a{3,5}"]
 EXPRESSIONS += ["é{2}|€{4}", "(?:😀a)+", "a{2}(?:bbb)*c?", ".{0,4}"]
@@ -57,6 +57,6 @@ def test_large_lengths_are_reduced():
 def test_extremes():
     assert distances(universal()).period == 1
     assert distances(empty()).nxt.shape == (0, 1)
-    with pytest.raises(SchemaTooComplexError) as error:
+    with pytest.raises(TooComplexError) as error:
         distances(full_match_dfa("(?:a{17})*|(?:a{19})*b|(?:a{23})*c"), cap=10_000)
     assert error.value.budget is None and "fixed" in str(error.value)
