@@ -46,3 +46,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "uuid": _expression("[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
     "json-pointer": _expression(r"(?:/(?:[^~/]|~[01])*)*"),
 }
+
+
+IN_DRAFT_3 = {"date": _date, "ip-address": _ipv4, "ipv6": _ipv6}
+"""Draft 3 has fewer, and another name for one."""

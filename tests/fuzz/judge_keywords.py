@@ -117,7 +117,7 @@ def pattern(judge: Judge, expression: Any, schema: Any, value: Any, scope: Scope
 
 
 def format_(judge: Judge, name: Any, schema: Any, value: Any, scope: Scope, seen: Evaluated) -> bool:
-    return not judge.formats or not isinstance(value, str) or j.format_holds(name, value)
+    return not judge.formats or not isinstance(value, str) or j.format_holds(name, value, judge.draft)
 
 
 # --- objects ----------------------------------------------------------------------------------------------------------

@@ -75,7 +75,9 @@ def translated(schema: Any) -> Any:
         elif word == "pattern" and isinstance(child, str):
             found[word] = to_python(child)
         elif word == "patternProperties" and isinstance(child, dict):
-            found[word] = {to_python(name): translated(inner) for name, inner in child.items()}
+            found[word] = {  # the groups keep apart what is one expression in Python
+                to_python(name) + "(?:)" * place: translated(inner) for place, (name, inner) in enumerate(child.items())
+            }
         elif word in ("properties", "$defs", "definitions", "dependentSchemas", "dependencies") and isinstance(child, dict):
             found[word] = {name: translated(inner) for name, inner in child.items()}
         else:

@@ -210,7 +210,7 @@ class Schemas:
         return self.rng.choice(PATTERNS)
 
     def _format(self, depth: int) -> str:
-        return self.rng.choice(FORMATS)
+        return self.rng.choice(["date", "ip-address", "ipv6"] if self.draft == "draft3" else FORMATS)
 
     def _minimum(self, depth: int) -> Any:
         return self.rng.choice(BOUNDS)

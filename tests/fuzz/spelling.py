@@ -119,7 +119,9 @@ def fits(value: Any, options: JsonOptions) -> bool:
 
 def number(value: Any) -> str:
     """A number in digits, without an exponent."""
-    text = format(value if isinstance(value, int) else Decimal(repr(value) if isinstance(value, float) else value), "f")
+    if isinstance(value, int):
+        return str(value)
+    text = format(Decimal(repr(value)) if isinstance(value, float) else value, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
 
