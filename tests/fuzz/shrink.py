@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Case = dict[str, Any]
-JSON_FIELDS = ("schema",)
+JSON_FIELDS = ("schema", "rules")
 TEXT_FIELDS = ("text", "grammar", "pattern")
 
 
