@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 import warnings
 from collections import Counter
 from typing import Any
@@ -68,7 +69,7 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     if judge is None:
         tally["expressions that the judge refuses"] += 1
         return []
-    texts = _texts(pattern, rng)
+    texts = [text for text in _texts(pattern, rng) if not known_fault(case, text)]
     if rng.random() < 0.02 and syntax != "python" and ecma_oracle.node():
         texts = [text for text in texts if max(text, default="") <= "\uffff"]  # halves of pairs are not texts of ours
         found = ecma_oracle.search_all([(pattern if syntax == "json" else f"^(?:{pattern})$", texts)])[0]
@@ -131,6 +132,11 @@ def judge_of(case: Case) -> Any:
     return lambda text: matches(text) is not None
 
 
+def known_fault(case: Case, text: str) -> bool:
+    r"""Up to Python 3.13, ``\B`` does not hold in the empty text; the documentation of 3.14 calls that a fault."""
+    return case["syntax"] == "python" and not text and r"\B" in case["pattern"] and sys.version_info < (3, 14)
+
+
 def compiled(case: Case) -> Any:
     """The engine's grammar."""
     if case["syntax"] == "json":
@@ -157,8 +163,8 @@ def _texts(pattern: str, rng: random.Random) -> list[str]:
 def _walked(case: Case, grammar: Any, judge: Any, rng: random.Random, tally: Counter[str]) -> Case | None:
     def judged(text: bytes) -> str | None:
         written = json.loads(text) if case["syntax"] == "json" else text.decode()
-        if len(written) > 24:
-            return None  # `re` may take for ever
+        if len(written) > 24 or known_fault(case, written):  # `re` may take for ever
+            return None
         return None if judge(written) else "writes invalid"
 
     walk = Walk(grammar, rng, judged, ALPHABET.encode() + b'"')
