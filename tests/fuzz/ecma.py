@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 WORD = "A-Za-z0-9_"
@@ -57,8 +58,8 @@ def _escape(pattern: str, place: int, inside: bool) -> tuple[str, int]:
     letter = pattern[place]
     if letter in "dws":
         return (_SETS[letter] if inside else f"[{_SETS[letter]}]"), place + 1
-    if letter in "DWS" and not inside:
-        return f"[^{_SETS[letter.lower()]}]", place + 1
+    if letter in "DWS":
+        return (_complement(letter.lower()) if inside else f"[^{_SETS[letter.lower()]}]"), place + 1
     if letter in "bB" and not inside:
         return (_BOUNDARY if letter == "b" else _NO_BOUNDARY), place + 1
     if letter == "b":
@@ -76,6 +77,15 @@ def _escape(pattern: str, place: int, inside: bool) -> tuple[str, int]:
     if letter.isalnum():
         raise ValueError(f"\\{letter} in {pattern!r}")
     return re.escape(letter), place + 1
+
+
+@cache
+def _complement(letter: str) -> str:
+    """The characters that a class does not have, as ranges within brackets."""
+    matches = re.compile(f"[{_SETS[letter]}]").match
+    edges = [-1, *(code for code in range(0x10000) if matches(chr(code))), 0x110000]
+    ranges = [(low + 1, high - 1) for low, high in itertools.pairwise(edges) if high - low > 1]
+    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
 @lru_cache(maxsize=4096)
