@@ -2,6 +2,8 @@
 #   make demo   a real language model writes JSON that validates
 #   make test   lint, the tests, and the kernels' tests once more with array bounds checked
 #   make lint   ruff and mypy only
+#   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
+#               CHECKED=0 without bounds checks in the kernels (faster)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
 VENV := .venv
@@ -13,7 +15,10 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
 KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_*kernels*.py tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
 
-.PHONY: demo test lint clean
+MINUTES ?= 10
+CHECKED ?= 1
+
+.PHONY: demo test lint fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -33,6 +38,13 @@ test: lint
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+fuzz: $(VENV)/.dev
+	@# Kernels with bounds checks have a cache of their own: a cache says nothing of how it was compiled.
+	@if [ "$(CHECKED)" != 0 ]; then export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/.cache/fuzz-numba"; fi; \
+	$(BIN)/python tests/compile_kernels.py && \
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(TEXTS),--texts $(TEXTS)) $(if $(LOG),--log $(LOG))
 
 clean:
 	rm -rf $(VENV)

@@ -1,0 +1,152 @@
+"""What any matcher must do, whatever its grammar: masks are acceptance, no dead ends, undoing is exact, and it ends well.
+
+`Wrong` says what went wrong; the areas turn it into a case.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.protocols import Grammar, Matcher
+
+Judge = Callable[[bytes], str | None]
+"""What is wrong with a whole text; None: nothing."""
+
+
+class Wrong(Exception):
+    """The engine did what it must not: ``kind`` in a word or two, and the text at which it did."""
+
+    def __init__(self, kind: str, detail: str, text: bytes = b"") -> None:
+        self.kind, self.detail, self.text = kind, detail, text
+        super().__init__(f"{kind}: {detail}; text {text!r}")
+
+
+def mask(matcher: Matcher, size: int) -> npt.NDArray[np.bool_]:
+    """The mask of the next token, bool[size]."""
+    bits = np.full(-(-size // 32), 0x5A5A5A5A, np.int32)
+    matcher.fill_next_token_bitmask(bits)
+    return np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool)[:size]
+
+
+def accepts(grammar: Grammar, text: bytes) -> bool:
+    """Whether a whole text is in the language."""
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting()
+
+
+class Walk:
+    """A random text by masks. ``alphabet``: bytes that are taken more often."""
+
+    def __init__(self, grammar: Any, rng: random.Random, judge: Judge, alphabet: bytes) -> None:
+        self.grammar, self.rng, self.judge, self.alphabet = grammar, rng, judge, frozenset(alphabet)
+        self.vocabulary = grammar.vocabulary
+        self.matcher: Matcher = grammar.matcher()
+        self.text = b""
+        self.texts = 0
+
+    def run(self, steps: int, checks: float = 0.12) -> bytes:
+        """Walk, check, and end the text. Returns it.
+
+        Raises:
+            Wrong: something is.
+        """
+        masks = []
+        for _ in range(steps):
+            allowed = mask(self.matcher, self.vocabulary.size)
+            masks.append(allowed)
+            token = self._choose(allowed)
+            if self.rng.random() < checks:
+                self.compare(allowed)
+            if self.rng.random() < checks:
+                self.finish(self.matcher.fork())
+            if token is None:
+                break
+            if not self.matcher.accept_token(token):
+                raise Wrong("mask != accept", f"token {token} {self.vocabulary.tokens[token]!r} is refused", self.text)
+            self.text += self.vocabulary.tokens[token]
+        whole = self.finish(self.matcher.fork())
+        self._undo(masks)
+        return whole
+
+    def _choose(self, allowed: npt.NDArray[np.bool_]) -> int | None:
+        ids = np.flatnonzero(allowed)
+        if not len(ids):
+            raise Wrong("dead end", "no token is allowed", self.text)
+        ends = set(self.vocabulary.eos_token_ids)
+        if allowed[list(ends)].any() != self.matcher.is_accepting():
+            raise Wrong("mask != accept", "end of sequence and is_accepting differ", self.text)
+        ids = [token for token in ids.tolist() if token not in ends]
+        if not ids or (len(ids) < len(allowed) and self.matcher.is_accepting() and self.rng.random() < 0.1):
+            return None
+        tokens = self.vocabulary.tokens
+        likely = [token for token in ids if tokens[token][0] in self.alphabet] if self.rng.random() < 0.85 else []
+        chosen: int = self.rng.choice(likely or ids)
+        return chosen
+
+    def compare(self, allowed: npt.NDArray[np.bool_]) -> None:
+        """The mask against what ``accept_token`` does, for every token, and against the mask a fork gives."""
+        matcher = self.matcher.fork()
+        for token in range(self.vocabulary.size):
+            taken = matcher.accept_token(token)
+            if taken:
+                matcher.rollback()
+            if taken != allowed[token]:
+                word = self.vocabulary.tokens[token]
+                raise Wrong("mask != accept", f"token {token} {word!r}: mask {allowed[token]}, accepted {taken}", self.text)
+        if not np.array_equal(mask(matcher, self.vocabulary.size), allowed):
+            raise Wrong("rollback", "the mask differs after tokens were tried and undone", self.text)
+        following = matcher.next_bytes()
+        for byte in range(256):
+            taken = matcher.accept_bytes(bytes([byte]))
+            if taken:
+                matcher.rollback()
+            if taken != following[byte]:
+                raise Wrong("mask != accept", f"byte {byte}: next_bytes {following[byte]}, accepted {taken}", self.text)
+
+    def finish(self, matcher: Matcher) -> bytes:
+        """The text with a completion; both are checked."""
+        forced = matcher.forced_bytes()
+        rest = matcher.shortest_completion()
+        whole = self.text + rest
+        if forced and not rest.startswith(forced):
+            raise Wrong("forced bytes", f"{forced!r} are forced, but {rest!r} completes", self.text)
+        if not matcher.accept_bytes(rest):
+            raise Wrong("completion refused", f"{rest!r}", self.text)
+        if not matcher.is_accepting():
+            raise Wrong("completion does not complete", f"{rest!r}", self.text)
+        self.texts += 1
+        fault = self.judge(whole)
+        if fault is not None:
+            raise Wrong(fault, "a text that the engine wrote", whole)
+        return whole
+
+    def _undo(self, masks: list[npt.NDArray[np.bool_]]) -> None:
+        """Back a random number of steps, by rollback and by reading the text again."""
+        if len(masks) < 2 or self.rng.random() < 0.5:
+            return
+        done = len(masks) - 1
+        steps = self.rng.randint(1, done)
+        fork = self.matcher.fork()
+        extra = len(masks) == done + 1 and self._accepted(fork, masks) - done
+        fork.rollback(steps + int(extra))
+        if not np.array_equal(mask(fork, self.vocabulary.size), masks[done - steps]):
+            raise Wrong("rollback", f"another mask {steps} steps back", self.text)
+
+    @staticmethod
+    def _accepted(matcher: Matcher, masks: list[Any]) -> int:
+        """How many steps the matcher can be rolled back."""
+        from structgen.errors import MatcherStateError
+
+        for steps in (len(masks), len(masks) - 1):
+            twin = matcher.fork()
+            try:
+                twin.rollback(steps)
+            except MatcherStateError:
+                continue
+            return steps
+        raise Wrong("rollback", "fewer steps than were accepted")
