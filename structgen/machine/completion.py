@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from structgen.errors import InternalError
 from structgen.kernels import json_machine as k
 from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.machine.cheapest_words import spelled
@@ -98,14 +99,15 @@ class Completions:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
                 if threads[0, 0] > k.STRING and threads[0, 0] & 15:
-                    pieces: Iterator[bytes] = self._escape_rests(threads, arena)
+                    pieces = list(self._escape_rests(threads, arena))
                 else:
-                    pieces = iter(self._texts(threads, arena))
+                    pieces = self._texts(threads, arena)
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
                 if piece is None:  # most likely an item is there already
-                    piece = self._other_item(matcher, threads, arena, cursors) or _next_byte(matcher)
+                    piece = self._other_item(matcher, threads, arena, cursors)
+                piece = piece or _first_items(matcher, pieces) or _next_byte(matcher)
                 if piece is None or steps > MAX_STEPS:
-                    raise AssertionError(f"no completion of configurations {threads.tolist()}")
+                    raise InternalError(f"no completion of {text!r:.200} from configurations {threads.tolist()}")
                 text, steps = text + piece, steps + 1
             return text
         finally:
@@ -151,6 +153,24 @@ class Completions:
                 if begun is not None and escape.startswith(begun):
                     yield escape[len(begun) :]
         yield from _ESCAPE_BYTES
+
+
+def _first_items(matcher: Matcher, pieces: list[bytes]) -> bytes | None:
+    """Accept of the first text that begins well as much as comes before the item that is there already."""
+    for piece in pieces:
+        taken, size = 0, 1
+        while size:
+            if matcher.accept_bytes(piece[: taken + size]):
+                matcher.rollback()
+                taken = min(taken + size, len(piece))
+                size *= 2
+            else:
+                size //= 2
+        start = max(piece.rfind(b",", 0, taken), piece.rfind(b"[", 0, taken)) + 1
+        text = piece[: start or taken]
+        if text and matcher.accept_bytes(text):
+            return text
+    return None
 
 
 def _next_byte(matcher: Matcher) -> bytes | None:
