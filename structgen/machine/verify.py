@@ -98,6 +98,7 @@ def _object(kind: str, others: list[Field]) -> list[Field]:
 
 _ONE = [start(k.O_START, c.STRING_START), whole(k.O_CLASSES, 1, 1)]
 _CLASSES = [start(k.O_START, c.CLASSES_START), whole(k.O_CLASSES, 1)]
+_NO_COUNTS = whole(k.O_COUNTS, 0, 0)
 _PLAIN_ARRAY = [
     many(k.A_PREFIX, "item", k.A_PREFIXES),
     ref(k.A_REST, "node", -1),
@@ -145,11 +146,11 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
     "choices ref": (1, [ref(0, "choices")]),
     "way": (2, [ref(0, "node"), whole(1, 0, c.MAX_DUTY_SETS - 1)]),
     "dependent": (2, [whole(0), whole(1)]),
-    "object 0": (OBJECT_SIZE, _object("plain", [])),
-    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(k.O_CHILD, "node")])),
-    "object 2": (OBJECT_SIZE, _object("plain", [*_CLASSES, many(k.O_CHILD, "node ref", k.O_CLASSES, 1)])),
-    "obliged 0": (OBJECT_SIZE, _object("obliged", [])),
-    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(k.O_CHILD, "choices"), whole(k.O_COUNTS, 0, 0)])),
+    "object 0": (OBJECT_SIZE, _object("plain", [_NO_COUNTS])),
+    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(k.O_CHILD, "node"), _NO_COUNTS])),
+    "object 2": (OBJECT_SIZE, _object("plain", [*_CLASSES, many(k.O_CHILD, "node ref", k.O_CLASSES, 1), _NO_COUNTS])),
+    "obliged 0": (OBJECT_SIZE, _object("obliged", [_NO_COUNTS])),
+    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(k.O_CHILD, "choices"), _NO_COUNTS])),
     "obliged 2": (OBJECT_SIZE, _object("obliged", [*_CLASSES, many(k.O_CHILD, "choices ref", k.O_CLASSES, 1)])),
     "array": (k.A_SIZE, _PLAIN_ARRAY),
     "paired array": (k.A_SIZE, [*_PLAIN_ARRAY, ref(k.A_PAIRED, "plain array")]),
