@@ -29,7 +29,7 @@ PARAMETERS = (
     "O_ENTRIES", "O_COUNT", "O_WORDS", "O_REQUIRED", "O_MIN", "O_MAX", "O_OTHERS", "O_START", "O_CHILD",
     "O_DEPENDENT", "O_DEPENDENTS", "O_NARROW", "O_DUTIES", "O_CLASSES", "O_COUNTS",
     "A_PREFIX", "A_PREFIXES", "A_REST", "A_MIN", "A_MAX", "A_UNIQUE", "T_CLOSES", "T_COUNT", "T_CHOICES",
-    "SEEN_BITS", "CLASSES", "NO_OTHERS", "PAIRED", "UNIVERSAL", "ENDLESS_WORDS",
+    "H_UNIQUE", "D_SLACK", "SEEN_BITS", "CLASSES", "NO_OTHERS", "PAIRED", "UNIVERSAL", "ENDLESS_WORDS",
 )  # fmt: skip
 (
     NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS,
@@ -39,13 +39,13 @@ PARAMETERS = (
     O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX, O_OTHERS, O_START, O_CHILD,
     O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES, O_COUNTS,
     A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_UNIQUE, T_CLOSES, T_COUNT, T_CHOICES,
-    SEEN_BITS, CLASSES, NO_OTHERS, PAIRED, UNIVERSAL, ENDLESS_WORDS,
+    H_UNIQUE, D_SLACK, SEEN_BITS, CLASSES, NO_OTHERS, PAIRED, UNIVERSAL, ENDLESS_WORDS,
 ) = range(len(PARAMETERS))  # fmt: skip
 # --- verdicts ---
 (
     FINE, OUT_OF_RANGE, WRONG_KIND, NOT_IN_ORDER, TWO_KINDS, BAD_KEY_SET, BAD_LIMITS, BAD_LENGTHS, BAD_CLASSES,
-    BAD_OBLIGATIONS, NO_VALUE,
-) = range(11)  # fmt: skip
+    BAD_OBLIGATIONS, BAD_DISTINCT, NO_VALUE,
+) = range(12)  # fmt: skip
 MAX_DUTY_SETS = 64
 
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
@@ -148,7 +148,51 @@ def _is_sorted(g, texts, p, entries, count):
 
 
 @_internal
-def _check_lengths(g, p, states, record):
+def _length_from(g, begin, row, period, k):
+    """What a state's row of the table (at ``begin``) says of lengths from ``k`` on, at most ``row``."""
+    if k < row:
+        return np.int64(g[begin + k])
+    known = np.int64(g[begin + k - period])
+    return known + period if known >= 0 else known
+
+
+@_internal
+def _least_length(g, pool, begin, row, period, start, state, k):
+    """The least length from ``k`` on of the texts that begin with one more byte; -1: there is none."""
+    found = np.int64(-1)
+    before, taken = np.int64(-1), -1
+    for byte in range(256):
+        after = np.int64(pool[state * 256 + byte])
+        more = 1 if byte & 0xC0 != 0x80 else 0
+        if after < 0 or (after == before and more == taken):
+            continue
+        before, taken = after, more
+        length = _length_from(g, begin + (after - start) * row, row, period, max(k - more, 0))
+        if length >= 0 and (found < 0 or length + more < found):
+            found = length + more
+    return found
+
+
+@_internal
+def _lengths_agree(g, pool, accepting, p, number, table):
+    """Whether a table of lengths says of each state what it says of those that follow, and of its slack."""
+    start, row, period = np.int64(g[table + p[D_BASE]]), np.int64(g[table + p[D_ROW]]), np.int64(g[table + p[D_PERIOD]])
+    begin, slack = table + p[D_TABLE], np.int64(0) if number > 1 else np.int64(-1)
+    for state in range(number):
+        for k in range(row + 1):  # the last stands for all that follow, period by period
+            known = _length_from(g, begin + state * row, row, period, k)
+            least = _least_length(g, pool, begin, row, period, start, start + state, k)
+            if k == 0 and accepting[start + state] & 1:
+                least = np.int64(0)
+            if least != known:
+                return False
+            if state > 0 and k < row:
+                slack = max(slack, known - k) if known >= 0 and slack >= 0 else np.int64(-1)
+    return g[table + p[D_SLACK]] == slack
+
+
+@_internal
+def _check_lengths(g, pool, accepting, p, states, record):
     """A string's limits, and its table of lengths, if there is one."""
     start, least, most = g[record + p[S_START]], g[record + p[S_MIN]], g[record + p[S_MAX]]
     if 0 <= most < least:
@@ -165,6 +209,8 @@ def _check_lengths(g, p, states, record):
     if begin + row * states[start] > len(g):
         return OUT_OF_RANGE
     shift = max(np.int64(0), least - (row - period)) // period * period
+    if not _lengths_agree(g, pool, accepting, p, states[start], table):
+        return BAD_LENGTHS
     found = g[begin + least - shift]
     return FINE if found >= 0 and (most < 0 or found + shift <= most) else BAD_LENGTHS
 
@@ -198,6 +244,8 @@ def _check_keys(g, words, texts, p, allowed, record):
     width, number = p[SEEN_BITS], np.int64(g[record + p[O_WORDS]])
     keys = number - (1 if g[record + p[O_DUTIES]] else 0)
     entries, count = g[record + p[O_ENTRIES]], g[record + p[O_COUNT]]
+    if entries >= len(g):  # the machine reads the first entry before it knows that there is one
+        return OUT_OF_RANGE
     if keys < 1 or not _is_sorted(g, texts, p, entries, count):
         return NOT_IN_ORDER if keys >= 1 else BAD_KEY_SET
     allowed[:number] = 0
@@ -463,34 +511,20 @@ def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, 
 _I32, _I64, _U8, _I32S = types.int32[::1], types.int64[::1], types.uint8[::1], types.int32[:, ::1]
 
 
+_FROM_TABLES = (_I32, _I64, _U8)
+_FROM_POOL = (_I32,) * 7
+_RECORDS = (_I32S, _I32, _I32, _I32, _I32, _I32S)
+
+
 @njit(
-    types.int64(
-        _I32,
-        _I64,
-        _U8,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32S,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32S,
-        _I64,
-        types.int64,
-        _I64,
-    ),
+    types.int64(*_FROM_TABLES, *_FROM_POOL, *_RECORDS, _I64, types.int64, _I64),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def check_tables(
-    g, words, texts, pool, payload, words_left, labels, narrow, states, layout, first, sizes, meanings, choose,
-    dispatch, p, root_kinds, where,
+    g, words, texts, pool, accepting, payload, words_left, labels, narrow, states, layout, first, sizes, meanings,
+    choose, dispatch, p, root_kinds, where,
 ):  # fmt: skip
     """Check tables from their roots on; a verdict, FINE or what is wrong at place ``where[0]``, field ``where[1]``.
 
@@ -528,8 +562,10 @@ def check_tables(
         verdict = FINE
         if meaning == OBJECT:
             verdict = _check_object(g, words, texts, pool, payload, labels, narrow, states, p, allowed, place)
+        elif meaning == ARRAY or meaning == COUNTED:
+            verdict = BAD_DISTINCT if g[place + p[A_UNIQUE]] and g[p[H_UNIQUE]] == 0 else FINE
         elif meaning == DFA_STRING:
-            verdict = _check_lengths(g, p, states, place)
+            verdict = _check_lengths(g, pool, accepting, p, states, place)
         elif meaning == ENUM_STRING and not _is_sorted(g, texts, p, g[place + p[S_ENTRIES]], g[place + p[S_COUNT]]):
             verdict = NOT_IN_ORDER
         if verdict != FINE:
