@@ -49,10 +49,12 @@ PARAMETERS = (
 MAX_DUTY_SETS = 64
 
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+# A call hands over each array in seven parts: for what is called for every field that takes longer than the work itself.
+_inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", inline="always")
 
 
 # --- what is reached, and whether it is where it should be ---
-@_internal
+@_inlined
 def _kind_at(g, choose, dispatch, kind, place):
     """The kind of the record at a place, as its own fields tell it; -1: none that it may be."""
     row = choose[kind]
@@ -69,7 +71,7 @@ def _kind_at(g, choose, dispatch, kind, place):
     return kind
 
 
-@_internal
+@_inlined
 def _reach(g, sizes, choose, dispatch, seen, order, count, kind, place):
     """Take note of a record; (verdict, records so far)."""
     if place < 0 or place >= len(g):
@@ -98,7 +100,7 @@ def _is_start(labels, value, what):
     return labels[value] == what + 1
 
 
-@_internal
+@_inlined
 def _follow(g, words, texts, labels, layout, sizes, choose, dispatch, seen, order, count, place, row):
     """Check one field of a record and take note of what it leads to; (verdict, records so far)."""
     what = layout[row, 2]
