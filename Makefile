@@ -2,6 +2,7 @@
 #   make demo   a real language model writes JSON that validates
 #   make test   lint, the tests, and the kernels' tests once more with array bounds checked
 #   make lint   ruff and mypy only
+#   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
 VENV := .venv
@@ -13,7 +14,7 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
 KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_*kernels*.py tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint mutants clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -33,6 +34,9 @@ test: lint
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants.run $(MUTANTS)
 
 clean:
 	rm -rf $(VENV)

@@ -49,7 +49,7 @@ PARAMETERS = (
 MAX_DUTY_SETS = 64
 
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
-# A call hands over each array in seven parts: for what is called for every field that takes longer than the work itself.
+# A call hands over each array in seven parts: for what is called for each field that takes longer than the work.
 _inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", inline="always")
 
 
@@ -399,22 +399,22 @@ def _covers(g, words, p, live, record, room, spare, cheapest):
 
 
 @_internal
-def _undeclared_words(g, p, live, words_left, record):
-    """How many undeclared keys with values an object can have at most (of classes some of which have none: 0)."""
+def _undeclared_words(g, p, live, class_words, record):
+    """How many undeclared keys with values an object can have at most."""
     others, child, duties = g[record + p[O_OTHERS]], g[record + p[O_CHILD]], g[record + p[O_DUTIES]]
     if others == p[NO_OTHERS]:
         return np.int64(0)
     if others != p[CLASSES]:
         return np.int64(p[ENDLESS_WORDS]) if _member_live(g, live, child, duties) else np.int64(0)
+    total = np.int64(0)
     for c in range(g[record + p[O_CLASSES]]):
-        if not _member_live(g, live, g[child + 1 + c], duties):
-            return np.int64(0)
-    left = words_left[g[record + p[O_START]]]
-    return np.int64(left) if left >= 0 else np.int64(p[ENDLESS_WORDS])
+        if _member_live(g, live, g[child + 1 + c], duties):
+            total += class_words[g[record + p[O_START]] + c]
+    return total
 
 
 @_internal
-def _object_live(g, words, p, live, words_left, record, spare, cheapest):
+def _object_live(g, words, p, live, class_words, record, spare, cheapest):
     """Whether an object has a value, as far as is known which nodes have."""
     width, duties, most = p[SEEN_BITS], g[record + p[O_DUTIES]], g[record + p[O_MAX]]
     members, required = np.int64(0), 0
@@ -431,7 +431,7 @@ def _object_live(g, words, p, live, words_left, record, spare, cheapest):
         room = (1 << 30) if most < 0 else most - required
         if not _covers(g, words, p, live, record, room, spare, cheapest):
             return False
-    return members + _undeclared_words(g, p, live, words_left, record) >= g[record + p[O_MIN]]
+    return members + _undeclared_words(g, p, live, class_words, record) >= g[record + p[O_MIN]]
 
 
 @_internal
@@ -481,7 +481,7 @@ def _node_live(g, p, live, node):
 
 
 @_internal
-def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, cheapest):
+def _spread(g, words, p, meanings, class_words, seen, order, count, live, spare, cheapest):
     """The least fixpoint, last found first (mostly children): the place of a record without a value, or -1."""
     changed = True
     dead = 0
@@ -495,7 +495,7 @@ def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, 
             if kind == NODE:
                 alive = _node_live(g, p, live, place)
             elif kind == OBJECT:
-                alive = _object_live(g, words, p, live, words_left, place, spare, cheapest)
+                alive = _object_live(g, words, p, live, class_words, place, spare, cheapest)
             elif kind == ARRAY:
                 alive = _array_live(g, p, live, place)
             elif kind == COUNTED:
@@ -525,14 +525,15 @@ _RECORDS = (_I32S, _I32, _I32, _I32, _I32, _I32S)
     error_model="numpy",
 )
 def check_tables(
-    g, words, texts, pool, accepting, payload, words_left, labels, narrow, states, layout, first, sizes, meanings,
+    g, words, texts, pool, accepting, payload, class_words, labels, narrow, states, layout, first, sizes, meanings,
     choose, dispatch, p, root_kinds, where,
 ):  # fmt: skip
     """Check tables from their roots on; a verdict, FINE or what is wrong at place ``where[0]``, field ``where[1]``.
 
     ``where`` holds the roots on entry: ``root_kinds`` pairs (place, kind). ``meanings[kind]`` is what a kind is here,
     or -1. ``labels[state]``: 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the
-    number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size.
+    number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
+    ``class_words[state + c]``: how many words its class ``c`` has.
     Linear in the tables, for each round of the fixpoint.
     """
     seen, order = np.zeros(len(g), np.int32), np.zeros(len(g), np.int32)
@@ -574,7 +575,7 @@ def check_tables(
             return verdict
     live = np.zeros(len(g), np.int8)
     spare, cheapest = np.zeros(MAX_DUTY_SETS, np.int64), np.zeros(MAX_DUTY_SETS, np.int64)
-    where[0] = _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, cheapest)
+    where[0] = _spread(g, words, p, meanings, class_words, seen, order, count, live, spare, cheapest)
     where[1] = 0
     return FINE if where[0] < 0 else NO_VALUE
 

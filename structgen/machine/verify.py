@@ -191,7 +191,7 @@ def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
         InternalError: a kernel could read out of range or come to a dead end.
     """
     with pool.lock:  # states never change their meaning, so these arrays stay right
-        arrays = pool.transitions, pool.flags, pool.payload, pool.words_left, pool.labels, pool.narrow, pool.states
+        arrays = pool.transitions, pool.flags, pool.payload, pool.class_words, pool.labels, pool.narrow, pool.states
     if bool(tables.grammar[k.H_UNIQUE]) != tables.distinct:
         raise InternalError("the head of a grammar does not say whether items are compared")
     if not is_text(tables):

@@ -135,7 +135,7 @@ def test_what_passes_does_no_harm(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_places_are_followed(name: str) -> None:
-    """What can be replaced by a number far outside is no place: it is a field that this kind of record does not have."""
+    """What can be replaced by a number far outside is no place: it is a field that its kind of record does not have."""
     grammar = compile_json_schema(SCHEMAS[name], BYTES)
     missed = []
     for place in range(grammar.tables.root, len(grammar.tables.grammar)):
