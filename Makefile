@@ -4,6 +4,7 @@
 #   make lint   ruff and mypy only
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
+#   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
 VENV := .venv
@@ -18,7 +19,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/*/test_*kernels*.py tests/automata
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz clean
+.PHONY: demo test lint fuzz mutants clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -45,6 +46,9 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/compile_kernels.py && \
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(TEXTS),--texts $(TEXTS)) $(if $(LOG),--log $(LOG))
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants.run $(MUTANTS)
 
 clean:
 	rm -rf $(VENV)

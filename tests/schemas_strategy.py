@@ -14,6 +14,13 @@ NAMES = ["a", "b", "ab", "", "é", 'q"\nz', "a b", "\U0001f600"]
 SCALARS = [None, True, False, 0, 1, -1, 12, 2.5, "", "a", "ab", "é", "\U0001f600", 'x"\\\nz']
 PATTERNS = ["^a", "^[a-c]{2,4}$", "[0-9]{2}", "^(x|yz)*$", "^é+\\.?$", "^\\d{3}-[a-z]+$", '^"', "\\\\", "^[^a]{2}"]
 KEY_PATTERNS = ["^a", "b", "^[0-9]{2}", "^é", "^x{3,}y"]
+# No value satisfies these, the second and third only by their recursion.
+NOTHING: list[Any] = [
+    False,
+    {"$ref": "#/$defs/none"},
+    {"type": "array", "items": {"$ref": "#/$defs/none"}, "minItems": 1},
+]
+NONE = {"type": "object", "properties": {"none": {"$ref": "#/$defs/none"}}, "required": ["none"]}
 FORMATS = ["ipv4", "uuid"]  # those on which Python agrees with the standards
 
 
@@ -66,7 +73,8 @@ def scalars() -> st.SearchStrategy[Schema]:
 
 @st.composite
 def objects(draw: st.DrawFn, inner: st.SearchStrategy[Any]) -> Schema:
-    """Objects with declared, required, dependent, patterned and additional members."""
+    """Objects with declared, required, forbidden, dependent, patterned and additional members, and limits on them."""
+    inner = st.one_of(*[inner] * 7, st.sampled_from(NOTHING))
     names = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
     schema: Schema = {"type": "object", "properties": {name: draw(inner) for name in names}}
     if draw(st.booleans()):
@@ -76,10 +84,12 @@ def objects(draw: st.DrawFn, inner: st.SearchStrategy[Any]) -> Schema:
         schema["dependentRequired"] = {draw(st.sampled_from(names)): needed}
     if draw(st.integers(0, 3)) == 0:
         schema["patternProperties"] = {draw(st.sampled_from(KEY_PATTERNS)): draw(inner)}
+    if draw(st.integers(0, 5)) == 0:
+        schema["propertyNames"] = {"pattern": draw(st.sampled_from(KEY_PATTERNS))}
     if draw(st.booleans()):
         schema["additionalProperties"] = draw(st.one_of(st.booleans(), inner))
     if draw(st.integers(0, 2)) == 0:
-        schema.update(draw(counts("Properties", 4)))
+        schema.update(draw(counts("Properties", len(names) + 1)))
     return schema
 
 
@@ -109,7 +119,7 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def schemas(draw: st.DrawFn, leaves: int = 6) -> Schema:
     """Schemas of 2020-12, recursive ones included. Some have no value, and a few are not covered by the engine."""
     root = draw(st.recursive(scalars(), _compound, max_leaves=leaves))
-    return {**root, "$defs": {"one": draw(scalars())}}
+    return {**root, "$defs": {"one": draw(scalars()), "none": NONE}}
 
 
 @st.composite

@@ -29,7 +29,7 @@ PARAMETERS = (
     "O_ENTRIES", "O_COUNT", "O_WORDS", "O_REQUIRED", "O_MIN", "O_MAX", "O_OTHERS", "O_START", "O_CHILD",
     "O_DEPENDENT", "O_DEPENDENTS", "O_NARROW", "O_DUTIES", "O_CLASSES", "O_COUNTS",
     "A_PREFIX", "A_PREFIXES", "A_REST", "A_MIN", "A_MAX", "A_UNIQUE", "T_CLOSES", "T_COUNT", "T_CHOICES",
-    "SEEN_BITS", "CLASSES", "NO_OTHERS", "PAIRED", "UNIVERSAL", "ENDLESS_WORDS",
+    "H_UNIQUE", "D_SLACK", "SEEN_BITS", "CLASSES", "NO_OTHERS", "PAIRED", "UNIVERSAL", "ENDLESS_WORDS",
 )  # fmt: skip
 (
     NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS,
@@ -39,20 +39,22 @@ PARAMETERS = (
     O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX, O_OTHERS, O_START, O_CHILD,
     O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES, O_COUNTS,
     A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_UNIQUE, T_CLOSES, T_COUNT, T_CHOICES,
-    SEEN_BITS, CLASSES, NO_OTHERS, PAIRED, UNIVERSAL, ENDLESS_WORDS,
+    H_UNIQUE, D_SLACK, SEEN_BITS, CLASSES, NO_OTHERS, PAIRED, UNIVERSAL, ENDLESS_WORDS,
 ) = range(len(PARAMETERS))  # fmt: skip
 # --- verdicts ---
 (
     FINE, OUT_OF_RANGE, WRONG_KIND, NOT_IN_ORDER, TWO_KINDS, BAD_KEY_SET, BAD_LIMITS, BAD_LENGTHS, BAD_CLASSES,
-    BAD_OBLIGATIONS, NO_VALUE,
-) = range(11)  # fmt: skip
+    BAD_OBLIGATIONS, BAD_DISTINCT, NO_VALUE,
+) = range(12)  # fmt: skip
 MAX_DUTY_SETS = 64
 
 _internal = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+# A call hands over each array in seven parts: for what is called for each field that takes longer than the work.
+_inlined = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", inline="always")
 
 
 # --- what is reached, and whether it is where it should be ---
-@_internal
+@_inlined
 def _kind_at(g, choose, dispatch, kind, place):
     """The kind of the record at a place, as its own fields tell it; -1: none that it may be."""
     row = choose[kind]
@@ -69,7 +71,7 @@ def _kind_at(g, choose, dispatch, kind, place):
     return kind
 
 
-@_internal
+@_inlined
 def _reach(g, sizes, choose, dispatch, seen, order, count, kind, place):
     """Take note of a record; (verdict, records so far)."""
     if place < 0 or place >= len(g):
@@ -98,7 +100,7 @@ def _is_start(labels, value, what):
     return labels[value] == what + 1
 
 
-@_internal
+@_inlined
 def _follow(g, words, texts, labels, layout, sizes, choose, dispatch, seen, order, count, place, row):
     """Check one field of a record and take note of what it leads to; (verdict, records so far)."""
     what = layout[row, 2]
@@ -148,7 +150,51 @@ def _is_sorted(g, texts, p, entries, count):
 
 
 @_internal
-def _check_lengths(g, p, states, record):
+def _length_from(g, begin, row, period, k):
+    """What a state's row of the table (at ``begin``) says of lengths from ``k`` on, at most ``row``."""
+    if k < row:
+        return np.int64(g[begin + k])
+    known = np.int64(g[begin + k - period])
+    return known + period if known >= 0 else known
+
+
+@_internal
+def _least_length(g, pool, begin, row, period, start, state, k):
+    """The least length from ``k`` on of the texts that begin with one more byte; -1: there is none."""
+    found = np.int64(-1)
+    before, taken = np.int64(-1), -1
+    for byte in range(256):
+        after = np.int64(pool[state * 256 + byte])
+        more = 1 if byte & 0xC0 != 0x80 else 0
+        if after < 0 or (after == before and more == taken):
+            continue
+        before, taken = after, more
+        length = _length_from(g, begin + (after - start) * row, row, period, max(k - more, 0))
+        if length >= 0 and (found < 0 or length + more < found):
+            found = length + more
+    return found
+
+
+@_internal
+def _lengths_agree(g, pool, accepting, p, number, table):
+    """Whether a table of lengths says of each state what it says of those that follow, and of its slack."""
+    start, row, period = np.int64(g[table + p[D_BASE]]), np.int64(g[table + p[D_ROW]]), np.int64(g[table + p[D_PERIOD]])
+    begin, slack = table + p[D_TABLE], np.int64(0) if number > 1 else np.int64(-1)
+    for state in range(number):
+        for k in range(row + 1):  # the last stands for all that follow, period by period
+            known = _length_from(g, begin + state * row, row, period, k)
+            least = _least_length(g, pool, begin, row, period, start, start + state, k)
+            if k == 0 and accepting[start + state] & 1:
+                least = np.int64(0)
+            if least != known:
+                return False
+            if state > 0 and k < row:
+                slack = max(slack, known - k) if known >= 0 and slack >= 0 else np.int64(-1)
+    return g[table + p[D_SLACK]] == slack
+
+
+@_internal
+def _check_lengths(g, pool, accepting, p, states, record):
     """A string's limits, and its table of lengths, if there is one."""
     start, least, most = g[record + p[S_START]], g[record + p[S_MIN]], g[record + p[S_MAX]]
     if 0 <= most < least:
@@ -165,6 +211,8 @@ def _check_lengths(g, p, states, record):
     if begin + row * states[start] > len(g):
         return OUT_OF_RANGE
     shift = max(np.int64(0), least - (row - period)) // period * period
+    if not _lengths_agree(g, pool, accepting, p, states[start], table):
+        return BAD_LENGTHS
     found = g[begin + least - shift]
     return FINE if found >= 0 and (most < 0 or found + shift <= most) else BAD_LENGTHS
 
@@ -198,6 +246,8 @@ def _check_keys(g, words, texts, p, allowed, record):
     width, number = p[SEEN_BITS], np.int64(g[record + p[O_WORDS]])
     keys = number - (1 if g[record + p[O_DUTIES]] else 0)
     entries, count = g[record + p[O_ENTRIES]], g[record + p[O_COUNT]]
+    if entries >= len(g):  # the machine reads the first entry before it knows that there is one
+        return OUT_OF_RANGE
     if keys < 1 or not _is_sorted(g, texts, p, entries, count):
         return NOT_IN_ORDER if keys >= 1 else BAD_KEY_SET
     allowed[:number] = 0
@@ -349,22 +399,22 @@ def _covers(g, words, p, live, record, room, spare, cheapest):
 
 
 @_internal
-def _undeclared_words(g, p, live, words_left, record):
-    """How many undeclared keys with values an object can have at most (of classes some of which have none: 0)."""
+def _undeclared_words(g, p, live, class_words, record):
+    """How many undeclared keys with values an object can have at most."""
     others, child, duties = g[record + p[O_OTHERS]], g[record + p[O_CHILD]], g[record + p[O_DUTIES]]
     if others == p[NO_OTHERS]:
         return np.int64(0)
     if others != p[CLASSES]:
         return np.int64(p[ENDLESS_WORDS]) if _member_live(g, live, child, duties) else np.int64(0)
+    total = np.int64(0)
     for c in range(g[record + p[O_CLASSES]]):
-        if not _member_live(g, live, g[child + 1 + c], duties):
-            return np.int64(0)
-    left = words_left[g[record + p[O_START]]]
-    return np.int64(left) if left >= 0 else np.int64(p[ENDLESS_WORDS])
+        if _member_live(g, live, g[child + 1 + c], duties):
+            total += class_words[g[record + p[O_START]] + c]
+    return total
 
 
 @_internal
-def _object_live(g, words, p, live, words_left, record, spare, cheapest):
+def _object_live(g, words, p, live, class_words, record, spare, cheapest):
     """Whether an object has a value, as far as is known which nodes have."""
     width, duties, most = p[SEEN_BITS], g[record + p[O_DUTIES]], g[record + p[O_MAX]]
     members, required = np.int64(0), 0
@@ -381,7 +431,7 @@ def _object_live(g, words, p, live, words_left, record, spare, cheapest):
         room = (1 << 30) if most < 0 else most - required
         if not _covers(g, words, p, live, record, room, spare, cheapest):
             return False
-    return members + _undeclared_words(g, p, live, words_left, record) >= g[record + p[O_MIN]]
+    return members + _undeclared_words(g, p, live, class_words, record) >= g[record + p[O_MIN]]
 
 
 @_internal
@@ -431,7 +481,7 @@ def _node_live(g, p, live, node):
 
 
 @_internal
-def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, cheapest):
+def _spread(g, words, p, meanings, class_words, seen, order, count, live, spare, cheapest):
     """The least fixpoint, last found first (mostly children): the place of a record without a value, or -1."""
     changed = True
     dead = 0
@@ -445,7 +495,7 @@ def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, 
             if kind == NODE:
                 alive = _node_live(g, p, live, place)
             elif kind == OBJECT:
-                alive = _object_live(g, words, p, live, words_left, place, spare, cheapest)
+                alive = _object_live(g, words, p, live, class_words, place, spare, cheapest)
             elif kind == ARRAY:
                 alive = _array_live(g, p, live, place)
             elif kind == COUNTED:
@@ -463,40 +513,27 @@ def _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, 
 _I32, _I64, _U8, _I32S = types.int32[::1], types.int64[::1], types.uint8[::1], types.int32[:, ::1]
 
 
+_FROM_TABLES = (_I32, _I64, _U8)
+_FROM_POOL = (_I32,) * 7
+_RECORDS = (_I32S, _I32, _I32, _I32, _I32, _I32S)
+
+
 @njit(
-    types.int64(
-        _I32,
-        _I64,
-        _U8,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32S,
-        _I32,
-        _I32,
-        _I32,
-        _I32,
-        _I32S,
-        _I64,
-        types.int64,
-        _I64,
-    ),
+    types.int64(*_FROM_TABLES, *_FROM_POOL, *_RECORDS, _I64, types.int64, _I64),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def check_tables(
-    g, words, texts, pool, payload, words_left, labels, narrow, states, layout, first, sizes, meanings, choose,
-    dispatch, p, root_kinds, where,
+    g, words, texts, pool, accepting, payload, class_words, labels, narrow, states, layout, first, sizes, meanings,
+    choose, dispatch, p, root_kinds, where,
 ):  # fmt: skip
     """Check tables from their roots on; a verdict, FINE or what is wrong at place ``where[0]``, field ``where[1]``.
 
     ``where`` holds the roots on entry: ``root_kinds`` pairs (place, kind). ``meanings[kind]`` is what a kind is here,
     or -1. ``labels[state]``: 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the
-    number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size.
+    number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
+    ``class_words[state + c]``: how many words its class ``c`` has.
     Linear in the tables, for each round of the fixpoint.
     """
     seen, order = np.zeros(len(g), np.int32), np.zeros(len(g), np.int32)
@@ -528,15 +565,17 @@ def check_tables(
         verdict = FINE
         if meaning == OBJECT:
             verdict = _check_object(g, words, texts, pool, payload, labels, narrow, states, p, allowed, place)
+        elif meaning == ARRAY or meaning == COUNTED:
+            verdict = BAD_DISTINCT if g[place + p[A_UNIQUE]] and g[p[H_UNIQUE]] == 0 else FINE
         elif meaning == DFA_STRING:
-            verdict = _check_lengths(g, p, states, place)
+            verdict = _check_lengths(g, pool, accepting, p, states, place)
         elif meaning == ENUM_STRING and not _is_sorted(g, texts, p, g[place + p[S_ENTRIES]], g[place + p[S_COUNT]]):
             verdict = NOT_IN_ORDER
         if verdict != FINE:
             return verdict
     live = np.zeros(len(g), np.int8)
     spare, cheapest = np.zeros(MAX_DUTY_SETS, np.int64), np.zeros(MAX_DUTY_SETS, np.int64)
-    where[0] = _spread(g, words, p, meanings, words_left, seen, order, count, live, spare, cheapest)
+    where[0] = _spread(g, words, p, meanings, class_words, seen, order, count, live, spare, cheapest)
     where[1] = 0
     return FINE if where[0] < 0 else NO_VALUE
 

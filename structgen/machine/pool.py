@@ -20,6 +20,7 @@ from structgen.errors import InternalError
 from structgen.kernels import table_checks as checks
 from structgen.kernels.characters import add_rows
 from structgen.kernels.json_machine import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.machine.key_classes import reaching
 from structgen.machine.number_values import symbols, value_counts
 from structgen.machine.numbers import NumberAutomaton
 from structgen.machine.specs import MANY_WORDS, Undeclared
@@ -27,6 +28,19 @@ from structgen.machine.specs import MANY_WORDS, Undeclared
 FIRST_STATES = 256
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
+
+
+def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
+    """How many keys of each class go on from each state, int64[states, classes], at most `MANY_WORDS`."""
+    counts = []
+    for label in range(1, len(classes.nodes) + 1):
+        ends = classes.labels == label
+        live = reaching(classes.transitions, ends)
+        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
+            np.int32
+        )
+        counts.append(np.where(live, count_words(Dfa(table, ends), MANY_WORDS), 0))
+    return np.minimum(np.stack(counts, axis=1), MANY_WORDS)
 
 
 class AutomatonPool:
@@ -40,7 +54,8 @@ class AutomatonPool:
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
             many go on from every state behind it.
         symbols: int32[n], of number states: what to follow to meet every value (`structgen.machine.number_values`).
-        labels, narrow, states: int32[n], of the automaton that starts there (`structgen.kernels.table_checks`).
+        labels, narrow, states, class_words: int32[n], of the automaton that starts there
+            (`structgen.kernels.table_checks`).
         version: changes when an array was replaced by a larger one.
     """
 
@@ -57,7 +72,7 @@ class AutomatonPool:
     @property
     def memory_bytes(self) -> int:
         """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 9 * 4 * len(self.flags)
+        return self.transitions.nbytes + 10 * 4 * len(self.flags)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -94,6 +109,8 @@ class AutomatonPool:
             self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
             self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
             self.narrow[base] = bool((words < MANY_WORDS).any())
+            # There are at least as many states as classes: each class has a state of its own.
+            self.class_words[base : base + len(classes.nodes)] = class_words(classes)[0]
             self._known[key] = base
             return base
 
@@ -200,6 +217,7 @@ class AutomatonPool:
             "labels": np.zeros(states, np.int32),
             "narrow": np.zeros(states, np.int32),
             "states": np.zeros(states, np.int32),
+            "class_words": np.zeros(states, np.int32),
         }
         for name, array in new.items():
             width = len(array) // states
@@ -219,3 +237,4 @@ class AutomatonPool:
     labels: npt.NDArray[np.int32]
     narrow: npt.NDArray[np.int32]
     states: npt.NDArray[np.int32]
+    class_words: npt.NDArray[np.int32]

@@ -10,19 +10,17 @@ from array import array
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import MAX_COUNT
 from structgen.kernels import json_machine as k
 from structgen.machine.cardinality import count_values, endless_nodes, endless_states
-from structgen.machine.key_classes import reaching, settle
+from structgen.machine.key_classes import settle
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
 from structgen.machine.node import Node
-from structgen.machine.pool import AutomatonPool
-from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec, Undeclared
+from structgen.machine.pool import AutomatonPool, class_words
+from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
 from structgen.options import JsonOptions
 
 MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
@@ -289,16 +287,3 @@ def utf8(text: str) -> bytes | None:
         return text.encode()
     except UnicodeEncodeError:
         return None
-
-
-def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
-    """How many keys of each class go on from each state, int64[states, classes], at most `k.ENDLESS_WORDS`."""
-    counts = []
-    for label in range(1, len(classes.nodes) + 1):
-        ends = classes.labels == label
-        live = reaching(classes.transitions, ends)
-        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
-            np.int32
-        )
-        counts.append(np.where(live, count_words(Dfa(table, ends), k.ENDLESS_WORDS), 0))
-    return np.minimum(np.stack(counts, axis=1), k.ENDLESS_WORDS)

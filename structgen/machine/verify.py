@@ -58,7 +58,7 @@ def text(field: int, length: int) -> Field:
 MEANT = ("node", "object 0", "array", "counted", "string of a DFA", "string of an enumeration")
 OTHERS = (
     "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2",
-    "obliged 0", "obliged 1", "obliged 2", "items", "plain array", "paired array",
+    "obliged 0", "obliged 1", "obliged 2", "items", "any array", "plain array", "paired array",
     "node ref", "string ref", "number ref", "object ref", "items ref", "item", "choices ref", "choices", "way",
     "key", "obliged key", "word", "dependent", "transition",
 )  # fmt: skip
@@ -77,6 +77,7 @@ DISPATCH: dict[str, tuple[int, dict[int, str]]] = {
     "plain object": (k.O_OTHERS, {k.NO_OTHERS: "object 0", k.ONE_CLASS: "object 1", k.CLASSES: "object 2"}),
     "obliged object": (k.O_OTHERS, {k.NO_OTHERS: "obliged 0", k.ONE_CLASS: "obliged 1", k.CLASSES: "obliged 2"}),
     "items": (k.R_KIND, {k.R_ARRAY: "plain array", k.R_COUNTED: "counted"}),
+    "any array": (k.R_KIND, {k.R_ARRAY: "plain array"}),
     "plain array": (k.A_UNIQUE, {0: "array", k.DISTINCT: "array", k.PAIRED: "paired array"}),
 }
 OBJECT_SIZE = k.O_COUNTS + 1
@@ -98,6 +99,7 @@ def _object(kind: str, others: list[Field]) -> list[Field]:
 
 _ONE = [start(k.O_START, c.STRING_START), whole(k.O_CLASSES, 1, 1)]
 _CLASSES = [start(k.O_START, c.CLASSES_START), whole(k.O_CLASSES, 1)]
+_NO_COUNTS = whole(k.O_COUNTS, 0, 0)
 _PLAIN_ARRAY = [
     many(k.A_PREFIX, "item", k.A_PREFIXES),
     ref(k.A_REST, "node", -1),
@@ -145,14 +147,17 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
     "choices ref": (1, [ref(0, "choices")]),
     "way": (2, [ref(0, "node"), whole(1, 0, c.MAX_DUTY_SETS - 1)]),
     "dependent": (2, [whole(0), whole(1)]),
-    "object 0": (OBJECT_SIZE, _object("plain", [])),
-    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(k.O_CHILD, "node")])),
-    "object 2": (OBJECT_SIZE, _object("plain", [*_CLASSES, many(k.O_CHILD, "node ref", k.O_CLASSES, 1)])),
-    "obliged 0": (OBJECT_SIZE, _object("obliged", [])),
-    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(k.O_CHILD, "choices"), whole(k.O_COUNTS, 0, 0)])),
+    "object 0": (OBJECT_SIZE, _object("plain", [_NO_COUNTS])),
+    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(k.O_CHILD, "node"), _NO_COUNTS])),
+    "object 2": (OBJECT_SIZE, _object("plain", [*_CLASSES, many(k.O_CHILD, "node ref", k.O_CLASSES, 1), _NO_COUNTS])),
+    "obliged 0": (OBJECT_SIZE, _object("obliged", [_NO_COUNTS])),
+    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(k.O_CHILD, "choices"), _NO_COUNTS])),
     "obliged 2": (OBJECT_SIZE, _object("obliged", [*_CLASSES, many(k.O_CHILD, "choices ref", k.O_CLASSES, 1)])),
     "array": (k.A_SIZE, _PLAIN_ARRAY),
-    "paired array": (k.A_SIZE, [*_PLAIN_ARRAY, ref(k.A_PAIRED, "plain array")]),
+    "paired array": (
+        k.A_SIZE,
+        [*_PLAIN_ARRAY, whole(k.A_PREFIXES, 0, 0), whole(k.A_MAX, -1, -1), ref(k.A_PAIRED, "any array")],
+    ),
     "counted": (
         k.A_SIZE,
         [
@@ -173,6 +178,7 @@ WRONG = {
     c.BAD_LIMITS: "limits exclude each other",
     c.BAD_LENGTHS: "lengths of a string exclude each other",
     c.BAD_CLASSES: "classes of keys do not fit their automaton",
+    c.BAD_DISTINCT: "items must differ in a grammar that does not compare any",
     c.BAD_OBLIGATIONS: "obligations are not numbered through",
     c.NO_VALUE: "something can be entered that has no value",
 }
@@ -184,8 +190,10 @@ def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
     Raises:
         InternalError: a kernel could read out of range or come to a dead end.
     """
-    with pool.lock:
-        arrays = pool.transitions, pool.payload, pool.words_left, pool.labels, pool.narrow, pool.states
+    with pool.lock:  # states never change their meaning, so these arrays stay right
+        arrays = pool.transitions, pool.flags, pool.payload, pool.class_words, pool.labels, pool.narrow, pool.states
+    if bool(tables.grammar[k.H_UNIQUE]) != tables.distinct:
+        raise InternalError("the head of a grammar does not say whether items are compared")
     if not is_text(tables):
         raise InternalError("the tables hold a key or string that is not UTF-8")
     where = np.array([0, KINDS["header"], tables.root, KINDS["node"]], np.int64)

@@ -15,9 +15,15 @@ DEPTH = 3
 
 
 class Schemas:
-    """Schemas of depth ``DEPTH`` at most from ``keywords`` (all of the draft); a method for each kind of value."""
+    """Schemas of depth ``DEPTH`` at most from ``keywords`` (all of the draft), up to ``most`` of them together.
 
-    def __init__(self, dialect: str, seed: int, keywords: Iterable[str] = (), without: Iterable[str] = ()) -> None:
+    A method for each kind of value.
+    """
+
+    def __init__(
+        self, dialect: str, seed: int, keywords: Iterable[str] = (), without: Iterable[str] = (), most: int = 3
+    ) -> None:
+        self.most = most
         self.random = random.Random(f"{dialect} {seed}")
         self.dialect = dialect
         self.keywords = [
@@ -36,7 +42,7 @@ class Schemas:
         if depth >= DEPTH:
             return {"type": self.random.choice(TYPES)}
         schema: dict[str, Any] = {}
-        for word in self.random.sample(self.keywords, self.random.randint(1, 3)):
+        for word in self.random.sample(self.keywords, self.random.randint(1, self.most)):
             schema[word] = getattr(self, f"_{word.strip('$')}")(depth)
             if word == "if":
                 schema |= {branch: self.schema(depth + 1) for branch in ("then", "else") if self.random.random() < 0.7}

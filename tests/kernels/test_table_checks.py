@@ -18,6 +18,7 @@ import pytest
 from structgen import JsonOptions, Vocabulary, allocate_token_bitmask, compile_json_schema
 from structgen.automata.pattern import pattern_dfa
 from structgen.errors import InternalError
+from structgen.kernels.json_machine import NODE_SIZE, NULL_FLAG
 from structgen.kernels.table_checks import check_automaton
 from structgen.machine import verify
 from structgen.machine.tables import Tables
@@ -132,28 +133,32 @@ def test_what_passes_does_no_harm(name: str) -> None:
     assert found[True] > found[False] / 4
 
 
-def test_a_reference_in_every_field_is_followed() -> None:
-    """No number that is a place can be replaced by one far outside."""
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_places_are_followed(name: str) -> None:
+    """What can be replaced by a number far outside is no place: it is a field that its kind of record does not have."""
+    grammar = compile_json_schema(SCHEMAS[name], BYTES)
     missed = []
-    for name, schema in SCHEMAS.items():
-        grammar = compile_json_schema(schema, BYTES)
-        for place in range(grammar.tables.root, len(grammar.tables.grammar)):
-            numbers = grammar.tables.grammar[:]
-            numbers[place] = -(1 << 30)
-            try:
-                verify.verify_tables(replace(grammar.tables, grammar=numbers), grammar.rows.pool)
-            except InternalError:
-                continue
-            missed.append((name, place, grammar.tables.grammar[place]))
-    # What is left is not read: fields of the other kind of string, of closed objects, heads of lists of classes.
-    assert all(known in (-1, 0, 1) for *_, known in missed), missed
+    for place in range(grammar.tables.root, len(grammar.tables.grammar)):
+        numbers = grammar.tables.grammar[:]
+        if numbers[place] in (-1, 0, 1):
+            continue
+        numbers[place] = -(1 << 30)
+        try:
+            verify.verify_tables(replace(grammar.tables, grammar=numbers), grammar.rows.pool)
+            missed.append(place)
+        except InternalError:
+            continue
+    # A counted array begins in copies of its first state, one for each choice: the state itself is not reached.
+    assert len(missed) <= (3 if name == "counted" else 0)
 
 
 def test_a_node_without_a_value() -> None:
     """Liveness is found anew from the tables: a required member that only leads back to itself is seen."""
     grammar = compile_json_schema(TREE, BYTES)
-    numbers = grammar.tables.grammar[:]
-    numbers[grammar.tables.root] = 0  # null, its only way out
+    root, numbers = grammar.tables.root, grammar.tables.grammar[:]
+    for node in (root, root + NODE_SIZE):  # the root and its member: null is their only way out
+        assert numbers[node] == NULL_FLAG
+        numbers[node] = 0
     with pytest.raises(InternalError, match="has no value"):
         verify.verify_tables(replace(grammar.tables, grammar=numbers), grammar.rows.pool)
 

@@ -121,3 +121,69 @@ def test_objects(seed: int, order: str) -> None:
             assert accepted == is_valid(lowered, value), (schema, text)
         check_no_dead_end(grammar, lowered, random)
     assert checked > 5
+
+
+X = {"type": "array", "items": {"$ref": "#/$defs/x"}, "minItems": 1}
+SELF = {"type": "object", "properties": {"self": {"$ref": "#/patternProperties/.*"}}, "required": ["self"]}
+CLASSES: list[tuple[Any, list[str], list[str]]] = [
+    # the only class of keys has no value
+    ({"patternProperties": {".*": SELF}}, ["{}", "1"], ['{"a": null}', '{"a": {}}']),
+    ({"patternProperties": {"": {"type": "array", "not": {"$ref": "#"}}}}, ["{}", "[]"], ['{"a": null}', '{"a": []}']),
+    # what is left are keys of one character but for a forbidden one
+    (
+        {
+            "patternProperties": {"^.$": {}},
+            "additionalProperties": {"$ref": "#/$defs/x"},
+            "dependentSchemas": {"~": False},
+            "$defs": {"x": X},
+        },
+        ["{}", '{"e": 1, "c": 2}'],
+        ['{"~": 1}', '{"ee": 1}'],
+    ),
+    # one of two classes is live only by the other, and there must be a member
+    ({"type": "object", "patternProperties": {"^a": {"$ref": "#"}}, "minProperties": 1}, ['{"b": 1}'], ["{}"]),
+    # keys of a small class can meet one obligation each
+    (
+        {
+            "type": "object",
+            "patternProperties": {"^x$": {"enum": [1, "s"]}},
+            "allOf": [{"not": {"patternProperties": {"^x$": {"const": value}}}} for value in (1, "t")],
+        },
+        ['{"x": "s"}'],
+        ['{"x": 1}', "{}", '{"y": "s"}'],
+    ),
+]
+
+
+@pytest.mark.parametrize("order", OPTIONS)
+@pytest.mark.parametrize("case", CLASSES, ids=lambda case: json.dumps(case[0]))
+def test_classes_of_keys_without_values(case: tuple[Any, list[str], list[str]], order: str) -> None:
+    schema, good, bad = case
+    options = JsonOptions.exact(key_order=order)
+    grammar, lowered = compile_json_schema(schema, BYTES, options), lower(schema, options)
+    for text in [*good, *bad]:
+        matcher, alive = grammar.matcher(), 0
+        while alive < len(text) and matcher.accept_bytes(text[alive : alive + 1].encode()):
+            alive += 1
+            whole = text[:alive] + matcher.fork().shortest_completion().decode()
+            assert is_valid(lowered, json.loads(whole)), whole
+        assert (alive == len(text) and matcher.is_accepting()) == (text in good), text
+
+
+def test_no_member_can_meet_two_obligations() -> None:
+    schema = {
+        "type": "object",
+        "patternProperties": {"^x$": {"enum": [1, "s"]}},
+        "allOf": [{"not": {"patternProperties": {"^x$": {"const": value}}}} for value in (1, "s")],
+    }
+    with pytest.raises(UnsatisfiableSchemaError):
+        compile_json_schema(schema, BYTES, OPTIONS["any"])
+
+
+def test_recursion_with_counts() -> None:
+    """Limits that leave nothing open cost no configurations, however deep the nesting."""
+    none = {"contains": {"enum": [["a"]]}, "minContains": 3, "maxContains": 1}
+    schema = {"contains": {"oneOf": [{"$ref": "#"}, {}, none]}, "minContains": 2, "maxContains": 2}
+    matcher = compile_json_schema(schema, BYTES, JsonOptions.exact()).matcher()
+    assert matcher.accept_bytes(b"[[[0],[0],[0]],[0,0,[0,0,0]]]") and matcher.is_accepting()
+    assert not any(matcher.stats.values())

@@ -108,12 +108,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", default=["structgen/machine/liveness.py", "structgen/machine/tables.py"])
     parser.add_argument("--sample", type=int, default=40, help="faults a module (0: all)")
+    parser.add_argument("--only", default="", help="faults whose name (path | function | change) holds this text")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     known, unknown = accepted(), 0
     for path in modules(arguments.paths):
         faults = [Fault(path, *pair) for pair in enumerate(mutants((ROOT / path).read_text(encoding="utf-8")))]
+        faults = [fault for fault in faults if arguments.only in fault.name]
         if 0 < arguments.sample < len(faults):
             faults = Random(arguments.seed).sample(faults, arguments.sample)
         found = survivors(path, faults, arguments.jobs) if faults else []
