@@ -27,7 +27,7 @@ from structgen.options import JsonOptions
 MAX_PROBES = 3
 
 # Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
-MAX_SCALARS = 20_000
+MAX_SCALARS = 2_000
 _scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
 
 
