@@ -11,6 +11,7 @@ from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
 from structgen.machine.goals import GoalGraph
+from structgen.machine.needed_bytes import NeededBytes
 from structgen.machine.node import Node
 from structgen.machine.tables import write_tables
 from structgen.masks.rows import mask_rows
@@ -102,7 +103,7 @@ def compile_json_schema(
         UnsupportedSchemaError: a keyword is legal but not enforced yet.
         UnsatisfiableSchemaError: no JSON value is valid.
         SchemaTooComplexError: a budget of ``options`` is exceeded, or it is nested too deeply.
-        TokenizerError: ``vocabulary`` is no `Vocabulary`.
+        TokenizerError: ``vocabulary`` is no `Vocabulary`, or lacks tokens without which texts could come to a dead end.
         OptionsError: ``options`` or ``registry`` is of another type.
     """
     check_arguments(vocabulary, registry)
@@ -114,4 +115,16 @@ def compile_json_schema(
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+    if vocabulary.missing_bytes:
+        _check_bytes(root, vocabulary, options)
     return CompiledGrammar(lowered, graph, root, vocabulary)
+
+
+def _check_bytes(root: Node, vocabulary: Vocabulary, options: JsonOptions) -> None:
+    missing = sorted(NeededBytes(vocabulary, options).missing(root))
+    if missing:
+        shown = ", ".join(repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}" for byte in missing)
+        raise TokenizerError(
+            f"no token spells the single bytes {shown}; without them texts of this schema could come to a point from "
+            "which no token goes on. Use a vocabulary with a token for each byte, or a schema that does without them"
+        )
