@@ -1,9 +1,9 @@
 """Whether a vocabulary can write out whatever it begins: the bytes that texts of a grammar cannot do without.
 
 A vocabulary in which every byte is a token of its own can continue any text. Where bytes are missing, a text may come
-to a point from which every way on needs one of them. Here is a sufficient condition that there is no such point, goal by
-goal: what is always there (quotes, brackets, the keys that are declared) is spelled by single bytes, and every state of
-an automaton leads to an end by single bytes. Characters that no token begins to spell, and need not be, do not count.
+to a point from which every way on needs one of them. Here is a sufficient condition that there is no such point, goal
+by goal: what is always there (quotes, brackets, the keys that are declared) is spelled by single bytes, and every state
+of an automaton leads to an end by single bytes. Characters that no token begins, and that need not be, do not count.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ one for later grammars.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from typing import Any
 
@@ -67,7 +68,9 @@ class AutomatonPool:
 
     def add_key_classes(self, classes: KeyClasses) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
-        key = (classes.transitions.tobytes(), classes.labels.tobytes())
+        content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
+        content.update(classes.transitions.tobytes())
+        key = ("keys", len(classes.labels), content.digest())
         known = self._known.get(key)
         if known is not None:
             return known
