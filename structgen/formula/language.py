@@ -38,7 +38,7 @@ import itertools
 import operator
 import threading
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
@@ -48,9 +48,10 @@ from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, cano
 _by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
 _Key = tuple[Any, ...]
-_table: dict[_Key, weakref.KeyedRef[_Key, Formula]] = {}
+_table: dict[_Key, weakref.ref[Formula]] = {}
 _lock = threading.Lock()
-_gone: deque[_Key] = deque()  # keys of dead nodes; callbacks of weak references must not take the lock
+LEAST_SWEPT = 20_000
+_sweep_at = LEAST_SWEPT
 
 
 class Formula:
@@ -105,31 +106,27 @@ def _add(cls: type[_F], key: _Key, fields: tuple[Any, ...], ordered: bool = Fals
         setattr(node, name, value)
     node.id, node.ordered, node.negation, node.reading = _next_id(), ordered, None, None
     with _lock:
-        _bury()
         known = _find(key)
         if known is not None:
             return known  # type: ignore[return-value]
-        _table[key] = weakref.KeyedRef(node, _mourn, key)
+        _table[key] = weakref.ref(node)
+        if len(_table) > _sweep_at:
+            _sweep()
     return node
 
 
-def _mourn(handle: weakref.KeyedRef[_Key, Formula]) -> None:
-    _gone.append(handle.key)
-
-
-def _bury() -> None:
-    """Drop the entries of dead nodes. With the lock held."""
-    while _gone:
-        key = _gone.popleft()
-        handle = _table.get(key)
-        if handle is not None and handle() is None:
-            del _table[key]
+def _sweep() -> None:
+    """Drop the entries of dead nodes; next when there are twice as many as now. With the lock held."""
+    global _sweep_at
+    for key in [key for key, handle in _table.items() if handle() is None]:
+        del _table[key]
+    _sweep_at = max(LEAST_SWEPT, 2 * len(_table))
 
 
 def node_count() -> int:
     """How many nodes are alive."""
     with _lock:
-        _bury()
+        _sweep()
         return len(_table)
 
 
