@@ -11,6 +11,7 @@ from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.machine.completion import Completions
 from structgen.machine.goals import GoalGraph
+from structgen.machine.needed_bytes import NeededBytes
 from structgen.machine.node import Node
 from structgen.machine.tables import write_tables
 from structgen.machine.verify import verify_tables
@@ -104,7 +105,7 @@ def compile_json_schema(
         UnsupportedSchemaError: a keyword is legal but not enforced yet.
         UnsatisfiableSchemaError: no JSON value is valid.
         SchemaTooComplexError: a budget of ``options`` is exceeded, or it is nested too deeply.
-        TokenizerError: ``vocabulary`` is no `Vocabulary`.
+        TokenizerError: ``vocabulary`` is no `Vocabulary`, or lacks tokens without which texts could come to a dead end.
         OptionsError: ``options`` or ``registry`` is of another type.
         InternalError: the result fails its own check (a bug of structgen).
     """
@@ -113,9 +114,22 @@ def compile_json_schema(
     try:
         lowered = lower(schema, options, registry)
         graph = GoalGraph(lowered, options)
-        return CompiledGrammar(lowered, graph, graph.compile(lowered.root), vocabulary)
+        root = graph.compile(lowered.root)
+        if vocabulary.missing_bytes:
+            _check_bytes(root, vocabulary, options)
+        return CompiledGrammar(lowered, graph, root, vocabulary)
     except TooComplexError as error:
         raise SchemaTooComplexError(error.message, budget=error.budget, limit=error.limit) from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+
+
+def _check_bytes(root: Node, vocabulary: Vocabulary, options: JsonOptions) -> None:
+    missing = sorted(NeededBytes(vocabulary, options).missing(root))
+    if missing:
+        shown = ", ".join(repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}" for byte in missing)
+        raise TokenizerError(
+            f"no token spells the single bytes {shown}; without them texts of this schema could come to a point from "
+            "which no token goes on. Use a vocabulary with a token for each byte, or a schema that does without them"
+        )

@@ -20,12 +20,12 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import pydantic
 import pydantic_core
-from pydantic.json_schema import GenerateJsonSchema
 from referencing import Registry
 
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.plain import plain_json
 from structgen.options import JsonOptions, checked_options
+from structgen.python_types import TypeSchemas
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -201,30 +201,6 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
-class _ClosedObjects(GenerateJsonSchema):
-    """Pydantic's schemas, with objects of declared fields closed.
-
-    Pydantic drops undeclared members by default, so a model would write them for nothing. A type that keeps them
-    (``extra="allow"``) says so in its schema and stays open.
-    """
-
-    def model_schema(self, schema: Any) -> dict[str, Any]:
-        """A pydantic model."""
-        return _close(super().model_schema(schema))
-
-    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
-        """A TypedDict."""
-        return _close(super().typed_dict_schema(schema))
-
-    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
-        """A dataclass."""
-        return _close(super().dataclass_schema(schema))
-
-
-def _close(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"additionalProperties": False, **schema} if "properties" in schema else schema
-
-
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
     """Pydantic's reading of a type."""
     advice = (
@@ -235,7 +211,7 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
         if inspect.isroutine(source):
             raise TypeError("pydantic would call the function with the value")
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
-        return adapter, adapter.json_schema(schema_generator=_ClosedObjects)
+        return adapter, adapter.json_schema(schema_generator=TypeSchemas)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error

@@ -19,7 +19,7 @@ STAGES: list[set[str]] = [
     {"machine"},
     {"masks", "bitmask", "compiled", "matcher", "state_matcher", "grammar_machine", "contextual", "composition"},
     {"decoding", "models"},
-    {"generator", "constraints", "text_constraints", "composed_constraints", "api"},
+    {"generator", "constraints", "python_types", "text_constraints", "composed_constraints", "api"},
     {"benchmarking"},
     {"cli"},
 ]

@@ -27,14 +27,17 @@ to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x
 
 All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its spelling, so ``Enum([1])`` holds both.
 
-The intern table lives as long as the process (`clear` empties it). It is a dict filled by ``setdefault``, which is
-atomic under the GIL: threads that race for the same node get the same object.
+The intern table holds its nodes weakly: a node lives as long as somebody uses it. Its keys name parts by ``id``, which
+no later node gets again, so that they keep nothing alive. Additions take a lock: threads that race for the same node
+get the same object.
 """
 
 from __future__ import annotations
 
 import itertools
 import operator
+import threading
+import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
@@ -44,16 +47,24 @@ from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, cano
 
 _by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
-_table: dict[tuple[Any, ...], Formula] = {}
+_Key = tuple[Any, ...]
+_table: dict[_Key, weakref.ref[Formula]] = {}
+_lock = threading.Lock()
+LEAST_SWEPT = 20_000
+_sweep_at = LEAST_SWEPT
 
 
 class Formula:
-    """A node. ``id``: in order of creation; ``ordered``: an `Order` may occur inside; ``negation``: once built."""
+    """A node. ``id``: in order of creation; ``ordered``: an `Order` may occur inside.
 
-    __slots__ = ("id", "negation", "ordered")
+    ``negation`` and ``reading`` (`unordered`) are kept once built.
+    """
+
+    __slots__ = ("__weakref__", "id", "negation", "ordered", "reading")
     id: int
     ordered: bool
     negation: Formula | None
+    reading: Formula | None
 
     def __repr__(self) -> str:
         fields = [getattr(self, name) for name in type(self).__slots__]
@@ -69,29 +80,54 @@ _F = TypeVar("_F", bound=Formula)
 
 def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F:
     """The one node of ``cls`` with these fields (the values of its slots, in order)."""
-    key = (cls, fields)
-    node = _table.get(key)
-    if node is None:
-        node = object.__new__(cls)
-        for name, value in zip(cls.__slots__, fields, strict=True):
-            setattr(node, name, value)
-        node.id, node.ordered, node.negation = _next_id(), ordered, None
-        node = _table.setdefault(key, node)
-    return node  # type: ignore[return-value]
+    key = (cls, tuple([_named_by_id(field) for field in fields]))
+    known = _find(key)
+    return known if known is not None else _add(cls, key, fields, ordered)  # type: ignore[return-value]
 
 
-def clear() -> None:
-    """Forget all nodes but the constants. Nodes in use stay valid, but equal ones built later are other objects."""
-    _table.clear()
-    _UNORDERED.clear()
-    _NAMED.clear()
-    _table[Uniq, ()] = UNIQ
-    _table[Int, ()] = INT
+def _named_by_id(field: Any) -> Any:
+    if isinstance(field, Formula):
+        return field.id
+    if field.__class__ is tuple and field and isinstance(field[0], Formula):
+        return tuple([part.id for part in field])
+    return field
+
+
+def _find(key: _Key) -> Formula | None:
+    """The living node under a key."""
+    handle = _table.get(key)
+    return handle() if handle is not None else None
+
+
+def _add(cls: type[_F], key: _Key, fields: tuple[Any, ...], ordered: bool = False) -> _F:
+    """A new node, or that of a thread that was faster."""
+    node = object.__new__(cls)
+    for name, value in zip(cls.__slots__, fields, strict=True):
+        setattr(node, name, value)
+    node.id, node.ordered, node.negation, node.reading = _next_id(), ordered, None, None
+    with _lock:
+        known = _find(key)
+        if known is not None:
+            return known  # type: ignore[return-value]
+        _table[key] = weakref.ref(node)
+        if len(_table) > _sweep_at:
+            _sweep()
+    return node
+
+
+def _sweep() -> None:
+    """Drop the entries of dead nodes; next when there are twice as many as now. With the lock held."""
+    global _sweep_at
+    for key in [key for key, handle in _table.items() if handle() is None]:
+        del _table[key]
+    _sweep_at = max(LEAST_SWEPT, 2 * len(_table))
 
 
 def node_count() -> int:
-    """How many nodes the intern table holds."""
-    return len(_table)
+    """How many nodes are alive."""
+    with _lock:
+        _sweep()
+        return len(_table)
 
 
 # --- atoms -----------------------------------------------------------------------------------------------------------
@@ -134,13 +170,9 @@ class Enum(Formula):
         if not distinct:
             return FALSE  # type: ignore[return-value]
         members = frozenset(distinct)
-        node = _table.get((cls, members))
-        if node is None:
-            node = object.__new__(cls)
-            node.values, node.members = distinct, members
-            node.id, node.ordered, node.negation = _next_id(), False, None
-            node = _table.setdefault((cls, members), node)
-        return node  # type: ignore[return-value]
+        key = (cls, members)
+        known = _find(key)
+        return known if known is not None else _add(cls, key, (members, distinct))  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Enum({self.values!r})"
@@ -157,9 +189,14 @@ def enum_of(values: Iterable[Any]) -> Enum:
 def named(key: str) -> Enum:
     """``Enum([key])``, the class of one key; from a table, as schemas are made of these."""
     known = _NAMED.get(key)
-    return known if known is not None else _NAMED.setdefault(key, Enum((key,)))
+    if known is None:
+        if len(_NAMED) >= MAX_NAMED:
+            _NAMED.clear()
+        known = _NAMED[key] = Enum((key,))
+    return known
 
 
+MAX_NAMED = 4_096
 _NAMED: dict[str, Enum] = {}
 
 
@@ -254,8 +291,10 @@ class All(Formula):
     def __new__(cls, keys: Formula, value: Formula) -> All:
         if value is TRUE or keys is FALSE:
             return TRUE  # type: ignore[return-value]
-        known = _table.get((cls, (keys, value)))  # as _intern does, without the call: schemas are made of these
-        return known if known is not None else _intern(cls, (keys, value), value.ordered)  # type: ignore[return-value]
+        key = (cls, (keys.id, value.id))  # as _intern does, without the call: schemas are made of these
+        handle = _table.get(key)
+        known = handle() if handle is not None else None
+        return known if known is not None else _add(cls, key, (keys, value), value.ordered)  # type: ignore[return-value]
 
 
 class Keys(Formula):
@@ -370,9 +409,9 @@ def ref(key: Hashable) -> Ref:
 
 def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
     parts.sort(key=_by_id)
-    args = tuple(parts)
-    known = _table.get((cls, (args,)))
-    return known if known is not None else _intern(cls, (args,), any([part.ordered for part in args]))
+    key = (cls, (tuple([part.id for part in parts]),))
+    known = _find(key)
+    return known if known is not None else _add(cls, key, (tuple(parts),), any([part.ordered for part in parts]))
 
 
 def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
@@ -529,9 +568,6 @@ def one(*formulas: Formula) -> Formula:
     return _compound(One, single)
 
 
-_UNORDERED: dict[Formula, Formula] = {}
-
-
 def unordered(formula: Formula) -> Formula:
     """The formula with every Order inside taken as TRUE, which is what a negative occurrence means.
 
@@ -540,9 +576,8 @@ def unordered(formula: Formula) -> Formula:
     """
     if not formula.ordered:
         return formula
-    known = _UNORDERED.get(formula)
-    if known is not None:
-        return known
+    if formula.reading is not None:
+        return formula.reading
     result: Formula
     if isinstance(formula, Order):
         return TRUE
@@ -561,7 +596,7 @@ def unordered(formula: Formula) -> Formula:
         result = build(*map(unordered, formula.args))
     else:
         raise AssertionError(f"no Order can occur in {formula!r}")
-    _UNORDERED[formula] = result
+    formula.reading = result
     return result
 
 

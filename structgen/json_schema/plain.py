@@ -1,4 +1,4 @@
-"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None, as the walk dispatches on."""
+"""Whatever Python holds JSON in, as dict, list, str, int, float, Decimal, bool and None: the walk looks at classes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 # Specs of scalars depend on nothing but their literals and options, so all schemas share them. Formulas live as long as
 # the process in any case; the specs are forgotten when there are this many.
-MAX_KNOWN = 20_000
+MAX_KNOWN = 2_000
 _UNKNOWN = object()
 _known_numbers: dict[Hashable, Any] = {}
 _known_strings: dict[Hashable, Any] = {}

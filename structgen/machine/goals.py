@@ -31,7 +31,7 @@ MAX_PROBES = 3
 NODE_STEPS = 50
 
 # Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
-MAX_SCALARS = 20_000
+MAX_SCALARS = 2_000
 _scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
 
 

@@ -7,6 +7,7 @@ one for later grammars.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from bisect import bisect_right
 from typing import Any
@@ -95,7 +96,9 @@ class AutomatonPool:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
         if classes.labels.max(initial=0) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
-        key = (classes.transitions.tobytes(), classes.labels.tobytes())
+        content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
+        content.update(classes.transitions.tobytes())
+        key = ("keys", len(classes.labels), content.digest())
         known = self._known.get(key)
         if known is not None:
             return known

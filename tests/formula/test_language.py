@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structgen.formula import language
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
@@ -25,6 +24,7 @@ from structgen.formula.language import (
     Ge,
     Gt,
     Idx,
+    Int,
     Items,
     Keys,
     Len,
@@ -33,12 +33,12 @@ from structgen.formula.language import (
     One,
     Or,
     Order,
+    Pat,
     Ref,
     Type,
     Uniq,
     Unordered,
     and_,
-    clear,
     enum_of,
     named,
     node_count,
@@ -147,16 +147,32 @@ def test_references_lose_their_order_by_key() -> None:
     assert unordered(ref(Unordered("k"))) is ref(Unordered("k"))
 
 
-def test_clear_forgets_all_but_the_constants(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("_table", "_NAMED", "_UNORDERED"):  # copies, for the sake of the other tests
-        monkeypatch.setattr(language, table, dict(getattr(language, table)))
-    before, count = Len(3), node_count()
-    clear()
-    assert node_count() < count
-    assert Len(3) is not before
-    assert Len(3) is Len(3)
-    assert (Type(ANY), Type(0), Uniq()) == (TRUE, FALSE, UNIQ)
-    assert and_(before, not_(before)) is FALSE
+def test_nodes_live_as_long_as_they_are_used() -> None:
+    """Whatever refers to what: negations and unordered readings are kept on the nodes, in circles too."""
+
+    def build() -> list[Formula]:
+        parts = [
+            and_(Len(n), not_(Pat(f"unused {n}")), All(Pat(f"key {n}"), Order([f"name {n}"]))) for n in range(9, 99)
+        ]
+        return [*parts, *map(not_, parts), *map(unordered, parts), *map(not_, map(not_, parts)), ref(("unused", 1))]
+
+    build()
+    gc.collect()
+    before = node_count()
+    kept = build()
+    assert node_count() > before + 500
+    assert all(one is other for one, other in zip(kept, build(), strict=True))
+    del kept
+    gc.collect()
+    assert node_count() <= before
+    assert (Type(ANY), Type(0), Uniq(), Int()) == (TRUE, FALSE, UNIQ, INT)
+
+
+def test_a_node_that_is_made_again_is_one_object() -> None:
+    key = Len(12345).id
+    gc.collect()
+    again = and_(Len(12345), Ge(2))
+    assert Len(12345).id > key and again is and_(Ge(2), Len(12345))
 
 
 def test_threads_get_the_same_nodes() -> None:

@@ -381,3 +381,20 @@ def test_errors() -> None:
     assert empty.is_empty and empty.row(empty.start) == [] and not empty.accepting(empty.start)
     with pytest.raises(ValueError, match="is_empty"):
         empty.shortest(empty.start)
+
+
+PLAIN_AND_NOT = [
+    (NumberSpec(), ["0", "-1", "1.5", "0.05", "100"], ["1.0", "0.0", "1.50", "100.000", "-0.0", "0.10", "1e2"]),
+    (NumberSpec(F(1)), ["1", "1.05"], ["1.000", "23123912.000"]),
+    (NumberSpec(multiples=steps("0.5")), ["0.5", "2", "12.5"], ["2.0", "0.50", "12.500"]),
+    (NumberSpec(values=steps("1", "2.25", "30")), ["1", "2.25", "30"], ["1.0", "2.250", "30.0"]),
+    (NumberSpec(F("-0.5"), True, excluded=steps("3")), ["52592009123007.8"], ["52592009123007.800", "3"]),
+    (NumberSpec(maximum=F(1)), ["0", "-0", "0.25"], ["1.00", "0.250"]),
+]
+
+
+@pytest.mark.parametrize(("spec", "plain", "others"), PLAIN_AND_NOT)
+def test_plain_spelling(spec: NumberSpec, plain: list[str], others: list[str]) -> None:
+    spec = replace(spec, spelling="plain")
+    assert [text for text in plain if not accepts(spec, text)] == []
+    assert [text for text in others if accepts(spec, text)] == []
