@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -296,8 +297,10 @@ def run_apart(case: Case, limit: float) -> Outcome:
     """Run a case in a process of its own."""
     command = [sys.executable, __file__, "--case", case.kind, case.name]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+        done = subprocess.run([*command, str(limit)], capture_output=True, text=True, timeout=20 * limit)
     except subprocess.TimeoutExpired:
+        return Outcome("**killed**: waits", float("nan"), float("nan"), float("nan"))
+    if done.returncode == -signal.SIGXCPU:
         return Outcome("**killed**: out of time", limit, float("nan"), float("nan"))
     try:
         return Outcome(**json.loads(done.stdout.splitlines()[-1]))
@@ -308,13 +311,14 @@ def run_apart(case: Case, limit: float) -> Outcome:
 def main() -> None:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--only", nargs="*", help="names of cases")
     parser.add_argument("--kind", nargs="*", help="kinds of cases")
     parser.add_argument("--seconds", type=float, default=60.0, help="a case is killed after this time")
     options = parser.parse_args()
     if options.case:
-        kind, name = options.case
+        kind, name, seconds = options.case
+        resource.setrlimit(resource.RLIMIT_CPU, (round(float(seconds)), round(float(seconds)) + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
         print(json.dumps(asdict(run_here(next(c for c in cases() if (c.kind, c.name) == (kind, name))))))
         return

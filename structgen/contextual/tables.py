@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.charset import CharSet, single
+from structgen.automata.charset import EMPTY, CharSet, single
 from structgen.automata.ecma_ast import Node
 from structgen.contextual.terminals import TerminalAutomata, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
@@ -71,11 +71,13 @@ class Tables:
     distrust: bool
 
 
-def read_tables(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> Tables:
+def read_tables(
+    source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = (), absent: CharSet = EMPTY
+) -> Tables:
     """Read a grammar in Lark's language as ``Lark(..., parser="lalr", lexer="contextual")`` does.
 
     A grammar that declares ``_INDENT`` and ``_DEDENT`` gets an indenter as Lark's ``PythonIndenter`` (newlines are
-    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like).
+    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like). Characters of ``absent`` are in no text.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
@@ -85,7 +87,7 @@ def read_tables(source: str | Path, start: str = "start", import_paths: Iterable
     check_text(text)
     with _building, limited(grammar_refusal(text)):
         lark, conflicts = _build(text, name, start, [*folders, *map(str, import_paths)])
-        return _Reader(text, lark, start, conflicts).read()
+        return _Reader(text, lark, start, conflicts, absent).read()
 
 
 def _build(text: str, name: str, start: str, folders: list[str]) -> tuple[Any, bool]:
@@ -132,7 +134,8 @@ def _indenter(text: str) -> Any:
 class _Reader:
     """Numbers Lark's terminals, rules and states."""
 
-    def __init__(self, text: str, lark: Any, start: str, conflicts: bool) -> None:
+    def __init__(self, text: str, lark: Any, start: str, conflicts: bool, absent: CharSet) -> None:
+        self._absent = absent
         self._text, self._start, self._conflicts = text, start, conflicts
         self._patterns = {terminal.name: terminal for terminal in lark.terminals}
         self._table = lark.parser.parser._parse_table
@@ -239,7 +242,7 @@ class _Reader:
                 keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
         told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
         try:
-            return terminal_automata(nodes, keywords, told_apart)
+            return terminal_automata(nodes, keywords, told_apart, self._absent)
         except PatternTooComplexError as error:
             name = self._names[error.position]
             place = self._place(name)
