@@ -25,6 +25,7 @@ from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
+from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
 END = "$END"
 INDENT, DEDENT = "_INDENT", "_DEDENT"
@@ -168,7 +169,7 @@ class _Reader:
             self._retyped(automata, callbacks),
             [self._numbers[name] for name in self._ignored],
             self._numbers[self._postlex.NL_type] if self._postlex else -1,
-            self._conflicts or not _all_productive(numbered, len(origins)),
+            self._conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
         )
 
     def _rules(self) -> tuple[list[Any], dict[str, int]]:
@@ -277,13 +278,39 @@ class _Reader:
         return retyped
 
 
-def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int) -> bool:
-    """Whether every nonterminal has a text."""
+def _without_text(automata: TerminalAutomata) -> set[int]:
+    """The terminals that match no text (their characters are absent); not those that have no pattern."""
+    found = set()
+    for terminal, start in enumerate(automata.starts):
+        seen, work = {start}, [start] if start else []
+        while work and not automata.flags[work[-1]] & (FINAL | PENDING_END):
+            fresh = set((automata.transitions[work.pop()] >> 1).tolist()) - seen - {0}
+            seen |= fresh
+            work += fresh
+        if start and not work:
+            found.add(terminal)
+    return found
+
+
+def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int, dead: set[int]) -> bool:
+    """Whether every nonterminal, and every terminal of a rule, has a text; ``dead`` are the terminals without. Linear."""
+    uses: dict[int, list[int]] = {}
+    missing = [sum(symbol >= 0 for symbol in body) for _, body in rules]
+    for number, (_, body) in enumerate(rules):
+        for symbol in body:
+            if symbol >= 0:
+                uses.setdefault(symbol, []).append(number)
+            elif ~symbol in dead:
+                return False
     productive: set[int] = set()
-    waiting = rules
-    while True:
-        left = [(origin, body) for origin, body in waiting if any(s >= 0 and s not in productive for s in body)]
-        productive.update(origin for origin, body in waiting if (origin, body) not in left)
-        if len(left) == len(waiting):
-            return len(productive) == count
-        waiting = left
+    work = [origin for (origin, _), left in zip(rules, missing, strict=True) if not left]
+    while work:
+        origin = work.pop()
+        if origin in productive:
+            continue
+        productive.add(origin)
+        for number in uses.get(origin, ()):
+            missing[number] -= 1
+            if not missing[number]:
+                work.append(rules[number][0])
+    return len(productive) == count

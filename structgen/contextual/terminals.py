@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import EMPTY, CharSet
+from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Chars, Concat, Node
 from structgen.automata.subset_kernels import MATCH
-from structgen.automata.dfa import too_complex
 from structgen.errors import PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.first_match import (
     PAST,
