@@ -1,7 +1,7 @@
 """What bounds compiling a grammar or an expression: its time, whatever loops it sits in, and how deep it is nested.
 
-Sizes are bounded where things grow, by numbers that do not depend on the machine. Time is the last resort: Lark's loader
-and its construction of parse tables are not ours, and exponential in more ways than can be foreseen.
+Sizes are bounded where things grow, by numbers that do not depend on the machine. Time is the last resort: Lark's
+loader and its construction of parse tables are not ours, and exponential in more ways than can be foreseen.
 """
 
 from __future__ import annotations

@@ -39,9 +39,14 @@ def doubling(count: int, sign: str, start: str) -> str:
     return "\n".join([*lines, f'r{count} {sign} "a"', ""])
 
 
+GROWING = (
+    "start: t0{A}\nA: /a/\n"
+    + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{t{i}{{x}}}}\n" for i in range(30))
+    + "t30{x}: x\n"
+)
 LARK: dict[str, tuple[str, str, int]] = {  # budget and line of the place
     'start: a{"x"}\na{x}: x a{b{x}}\nb{x}: x "y"\n': ("instances", 2, 0),
-    "start: t0{A}\nA: /a/\n" + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{t{i}{{x}}}}\n" for i in range(30)) + "t30{x}: x\n": ("instances", 13, 0),
+    GROWING: ("instances", 13, 0),
     f'start: "{"a" * 1_000_000}"\n': ("characters", 1, 8),
     f'start: A\nA: /{"a" * 1_000_000}/\n': ("characters", 2, 4),
     f"start: {nested('(', A, ')', 3_000)}\n": ("depth", 1, 88),
@@ -196,9 +201,21 @@ def test_words_in_bulk() -> None:
         assert matcher.accept_bytes(b"w19999") and matcher.is_accepting() and not matcher.accept_bytes(b"9")
 
 
-LARK_PIECES = ["start", "a", "b", "A", "B", ":", "|", "(", ")", "[", "]", "*", "+", "?", "~", "2", "..", "7", "\n", " ", '"x"', "/y+/", '""', "/(/", "{", "}", ",", ".2", "->", "%ignore", "%import", "common.WS", "%declare", "%json {}", "//c", "!", "_a", "\\", "é", "\0", '"é"i', "999999999999", "%extend", "%override"]  # fmt: skip
-GBNF_PIECES = ["root", "a", "::=", "|", "(", ")", "*", "+", "?", "{2}", "{,3}", "{1,}", "{", "\n", " ", '"x"', '"\\x4"', '"\\u00e9"', "[a-z]", "[^\\n]", "[\\U00110000]", "[]", '""', "#c", ".", "\\", "é", "\0", "{9999999999999}", '"', "["]  # fmt: skip
-REGEX_PIECES = ["a", "b", "(", ")", "(?:", "(?=", "(?!", "(?<=", "(?<!", "[", "]", "[^a]", "*", "+", "?", "{2}", "{0,3}", "{3,1}", "{99999}", "|", "^", "$", "\\b", "\\B", "\\w", "\\D", "\\1", ".", "é", "\0", "\\x4", "\\u12", "\\p{L}", "(?i)", "\\", "\ud800", "{", "}"]  # fmt: skip
+LARK_PIECES = [
+    'start', 'a', 'b', 'A', 'B', ':', '|', '(', ')', '[', ']', '*', '+', '?', '~', '2', '..', '7', '\n', ' ', '"x"',
+    '/y+/', '""', '/(/', '{', '}', ',', '.2', '->', '%ignore', '%import', 'common.WS', '%declare', '%json {}', '//c',
+    '!', '_a', '\\', 'é', '\x00', '"é"i', '999999999999', '%extend', '%override',
+]  # fmt: skip
+GBNF_PIECES = [
+    'root', 'a', '::=', '|', '(', ')', '*', '+', '?', '{2}', '{,3}', '{1,}', '{', '\n', ' ', '"x"', '"\\x4"',
+    '"\\u00e9"', '[a-z]', '[^\\n]', '[\\U00110000]', '[]', '""', '#c', '.', '\\', 'é', '\x00', '{9999999999999}', '"',
+    '[',
+]  # fmt: skip
+REGEX_PIECES = [
+    'a', 'b', '(', ')', '(?:', '(?=', '(?!', '(?<=', '(?<!', '[', ']', '[^a]', '*', '+', '?', '{2}', '{0,3}', '{3,1}',
+    '{99999}', '|', '^', '$', '\\b', '\\B', '\\w', '\\D', '\\1', '.', 'é', '\x00', '\\x4', '\\u12', '\\p{L}', '(?i)',
+    '\\', '\ud800', '{', '}',
+]  # fmt: skip
 
 
 def texts(pieces: list[str]) -> st.SearchStrategy[str]:

@@ -93,7 +93,7 @@ def test_no_dead_ends(seed: int) -> None:
 
 
 def test_vocabularies_of_models_lose_nothing() -> None:
-    """All bytes, or all but those of no UTF-8, or without rare ones that no token has: the automata stay as they are."""
+    """All bytes, or all but those of no UTF-8, or without rare ones that no token has: the automata stay."""
     rare = {0x04, 0x06, 0xF1, 0xF2}
     whole = Vocabulary([*(bytes([b]) for b in range(256)), None], eos_token_ids=256)
     utf8 = vocabulary(*(bytes([b]) for b in range(256) if b not in (0xC0, 0xC1, *range(0xF5, 256))))
