@@ -293,7 +293,7 @@ def _without_text(automata: TerminalAutomata) -> set[int]:
 
 
 def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int, dead: set[int]) -> bool:
-    """Whether every nonterminal, and every terminal of a rule, has a text; ``dead`` are the terminals without. Linear."""
+    """Whether every nonterminal, and every terminal of a rule, has a text; ``dead`` terminals have none. Linear."""
     uses: dict[int, list[int]] = {}
     missing = [sum(symbol >= 0 for symbol in body) for _, body in rules]
     for number, (_, body) in enumerate(rules):

@@ -316,7 +316,7 @@ class _Writer:
         return self._nonterminal(f"{self._names[near]}:{len(self._names)}")
 
     def _productions_of(self, number: int, tree: _Tree) -> None:
-        options = tree.options if isinstance(tree, Alternate) else (tree,)
+        options: tuple[_Tree, ...] = tree.options if isinstance(tree, Alternate) else (tree,)
         words = [word for option in options if (word := _word(option)) is not None]
         if len(words) >= MANY_WORDS:
             options = tuple(option for option in options if _word(option) is None)
@@ -448,7 +448,7 @@ def _word(tree: _Tree) -> str | None:
     """The text that is all that a literal matches; None of others, and of those with half of a surrogate pair."""
     if not isinstance(tree, Concat):
         return None
-    points = []
+    points: list[int] = []
     for part in tree.parts:
         if not isinstance(part, Chars) or len(part.charset) != 1 or part.charset[0][0] != part.charset[0][1]:
             return None

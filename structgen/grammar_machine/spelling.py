@@ -167,11 +167,11 @@ def _completed(dfa: Dfa, alone: Flags, whole: tuple[bytes, ...]) -> Flags:
     targets = dfa.transitions[sources, columns]
     if len(whole) * len(dfa) <= MOST_STEPS:
         for token in whole:
-            state = np.arange(len(dfa))
+            after = np.arange(len(dfa))
             for byte in token:
-                state = np.where(state >= 0, dfa.transitions[state, byte], -1)
-            steps = np.flatnonzero(state >= 0)
-            sources, targets = np.append(sources, steps), np.append(targets, state[steps])
+                after = np.where(after >= 0, dfa.transitions[after, byte], -1)
+            steps = np.flatnonzero(after >= 0)
+            sources, targets = np.append(sources, steps), np.append(targets, after[steps])
     order = np.argsort(targets, kind="stable")
     sources = sources[order]
     starts = np.searchsorted(targets[order], np.arange(len(dfa) + 1))
