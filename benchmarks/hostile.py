@@ -212,9 +212,9 @@ JSON: list[tuple[str, Callable[[], Any]]] = []
 
 def cases() -> list[Case]:
     """All cases."""
-    found = [Case(name, kind, make) for kind in ("lark", "contextual") for name, make in LARK]  # type: ignore[arg-type]
+    found = [Case(name, kind, make) for kind in ("lark", "contextual") for name, make in LARK]
     found += [Case(name, "gbnf", make) for name, make in GBNF]
-    found += [Case(name, kind, make) for kind in ("regex", "ecma") for name, make in REGEX]  # type: ignore[arg-type]
+    found += [Case(name, kind, make) for kind in ("regex", "ecma") for name, make in REGEX]
     found += [Case(name, "choice", make) for name, make in CHOICE]
     return found + [Case(name, "json", make) for name, make in JSON]
 

@@ -44,7 +44,7 @@ GROWING = (
     + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{t{i}{{x}}}}\n" for i in range(30))
     + "t30{x}: x\n"
 )
-LARK: dict[str, tuple[str, str, int]] = {  # budget and line of the place
+LARK: dict[str, tuple[str, int, int]] = {  # budget and line of the place
     'start: a{"x"}\na{x}: x a{b{x}}\nb{x}: x "y"\n': ("instances", 2, 0),
     GROWING: ("instances", 13, 0),
     f'start: "{"a" * 1_000_000}"\n': ("characters", 1, 8),
@@ -96,7 +96,9 @@ def test_grammars_within_the_limits_compile() -> None:
 @pytest.mark.parametrize(
     ("text", "budget", "line", "column"),
     [
-        (f'root ::= "{"a" * 1_000_000}"', "states", 1, 1),
+        (f'root ::= "{"a" * 1_000_000}"', "characters", 1, 10),
+        ("root ::=" + "".join(f'\n"{chr(97 + i % 26) * 50_000}"' for i in range(6)), "states", 1, 1),
+        (f"root ::=\n [{'a' * 1_000_000}]", "characters", 2, 2),
         (f"root ::= {nested('(', A, ')', 100_000)}", "depth", 1, 90),
         (f'root ::= "b"\n "a"{"*" * 100_000}', "depth", 2, 85),
         ("root ::= x" + " " * 3_000_000, "characters", 0, 0),
