@@ -48,7 +48,7 @@ class Branch:
         return None if state is None else (id(self.content), state, self.after and self.after.state_key())
 
     def own_key(self) -> Hashable:
-        """Equal for the same future of this branch, as long as it was not rolled back; None where that cannot be told."""
+        """Equal for the same future of this branch while it is not rolled back; None where that cannot be told."""
         state = self.matcher.state_key(own=True)
         return None if state is None else (self.serial, state)
 

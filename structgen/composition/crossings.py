@@ -1,8 +1,8 @@
 """Tokens in which one text goes over into another: where they can, and by which pieces.
 
-A **place** is one between two bytes of a token; the **piece** is what the token has before it, the **rest** what it has
-behind it. Pieces are nodes of the vocabulary's trie, and places are kept in the order of these, as arrays: free text can
-cross nearly everywhere, which is a million places in a large vocabulary, of which a state leaves a handful to look at.
+A **place** is one between two bytes of a token; the **piece** is what the token has before it, the **rest** what it
+has behind it. Pieces are nodes of the vocabulary's trie, and places are kept in their order, as arrays: free text can
+cross nearly everywhere, which is a million places in a large vocabulary; a state leaves a handful to look at.
 """
 
 from __future__ import annotations

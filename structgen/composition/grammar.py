@@ -70,10 +70,10 @@ class ComposedGrammar:
         self.vocabulary = vocabulary
         self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
-        self.outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
+        self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
         self.before = bytes_before(source, contents)
-        self.last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
-        self.ends = flags(self.before)
+        self.last: int = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
+        self.ends: bytes = flags(self.before)
         self.first = 0
         for content in self.contents.values():
             self.first |= content.first

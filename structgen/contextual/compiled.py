@@ -10,6 +10,7 @@ from structgen.contextual.machine import LalrMachine
 from structgen.contextual.matcher import LalrMatcher
 from structgen.contextual.tables import read_tables
 from structgen.errors import EmptyLanguageError
+from structgen.grammar_machine.spelling import missing_characters, unspellable
 from structgen.kernels import lalr_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -28,12 +29,13 @@ class LalrGrammar:
         self, source: str | Path, vocabulary: Vocabulary, start: str, import_paths: Iterable[str | Path] = ()
     ) -> None:
         self.vocabulary = vocabulary
-        self.tables = read_tables(source, start, import_paths)
+        self.tables = read_tables(source, start, import_paths, missing_characters(vocabulary))
         self._lock = threading.Lock()
         self._machine = self._new_machine()
         machine = self._machine
         if machine.live(machine.start) != k.YES and not machine.witnesses.is_live(machine.start):
-            raise EmptyLanguageError("no text is in the language", source=self.tables.text)
+            text = self.tables.text
+            raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
 
     def matcher(self) -> LalrMatcher:
         """A matcher at the start of the text. O(1)."""
@@ -68,7 +70,7 @@ def compile_contextual(
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1), or a terminal looks too far around itself.
-        EmptyLanguageError: no text is in the language.
+        EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
     return LalrGrammar(source, vocabulary, start, import_paths)

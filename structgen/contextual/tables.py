@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.charset import CharSet, single
+from structgen.automata.charset import EMPTY, CharSet, single
 from structgen.automata.ecma_ast import Node
 from structgen.contextual.terminals import TerminalAutomata, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
@@ -25,6 +25,7 @@ from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
+from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
 END = "$END"
 INDENT, DEDENT = "_INDENT", "_DEDENT"
@@ -71,11 +72,13 @@ class Tables:
     distrust: bool
 
 
-def read_tables(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> Tables:
+def read_tables(
+    source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = (), absent: CharSet = EMPTY
+) -> Tables:
     """Read a grammar in Lark's language as ``Lark(..., parser="lalr", lexer="contextual")`` does.
 
     A grammar that declares ``_INDENT`` and ``_DEDENT`` gets an indenter as Lark's ``PythonIndenter`` (newlines are
-    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like).
+    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like). Characters of ``absent`` are in no text.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
@@ -85,7 +88,7 @@ def read_tables(source: str | Path, start: str = "start", import_paths: Iterable
     check_text(text)
     with _building, limited(grammar_refusal(text)):
         lark, conflicts = _build(text, name, start, [*folders, *map(str, import_paths)])
-        return _Reader(text, lark, start, conflicts).read()
+        return _Reader(text, lark, start, conflicts, absent).read()
 
 
 def _build(text: str, name: str, start: str, folders: list[str]) -> tuple[Any, bool]:
@@ -132,7 +135,8 @@ def _indenter(text: str) -> Any:
 class _Reader:
     """Numbers Lark's terminals, rules and states."""
 
-    def __init__(self, text: str, lark: Any, start: str, conflicts: bool) -> None:
+    def __init__(self, text: str, lark: Any, start: str, conflicts: bool, absent: CharSet) -> None:
+        self._absent = absent
         self._text, self._start, self._conflicts = text, start, conflicts
         self._patterns = {terminal.name: terminal for terminal in lark.terminals}
         self._table = lark.parser.parser._parse_table
@@ -165,7 +169,7 @@ class _Reader:
             self._retyped(automata, callbacks),
             [self._numbers[name] for name in self._ignored],
             self._numbers[self._postlex.NL_type] if self._postlex else -1,
-            self._conflicts or not _all_productive(numbered, len(origins)),
+            self._conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
         )
 
     def _rules(self) -> tuple[list[Any], dict[str, int]]:
@@ -239,7 +243,7 @@ class _Reader:
                 keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
         told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
         try:
-            return terminal_automata(nodes, keywords, told_apart)
+            return terminal_automata(nodes, keywords, told_apart, self._absent)
         except PatternTooComplexError as error:
             name = self._names[error.position]
             place = self._place(name)
@@ -274,13 +278,39 @@ class _Reader:
         return retyped
 
 
-def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int) -> bool:
-    """Whether every nonterminal has a text."""
+def _without_text(automata: TerminalAutomata) -> set[int]:
+    """The terminals that match no text (their characters are absent); not those that have no pattern."""
+    found = set()
+    for terminal, start in enumerate(automata.starts):
+        seen, work = {start}, [start] if start else []
+        while work and not automata.flags[work[-1]] & (FINAL | PENDING_END):
+            fresh = set((automata.transitions[work.pop()] >> 1).tolist()) - seen - {0}
+            seen |= fresh
+            work += fresh
+        if start and not work:
+            found.add(terminal)
+    return found
+
+
+def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int, dead: set[int]) -> bool:
+    """Whether every nonterminal, and every terminal of a rule, has a text; ``dead`` terminals have none. Linear."""
+    uses: dict[int, list[int]] = {}
+    missing = [sum(symbol >= 0 for symbol in body) for _, body in rules]
+    for number, (_, body) in enumerate(rules):
+        for symbol in body:
+            if symbol >= 0:
+                uses.setdefault(symbol, []).append(number)
+            elif ~symbol in dead:
+                return False
     productive: set[int] = set()
-    waiting = rules
-    while True:
-        left = [(origin, body) for origin, body in waiting if any(s >= 0 and s not in productive for s in body)]
-        productive.update(origin for origin, body in waiting if (origin, body) not in left)
-        if len(left) == len(waiting):
-            return len(productive) == count
-        waiting = left
+    work = [origin for (origin, _), left in zip(rules, missing, strict=True) if not left]
+    while work:
+        origin = work.pop()
+        if origin in productive:
+            continue
+        productive.add(origin)
+        for number in uses.get(origin, ()):
+            missing[number] -= 1
+            if not missing[number]:
+                work.append(rules[number][0])
+    return len(productive) == count

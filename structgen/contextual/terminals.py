@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.charset import CharSet
+from structgen.automata.charset import EMPTY, CharSet
 from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Chars, Concat, Node
 from structgen.automata.subset_kernels import MATCH
@@ -70,6 +70,7 @@ def terminal_automata(
     expressions: Sequence[Node | None],
     keywords: Mapping[int, Mapping[int, Node]],
     told_apart: Sequence[CharSet] = (),
+    absent: CharSet = EMPTY,
 ) -> TerminalAutomata:
     """The automata of terminals.
 
@@ -77,13 +78,14 @@ def terminal_automata(
         expressions: syntax trees; None for terminals without text of their own.
         keywords: for a terminal, those that its text may be retyped to, as rows of characters.
         told_apart: sets of characters that must be classes of their own.
+        absent: characters that no text holds.
 
     Raises:
         PatternError: an expression looks behind its beginning, or more than a character beyond its end; its
             ``position`` is the terminal's number. PatternTooComplexError: more than ``MAX_STATES`` states for one
             terminal, or too many steps for all.
     """
-    return _Builder(expressions, keywords, told_apart).build()
+    return _Builder(expressions, keywords, told_apart, absent).build()
 
 
 @contextmanager
@@ -105,6 +107,7 @@ class _Builder:
         expressions: Sequence[Node | None],
         keywords: Mapping[int, Mapping[int, Node]],
         told_apart: Sequence[CharSet],
+        absent: CharSet,
     ) -> None:
         program = OrderedProgram(MAX_NODES)
         self._starts: list[int] = []
@@ -117,9 +120,10 @@ class _Builder:
                 raise _refused(number, "has a lookaround that is not one row of characters") from None
             words = keywords.get(number, {})
             self._words.append(frozenset((word, _chain(program, body)) for word, body in words.items()))
-        for charset in told_apart:
+        for charset in (*told_apart, absent) if absent else told_apart:
             program.sets.setdefault(charset, len(program.sets))
         self._program = program
+        self._absent = 1 << program.sets[absent] if absent else 0
         self._threads = OrderedThreads(program)
         self._rows: list[list[int]] = [[0] * len(self._threads.masks)]
         self._flags = [0]
@@ -158,6 +162,8 @@ class _Builder:
             self._threads.spend(len(threads.masks) // 8)
             relevant = self._relevant(state)
             for m, mask in enumerate(threads.masks):
+                if mask & self._absent:
+                    continue
                 entry = known.get(mask & relevant)
                 if entry is None:
                     entry = known[mask & relevant] = self._entry(number, state, mask, numbers, states)

@@ -18,7 +18,7 @@ from structgen.automata.charset import CharSet
 from structgen.automata.dfa import Dfa, from_strings
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
-from structgen.errors import GrammarError, GrammarTooComplexError, GrammarWarning, TooComplexError
+from structgen.errors import GrammarError, GrammarWarning, TooComplexError
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
@@ -26,6 +26,8 @@ from structgen.grammar.regular import without_empty, word_dfa
 MAX_REPEAT = 2_000
 MAX_TERMINAL_STATES = 5_000
 """A regular part whose automaton is larger becomes rules over its own parts."""
+MAX_LITERAL = 100_000
+"""Characters of a literal or class."""
 MAX_DEPTH = 80
 """Groups may be nested, and quantifiers follow each other, this deep."""
 MAX_TREE = 150, 20_000
@@ -158,6 +160,8 @@ class _Parser:
         self.at += 1
         if kind == "name":
             return _Reference(text, self._place(offset))
+        if len(text) > MAX_LITERAL:
+            raise self._too_much("a literal or class is too long", "characters", MAX_LITERAL, offset)
         if kind == "text":
             characters = self._characters(text[1:-1], offset + 1)
             return Concat(tuple(Chars(charset.single(ord(c))) for c, _, _ in characters))
@@ -178,15 +182,11 @@ class _Parser:
 
     def _descend(self, depth: int, offset: int) -> None:
         if depth >= MAX_DEPTH:
-            place = self._place(offset)
-            raise GrammarTooComplexError(
-                "groups or quantifiers are nested too deeply",
-                budget="depth",
-                limit=MAX_DEPTH,
-                line=place.line,
-                column=place.column,
-                source=self.text,
-            )
+            raise self._too_much("groups or quantifiers are nested too deeply", "depth", MAX_DEPTH, offset)
+
+    def _too_much(self, message: str, budget: str, limit: int, offset: int) -> Exception:
+        place = self._place(offset)
+        return grammar_refusal(self.text, place.line, place.column)(message, budget, limit)
 
     def _repeated(self, item: _Tree) -> _Tree:
         for count in itertools.count():
@@ -316,7 +316,7 @@ class _Writer:
         return self._nonterminal(f"{self._names[near]}:{len(self._names)}")
 
     def _productions_of(self, number: int, tree: _Tree) -> None:
-        options = tree.options if isinstance(tree, Alternate) else (tree,)
+        options: tuple[_Tree, ...] = tree.options if isinstance(tree, Alternate) else (tree,)
         words = [word for option in options if (word := _word(option)) is not None]
         if len(words) >= MANY_WORDS:
             options = tuple(option for option in options if _word(option) is None)
@@ -448,7 +448,7 @@ def _word(tree: _Tree) -> str | None:
     """The text that is all that a literal matches; None of others, and of those with half of a surrogate pair."""
     if not isinstance(tree, Concat):
         return None
-    points = []
+    points: list[int] = []
     for part in tree.parts:
         if not isinstance(part, Chars) or len(part.charset) != 1 or part.charset[0][0] != part.charset[0][1]:
             return None

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from structgen.errors import GrammarTooComplexError
+from structgen.grammar.python_regex import MAX_DEPTH as MAX_GROUPS
+from structgen.grammar.python_regex import first_too_deep
 
 MAX_DEPTH = 80
 """Brackets may be nested this deep: Lark's loader is recursive."""
@@ -42,6 +44,16 @@ def check_depth(text: str) -> None:
             column = found.start() - text.rfind("\n", 0, found.start())
             raise GrammarTooComplexError(
                 "a literal is too long", budget="characters", limit=MAX_PATTERN, line=line, column=column, source=text
+            )
+        if found.group()[0] == "/" and (deep := first_too_deep(found.group())) is not None:
+            offset = found.start() + deep
+            raise GrammarTooComplexError(
+                "groups of an expression are nested too deeply",
+                budget="depth",
+                limit=MAX_GROUPS,
+                line=text.count("\n", 0, offset) + 1,
+                column=offset - text.rfind("\n", 0, offset),
+                source=text,
             )
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found.group(), 0)
         if depth > MAX_DEPTH:
@@ -213,9 +225,19 @@ class _Templates:
             self._known.add(result)
             self._length += len(result)
             if len(self._known) > MAX_INSTANCES or self._length > MAX_NAMES:
-                raise self._refuse(f"the template {name!r} has instances without end", "instances", MAX_INSTANCES, name)
+                raise self._too_many()
             self._waiting.append((name, dict(zip(self._bodies[name][0], arguments, strict=False))))
         return result
+
+    def _too_many(self) -> Exception:
+        counts: dict[str, int] = {}
+        for instance in self._known:
+            name = instance.partition("{")[0]
+            counts[name] = counts.get(name, 0) + 1
+        # Of those that make each other, the one that is defined first.
+        name = next(name for name in self._bodies if 2 * counts.get(name, 0) >= max(counts.values()))
+        message = f"the template {name!r} has too many instances, or instances without end"
+        return self._refuse(message, "instances", MAX_INSTANCES, name)
 
 
 def _uses(tree: Any) -> Iterator[Any]:

@@ -1,7 +1,7 @@
 """What bounds compiling a grammar or an expression: its time, whatever loops it sits in, and how deep it is nested.
 
-Sizes are bounded where things grow, by numbers that do not depend on the machine. Time is the last resort: Lark's loader
-and its construction of parse tables are not ours, and exponential in more ways than can be foreseen.
+Sizes are bounded where things grow, by numbers that do not depend on the machine. Time is the last resort: Lark's
+loader and its construction of parse tables are not ours, and exponential in more ways than can be foreseen.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ Refusal = Callable[[str, str, int], Exception]
 T = TypeVar("T")
 _WATCH_EVERY = 0.05
 _HERE = Path(__file__).parents[1]
-# Code that may be interrupted anywhere: it computes, and takes no locks.
+# Code that may be interrupted anywhere: it computes, takes no locks, and calls no kernels (which would return as if an
+# error of theirs had been lost). Lark's is, too.
 _INTERRUPTIBLE = (
-    *(f"{_HERE / part}{os.sep}" for part in ("grammar", "automata", "contextual")),
-    str(_HERE / "grammar_machine" / "analysis.py"),
+    f"{_HERE / 'grammar'}{os.sep}",
+    *(str(_HERE / "automata" / name) for name in ("charset.py", "ecma_parser.py", "lookaround.py", "nfa.py")),
+    *(str(_HERE / "contextual" / name) for name in ("tables.py", "terminals.py")),
     f"{Path(re.__file__).parent}{os.sep}",
     copy.__file__,
 )

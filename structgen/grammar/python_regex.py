@@ -93,16 +93,24 @@ def parse(pattern: str, flags: int = 0) -> Node:
     return _Converter(pattern).sequence(tree, tree.state.flags)
 
 
-def nested_too_deeply(pattern: str) -> PatternTooComplexError:
-    """The error for an expression whose groups are nested too deeply, at the first group that is."""
-    depth, place = 0, 0
+def first_too_deep(pattern: str) -> int | None:
+    """The offset of the first group that is nested too deeply; None if there is none."""
+    depth = 0
     for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", pattern, re.DOTALL):
         depth += {"(": 1, ")": -1}.get(found.group(), 0)
         if depth > MAX_DEPTH:
-            place = found.start()
-            break
+            return found.start()
+    return None
+
+
+def nested_too_deeply(pattern: str) -> PatternTooComplexError:
+    """The error for an expression whose groups or repetitions are nested too deeply."""
     return PatternTooComplexError(
-        "groups and repetitions are nested too deeply", budget="depth", limit=MAX_DEPTH, pattern=pattern, position=place
+        "groups and repetitions are nested too deeply",
+        budget="depth",
+        limit=MAX_DEPTH,
+        pattern=pattern,
+        position=first_too_deep(pattern) or 0,
     )
 
 

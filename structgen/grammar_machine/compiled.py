@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterable
 from functools import cached_property
 
+from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar_machine.analysis import analyse
 from structgen.grammar_machine.completion import Completions
 from structgen.grammar_machine.lexicon import lexicon
 from structgen.grammar_machine.machine import Automata, Machine
 from structgen.grammar_machine.matcher import CfgMatcher
+from structgen.grammar_machine.spelling import spellable, unspellable
 from structgen.vocabulary.vocabulary import Vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
@@ -21,7 +23,7 @@ class CfgGrammar:
     """A context-free grammar as token-level automaton over a vocabulary. Make one with `compile_grammar`.
 
     Attributes:
-        source: the normal form.
+        source: the normal form, without what the vocabulary cannot spell.
         vocabulary: as given to the compiler.
         tables: the trimmed grammar in numbers.
         automata: the terminals' automata.
@@ -35,9 +37,13 @@ class CfgGrammar:
         mask_bytes: int,
         row_bytes: int,
     ) -> None:
+        given, source = source, spellable(source, vocabulary, embedded)
         self.source = source
         self.vocabulary = vocabulary
-        self.tables = analyse(source, embedded)
+        try:
+            self.tables = analyse(source, embedded)
+        except EmptyLanguageError as error:
+            raise unspellable(error, vocabulary, given) from None
         self.automata = Automata(source, self.tables)
         self._limits = mask_bytes, row_bytes
         self._lock = threading.Lock()
@@ -90,7 +96,7 @@ def compile_grammar(
         row_bytes: rows of more than this are left to the matchers that use them, and new matchers start afresh.
 
     Raises:
-        EmptyLanguageError: no text is in the language.
+        EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
         GrammarError: the grammar is too large for the machine, or a terminal can be empty.
         TokenizerError: the vocabulary is too large for the machine.
     """

@@ -163,9 +163,14 @@ def test_a_state_seen_before_costs_no_search(monkeypatch: pytest.MonkeyPatch) ->
     words = Vocabulary([bytes([byte]) for byte in range(256)] + [b'"})', b") x", b'"}) x', None], eos_token_ids=259)
     call = compile_lark('start: NAME "(" %json {"type": "object"} ")"\nNAME: /[a-z]+/\n', words)
     grammar = compile_tag_dispatch({"<<": compile_tag_dispatch({"<": call}, words, max_uses=1, stop="!")}, words)
-    searches = []
+    searches: list[int] = []
     find = masks._find
-    monkeypatch.setattr(masks, "_find", lambda *given: searches.append(1) or find(*given))
+
+    def counted(*given: Any) -> Any:
+        searches.append(1)
+        return find(*given)
+
+    monkeypatch.setattr(masks, "_find", counted)
     matcher = grammar.matcher()
     assert matcher.accept_bytes(b'<< <call({"a": "')
     counts = []

@@ -8,6 +8,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -74,6 +74,12 @@ def test_hidden_left_recursion_and_mutual_recursion_stay_rules() -> None:
         ('root ::= "a"{}', "needs a number", 1, 13),
         ("root ::= *", "not expected here", 1, 10),
         ('main ::= "a"', "no rule 'root'", 0, 0),
+        ('root ::= "ab\\x4"', r"\\x needs 2 hexadecimal digits, not '4'", 1, 13),
+        ('root ::=\n "\\u12g4"', r"\\u needs 4 hexadecimal digits, not '12'", 2, 3),
+        ('root ::= "\\U0001F60"', r"\\U needs 8 hexadecimal digits", 1, 11),
+        ('root ::= "\\U00110000"', "above the last code point", 1, 11),
+        ("root ::= [a-\\U00110000]", "above the last code point", 1, 13),
+        ('root ::= "a"{' + "9" * 10_000 + "}", "at most 2000", 1, 13),
     ],
 )
 def test_errors_say_where(text: str, message: str, line: int, column: int) -> None:
@@ -90,3 +96,21 @@ def test_unused_rules_are_reported() -> None:
 def test_empty_language() -> None:
     with pytest.raises(EmptyLanguageError):
         compile_gbnf('root ::= "a" root', BYTES)
+
+
+def test_a_class_without_characters_matches_nothing() -> None:
+    """Neither the empty text nor any other, wherever it stands."""
+    for nothing in (r"[\uD800]", "[]", r"[\uD800-\uDFFF]", r'"\uD800"', r"[^\x00-\U0010FFFF]"):
+        grammar = compile_gbnf(f'root ::= {nothing} | "a"', BYTES)
+        assert accepted(grammar, "a") and not accepted(grammar, "")
+        with pytest.raises(EmptyLanguageError):
+            compile_gbnf(f'root ::= "b" {nothing}', BYTES)
+        optional = compile_gbnf(f'root ::= "b" {nothing}* ("c" {nothing})? | {nothing} root', BYTES)
+        assert accepted(optional, "b") and not accepted(optional, "bc") and not accepted(optional, "")
+
+
+def test_escapes_take_so_many_digits() -> None:
+    """As in llama.cpp: exactly two, four or eight, and what follows is text again."""
+    grammar = compile_gbnf(r'root ::= "\x411" "\u00e9f" [\x410-\x39] "\U0001F600a"', BYTES)
+    assert accepted(grammar, "A1éf5\U0001f600a") and accepted(grammar, "A1éfA\U0001f600a")
+    assert not accepted(grammar, "A1éf:\U0001f600a")

@@ -1,0 +1,186 @@
+"""What a vocabulary that lacks bytes can spell of a grammar: no text may lead where no token leads on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
+from structgen.automata.dfa import Dfa, empty, from_table
+from structgen.errors import EmptyLanguageError
+from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.vocabulary.vocabulary import Vocabulary
+
+Flags = npt.NDArray[np.bool_]
+
+
+def spellable(
+    grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Collection[int] = ()
+) -> ContextFreeGrammar:
+    """A grammar without what this vocabulary could begin and not finish. O(states of the terminals).
+
+    A terminal stays as it is where every state between characters that tokens can lead to is completed by characters
+    that tokens spell, byte by byte or whole (always, for the vocabularies of most models); else it is left with the
+    texts that keep to such states. Text that only longer tokens could spell counts as none.
+
+    Args:
+        grammar: the normal form.
+        vocabulary: the tokens.
+        embedded: terminals whose automata are not looked at.
+    """
+    if not vocabulary.missing_bytes:
+        return grammar
+    dfas = [t.dfa if i in embedded else _restricted(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
+    gone = {i for i, t in enumerate(grammar.terminals) if dfas[i].is_empty and not t.dfa.is_empty}
+    first = np.zeros(256, np.bool_)
+    first[[token[0] for token in vocabulary.tokens if token]] = True
+    never = {i for i in gone if not (grammar.terminals[i].dfa.transitions[0, first] >= 0).any()}
+    kept = never if _can_stay(grammar, gone, never) else ()
+    terminals = tuple(t if i in kept else replace(t, dfa=dfas[i]) for i, t in enumerate(grammar.terminals))
+    return replace(grammar, terminals=terminals)
+
+
+def _can_stay(grammar: ContextFreeGrammar, gone: set[int], never: set[int]) -> bool:
+    """Whether terminals that no token begins lead nowhere: nothing stands before them, and all else has texts."""
+    if not never:
+        return False
+    if any(~symbol in never for rule in grammar.rules for symbol in rule.rhs[1:]):
+        return False
+    productive: set[int] = set()
+    waiting = [rule for rule in grammar.rules if not any(~symbol in gone for symbol in rule.rhs)]
+    while True:
+        ready = [rule for rule in waiting if all(s < 0 or s in productive for s in rule.rhs)]
+        if not ready:
+            return productive == {rule.lhs for rule in grammar.rules}
+        productive.update(rule.lhs for rule in ready)
+        waiting = [rule for rule in waiting if rule.lhs not in productive]
+
+
+def unspellable(
+    error: EmptyLanguageError, vocabulary: Vocabulary, grammar: ContextFreeGrammar | str
+) -> EmptyLanguageError:
+    """The error, with the bytes that the grammar (or its text) has and the vocabulary lacks, if there are any."""
+    needed = set(grammar.encode()) if isinstance(grammar, str) else _bytes_in(grammar)
+    missing = sorted(needed & set(vocabulary.missing_bytes), key=lambda byte: (not 32 < byte < 127, byte))
+    if not missing:
+        return error
+    shown = ", ".join(f"0x{byte:02X}" + (f" ({chr(byte)!r})" if 32 < byte < 127 else "") for byte in missing[:20])
+    return EmptyLanguageError(
+        f"the vocabulary cannot spell any text of the language: no token spells alone {shown}"
+        + (f" and {len(missing) - 20} more" if len(missing) > 20 else ""),
+        line=error.line,
+        column=error.column,
+        source=error.source,
+        hint="Use a tokenizer with a token for each byte, or a grammar that gets by without these.",
+    )
+
+
+def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
+    """The bytes of all terminals."""
+    found = np.zeros(256, np.bool_)
+    for terminal in grammar.terminals:
+        found |= (terminal.dfa.transitions >= 0).any(axis=0)
+    return set(np.flatnonzero(found).tolist())
+
+
+def missing_characters(vocabulary: Vocabulary) -> CharSet:
+    """The characters that no tokens spell, neither byte by byte nor whole."""
+    whole = normalise((ord(data.decode()),) * 2 for data in _whole_characters(vocabulary))
+    return intersection(_characters_with(vocabulary.missing_bytes), complement(whole))
+
+
+@lru_cache(8)
+def _characters_with(missing: tuple[int, ...]) -> CharSet:
+    """The characters that have one of these bytes."""
+    if not missing:
+        return EMPTY
+    lacks = np.zeros(256, np.bool_)
+    lacks[list(missing)] = True
+    point = np.arange(MAX_CODE_POINT + 1)
+    tail, second, third = (lacks[0x80 | point >> shift & 63] for shift in (0, 6, 12))
+    found = tail | second | third | lacks[0xF0 | point >> 18 & 7]
+    found[:0x10000] = (tail | second | lacks[0xE0 | point >> 12 & 15])[:0x10000]
+    found[:0x800] = (tail | lacks[0xC0 | point >> 6 & 31])[:0x800]
+    found[:0x80] = lacks[:0x80]
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], found, [False]))))
+    return normalise((int(low), int(high) - 1) for low, high in zip(edges[::2], edges[1::2], strict=True))
+
+
+@lru_cache(8)
+def _whole_characters(vocabulary: Vocabulary) -> tuple[bytes, ...]:
+    """Tokens that are one character each, of several bytes of which some is no token of its own."""
+    missing = frozenset(vocabulary.missing_bytes)
+    found = {token for token in vocabulary.tokens if 1 < len(token) <= 4 and not missing.isdisjoint(token)}
+    return tuple(sorted(token for token in found if _is_character(token)))
+
+
+def _is_character(token: bytes) -> bool:
+    try:
+        return len(token.decode()) == 1
+    except UnicodeDecodeError:
+        return False
+
+
+MOST_STEPS = 1 << 26
+"""States times tokens that are characters; more are not looked at, and count as if the tokens were not there."""
+
+
+def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
+    """The automaton without the states between characters from which no tokens complete a text."""
+    if dfa.is_empty:
+        return dfa
+    alone, anywhere = np.ones(256, np.bool_), np.zeros(256, np.bool_)
+    alone[list(vocabulary.missing_bytes)] = False
+    anywhere[np.unique(vocabulary.token_bytes)] = True
+    lost = _reached(dfa.transitions, anywhere) & ~_completed(dfa, alone, _whole_characters(vocabulary))
+    outside = dfa.transitions >= 0
+    outside[:, 0x80:0xC0] = False
+    lost &= outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
+    if not lost.any():
+        return dfa
+    if lost[0]:
+        return empty()
+    left = dfa.transitions.copy()
+    left[np.append(lost, False)[left]] = -1  # (-1, none, is the last)
+    return from_table(left, dfa.accepting.view(np.uint8).copy())
+
+
+def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
+    """The states that bytes of a set lead to from the start."""
+    found = np.zeros(len(transitions), np.bool_)
+    layer = np.array([0])
+    while len(layer):
+        found[layer] = True
+        targets = transitions[layer][:, usable]
+        targets = np.unique(targets[targets >= 0])
+        layer = targets[~found[targets]]
+    return found
+
+
+def _completed(dfa: Dfa, alone: Flags, whole: tuple[bytes, ...]) -> Flags:
+    """The states from which bytes that stand alone, and whole characters, lead to one that accepts."""
+    sources, columns = np.nonzero((dfa.transitions >= 0) & alone)
+    targets = dfa.transitions[sources, columns]
+    if len(whole) * len(dfa) <= MOST_STEPS:
+        for token in whole:
+            after = np.arange(len(dfa))
+            for byte in token:
+                after = np.where(after >= 0, dfa.transitions[after, byte], -1)
+            steps = np.flatnonzero(after >= 0)
+            sources, targets = np.append(sources, steps), np.append(targets, after[steps])
+    order = np.argsort(targets, kind="stable")
+    sources = sources[order]
+    starts = np.searchsorted(targets[order], np.arange(len(dfa) + 1))
+    found: Flags = dfa.accepting.copy()
+    work = np.flatnonzero(found).tolist()
+    while work:
+        state = work.pop()
+        before = np.unique(sources[starts[state] : starts[state + 1]])
+        fresh = before[~found[before]]
+        found[fresh] = True
+        work += fresh.tolist()
+    return found
