@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from structgen import compile_gbnf, compile_lark
-from structgen.errors import ConstraintError, GrammarWarning
+from structgen.errors import ConstraintError, GrammarWarning, StructgenError
 from tests.fuzz.random_grammars import Rules, derived, mutated, random_rules, recognise, to_gbnf, to_lark
 from tests.fuzz.vocabularies import COUNT, vocabulary
 from tests.fuzz.walks import Walk, Wrong, accepts
@@ -78,6 +78,10 @@ def replay(case: Case) -> str | None:
     return None
 
 
+def _name(error: Exception) -> str:
+    return type(error).__name__ if isinstance(error, StructgenError) else f"untyped {type(error).__name__}"
+
+
 class _Refused(Exception):
     """The judge does not take the grammar."""
 
@@ -87,7 +91,7 @@ def _lark(text: str, area: str) -> Any:
     import lark
 
     if area == "lark":
-        return lark.Lark(text, parser="earley", lexer="dynamic_complete", ambiguity="explicit")
+        return lark.Lark(text, parser="earley", lexer="dynamic_complete", ambiguity="forest")
     return lark.Lark(text, parser="lalr", lexer="contextual")
 
 
@@ -184,7 +188,7 @@ def _walked(case: Case, grammar: Any, judge: Any, rng: random.Random, tally: Cou
         written = wrong.kind == "writes invalid"
         return {**case, "kind": wrong.kind, "detail": wrong.detail, "text" if written else "at": text}
     except Exception as error:
-        return {**case, "kind": f"untyped {type(error).__name__}", "detail": repr(error)[:300]}
+        return {**case, "kind": _name(error), "detail": repr(error)[:300]}
     finally:
         tally["texts"] += walk.texts
         tally["walks"] += 1

@@ -35,7 +35,7 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     rng = random.Random(f"json {seed}")
     schemas = Schemas(rng)
     schema, draft = schemas.root(), schemas.draft
-    case = {"area": "json", "draft": draft, "schema": json.dumps(schema), "vocabulary": rng.randint(0, COUNT)}
+    case: Case = {"area": "json", "draft": draft, "schema": json.dumps(schema), "vocabulary": rng.randint(0, COUNT)}
     case["formats"] = '"format"' in case["schema"]
     tally["schemas"] += 1
     try:

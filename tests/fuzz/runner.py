@@ -14,7 +14,7 @@ from tests.fuzz.shrink import shrink
 from tests.fuzz.worker import SEED, STARTED, work
 
 SPAWN = multiprocessing.get_context("spawn")
-FORK = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
+FORK: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
 SPAN = 1_000_000_000  # seeds of one base seed
 KEPT = 200  # failures kept whole; the rest are counted
 
