@@ -1,9 +1,9 @@
 """JSON Schema by its specification, keyword by keyword, without automata, tables or normal forms.
 
 A plain recursive evaluator of parsed schemas over parsed values, exact in numbers, with annotations for
-``unevaluated*`` and a dynamic scope. It shares nothing with the engine, and `test_judge.py` holds it against the official suite.
-Values are read with ``read``: numbers with a fraction or exponent are ``Decimal``, so drafts 3 and 4 can tell ``1.0``
-from ``1``.
+``unevaluated*`` and a dynamic scope. It shares nothing with the engine, and `test_judge.py` holds it against the
+official suite. Values are read with ``read``: numbers with a fraction or exponent are ``Decimal``, so drafts 3 and 4
+can tell ``1.0`` from ``1``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Random context-free grammars as trees, their texts, and their spelling in Lark's and in GBNF's notation.
 
 A node is a list: ``["lit", text]``, ``["set", characters]``, ``["ref", rule]``, ``["seq", *nodes]``,
-``["alt", *nodes]``, ``["rep", node, least, most or None]``. `recognise` is a plain recogniser of such grammars, for any recursion.
+``["alt", *nodes]``, ``["rep", node, least, most or None]``. `recognise` is a plain recogniser of such grammars, for
+any recursion.
 """
 
 from __future__ import annotations
