@@ -132,6 +132,7 @@ def replay(case: Case) -> str | None:
 def judge_of(case: Case) -> Any:
     """Whether texts match; None if the expression is not legal for the judge."""
     pattern = case["pattern"]
+    matches: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

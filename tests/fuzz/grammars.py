@@ -25,14 +25,7 @@ LEXERS = {"lark": "dynamic", "lalr": "contextual"}
 
 def unit(seed: int, tally: Counter[str], area: str) -> list[Case]:
     """Check one grammar of an area."""
-    rng = random.Random(f"{area} {seed}")
-    start = "root" if area == "gbnf" else "start"
-    rules = random_rules(rng, start, deterministic=area == "lalr")
-    case: Case = {"vocabulary": rng.randint(0, COUNT)}
-    if area == "gbnf":
-        case["rules"] = json.dumps(rules)
-    else:
-        case["grammar"] = to_lark(rules, rng)
+    case, rules, start, rng = _begun(seed, area)
     tally["grammars"] += 1
     tally[f"grammars {area}"] += 1
     try:
@@ -50,6 +43,24 @@ def unit(seed: int, tally: Counter[str], area: str) -> list[Case]:
     if judge is None:
         return [{**case, "kind": "compiles what the judge refuses"}] if area != "gbnf" else []
     return _checked(case, rules, start, grammar, judge, rng, tally)
+
+
+def _begun(seed: int, area: str) -> tuple[Case, Rules, str, random.Random]:
+    """The grammar of a seed, as a case and as a tree."""
+    rng = random.Random(f"{area} {seed}")
+    start = "root" if area == "gbnf" else "start"
+    rules = random_rules(rng, start, deterministic=area == "lalr")
+    case: Case = {"vocabulary": rng.randint(0, COUNT)}
+    if area == "gbnf":
+        case["rules"] = json.dumps(rules)
+    else:
+        case["grammar"] = to_lark(rules, rng)
+    return case, rules, start, rng
+
+
+def case_of(seed: int, area: str) -> Case:
+    """The case of a seed whose unit never came back."""
+    return _begun(seed, area)[0]
 
 
 def replay(case: Case) -> str | None:

@@ -269,7 +269,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def case_of(seed: int) -> Case:
+def case_of(seed: int, area: str) -> Case:
     """The case of a seed whose unit never came back."""
     rng = random.Random(f"json {seed}")
     schemas = Schemas(rng)
