@@ -20,7 +20,13 @@ SHARES = {  # of the units, in per mille
     "hostile": 1,
     "threads": 1,
 }
-_MODULES = {"json": "json_checks", "lark": "grammars", "lalr": "grammars", "gbnf": "grammars", "vocabularies": "vocabulary_walks"}
+_MODULES = {
+    "json": "json_checks",
+    "lark": "grammars",
+    "lalr": "grammars",
+    "gbnf": "grammars",
+    "vocabularies": "vocabulary_walks",
+}
 _SHARED = ("lark", "lalr", "gbnf")
 
 

@@ -97,4 +97,4 @@ def searcher(pattern: str) -> Callable[[str], Any]:
     except re.error:
         import regex
 
-        return regex.compile(translated).search  # type: ignore[no-any-return]
+        return regex.compile(translated).search

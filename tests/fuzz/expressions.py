@@ -20,7 +20,26 @@ from tests.fuzz.walks import Walk, Wrong, accepts
 
 Case = dict[str, Any]
 TEXTS = 100
-COMMON = ["a", "b", "c", "ab", "[ab]", "[^a]", ".", r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", "[a-c]", "[^b-c1]", "1", " ", "é"]
+COMMON = [
+    "a",
+    "b",
+    "c",
+    "ab",
+    "[ab]",
+    "[^a]",
+    ".",
+    r"\w",
+    r"\d",
+    r"\s",
+    r"\W",
+    r"\D",
+    r"\S",
+    "[a-c]",
+    "[^b-c1]",
+    "1",
+    " ",
+    "é",
+]
 PYTHON = [*COMMON, r"\n", r"\Z", r"\A", r"\x41", r"[\w-]", r"\.", "😀", "ſ", "[^\\d]", r"\u00e9"]
 ECMA = [*COMMON, r"\n", r"\x41", r"[\w-]", r"\/", "😀", r"\u{1F600}", r"\u00e9", "[^]", "[]", r"[\d_]", "A"]
 ALPHABET = "abc1 _A\né٣😀-"
@@ -113,6 +132,7 @@ def replay(case: Case) -> str | None:
 def judge_of(case: Case) -> Any:
     """Whether texts match; None if the expression is not legal for the judge."""
     pattern = case["pattern"]
+    matches: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

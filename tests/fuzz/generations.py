@@ -35,7 +35,8 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     text = json.dumps(schema)
     if any(str(size) in text for size in HUGE):
         return []  # outputs of that size are asked for in `hostile`
-    options = JsonOptions(dialect=schemas.draft, assert_formats=False, key_order=rng.choice(("any", "declared")))
+    draft: Any = schemas.draft
+    options = JsonOptions(dialect=draft, assert_formats=False, key_order=rng.choice(("any", "declared")))
     asked: dict[str, Any] = {
         "temperature": rng.choice((0.0, 0.7, 1.0, 3.0)),
         "top_p": rng.choice((1.0, 0.9, 0.3)),
@@ -45,7 +46,9 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
         "stop": rng.choice(((), (), "]", ('"', "}"), "a")),
         "schema_in_prompt": False,
     }
-    check = _Generations(Judge(schema, schemas.draft), rng, tally, {"schema": text, "draft": schemas.draft, "asked": asked})
+    check = _Generations(
+        Judge(schema, schemas.draft), rng, tally, {"schema": text, "draft": schemas.draft, "asked": asked}
+    )
     try:
         check.constraint = json_schema(schema, options)
         check.constraint.compile(VOCABULARY)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from structgen import compile_gbnf, compile_lark
-from structgen.errors import ConstraintError, GrammarWarning
+from structgen.errors import ConstraintError, GrammarWarning, StructgenError
 from tests.fuzz.random_grammars import Rules, derived, mutated, random_rules, recognise, to_gbnf, to_lark
 from tests.fuzz.vocabularies import COUNT, vocabulary
 from tests.fuzz.walks import Walk, Wrong, accepts
@@ -25,14 +25,7 @@ LEXERS = {"lark": "dynamic", "lalr": "contextual"}
 
 def unit(seed: int, tally: Counter[str], area: str) -> list[Case]:
     """Check one grammar of an area."""
-    rng = random.Random(f"{area} {seed}")
-    start = "root" if area == "gbnf" else "start"
-    rules = random_rules(rng, start, deterministic=area == "lalr")
-    case: Case = {"vocabulary": rng.randint(0, COUNT)}
-    if area == "gbnf":
-        case["rules"] = json.dumps(rules)
-    else:
-        case["grammar"] = to_lark(rules, rng)
+    case, rules, start, rng = _begun(seed, area)
     tally["grammars"] += 1
     tally[f"grammars {area}"] += 1
     try:
@@ -50,6 +43,24 @@ def unit(seed: int, tally: Counter[str], area: str) -> list[Case]:
     if judge is None:
         return [{**case, "kind": "compiles what the judge refuses"}] if area != "gbnf" else []
     return _checked(case, rules, start, grammar, judge, rng, tally)
+
+
+def _begun(seed: int, area: str) -> tuple[Case, Rules, str, random.Random]:
+    """The grammar of a seed, as a case and as a tree."""
+    rng = random.Random(f"{area} {seed}")
+    start = "root" if area == "gbnf" else "start"
+    rules = random_rules(rng, start, deterministic=area == "lalr")
+    case: Case = {"vocabulary": rng.randint(0, COUNT)}
+    if area == "gbnf":
+        case["rules"] = json.dumps(rules)
+    else:
+        case["grammar"] = to_lark(rules, rng)
+    return case, rules, start, rng
+
+
+def case_of(seed: int, area: str) -> Case:
+    """The case of a seed whose unit never came back."""
+    return _begun(seed, area)[0]
 
 
 def replay(case: Case) -> str | None:
@@ -78,6 +89,10 @@ def replay(case: Case) -> str | None:
     return None
 
 
+def _name(error: Exception) -> str:
+    return type(error).__name__ if isinstance(error, StructgenError) else f"untyped {type(error).__name__}"
+
+
 class _Refused(Exception):
     """The judge does not take the grammar."""
 
@@ -87,7 +102,7 @@ def _lark(text: str, area: str) -> Any:
     import lark
 
     if area == "lark":
-        return lark.Lark(text, parser="earley", lexer="dynamic_complete", ambiguity="explicit")
+        return lark.Lark(text, parser="earley", lexer="dynamic_complete", ambiguity="forest")
     return lark.Lark(text, parser="lalr", lexer="contextual")
 
 
@@ -184,7 +199,7 @@ def _walked(case: Case, grammar: Any, judge: Any, rng: random.Random, tally: Cou
         written = wrong.kind == "writes invalid"
         return {**case, "kind": wrong.kind, "detail": wrong.detail, "text" if written else "at": text}
     except Exception as error:
-        return {**case, "kind": f"untyped {type(error).__name__}", "detail": repr(error)[:300]}
+        return {**case, "kind": _name(error), "detail": repr(error)[:300]}
     finally:
         tally["texts"] += walk.texts
         tally["walks"] += 1

@@ -20,7 +20,13 @@ SECONDS = 30.0
 
 def _nested(word: str, depth: int, inner: Any) -> Any:
     for _ in range(depth):
-        inner = {word: [inner] if word in ("allOf", "anyOf", "oneOf", "prefixItems") else {"a": inner} if word == "properties" else inner}
+        inner = {
+            word: [inner]
+            if word in ("allOf", "anyOf", "oneOf", "prefixItems")
+            else {"a": inner}
+            if word == "properties"
+            else inner
+        }
     return inner
 
 
@@ -35,7 +41,7 @@ def _schemas(rng: random.Random) -> Any:
         lambda: {"oneOf": [{"minimum": i, "maximum": i + 3} for i in range(min(size, 200))]},
         lambda: {"properties": {f"k{i}": {} for i in range(size)}, "required": [f"k{i}" for i in range(0, size, 2)]},
         lambda: {"pattern": "^" + "a?" * min(size, 200) + "a" * min(size, 200) + "$"},
-        lambda: {"pattern": "(a|b)*a(a|b){%d}$" % rng.randrange(5, 25)},
+        lambda: {"pattern": "(a|b)*a(a|b)" + f"{{{rng.randrange(5, 25)}}}$"},
         lambda: {"maxLength": rng.choice(HUGE), "minLength": rng.choice((0, 1, 1000))},
         lambda: {"maxItems": rng.choice(HUGE), "uniqueItems": True, "items": {"enum": list(range(size))}},
         lambda: {"maxProperties": rng.choice(HUGE), "minProperties": rng.choice((0, 3))},
@@ -45,7 +51,11 @@ def _schemas(rng: random.Random) -> Any:
         lambda: {"dependentRequired": {f"k{i}": [f"k{i + 1}"] for i in range(min(size, 60))}},
         lambda: {"patternProperties": {f"^k{i}": {"minimum": i} for i in range(min(size, 20))}},
         lambda: {"not": {"anyOf": [{"required": [f"k{i}"]} for i in range(min(size, 70))]}},
-        lambda: {"contains": {"const": 1}, "minContains": rng.choice((50, 2000)), "maxContains": rng.choice((50, 5000))},
+        lambda: {
+            "contains": {"const": 1},
+            "minContains": rng.choice((50, 2000)),
+            "maxContains": rng.choice((50, 5000)),
+        },
         lambda: {"if": {"required": ["a"]}, "then": _nested("if", 30, {"required": ["b"]}), "uniqueItems": True},
     ]
     return rng.choice(ways)()
@@ -79,13 +89,18 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     """One hostile constraint, hostile texts, and one that has been bitten about."""
     rng = random.Random(f"hostile {seed}")
     failed: list[Case] = []
-    makers: list[tuple[str, Callable[[], Any]]] = [("schema", lambda s=_schemas(rng): compile_json_schema(s, vocabulary(1)))]  # type: ignore[misc]
+    large = _schemas(rng)
+    makers: list[tuple[str, Callable[[], Any]]] = [("schema", lambda: compile_json_schema(large, vocabulary(1)))]
     broken = Schemas(rng).root()
-    makers.append(("broken schema", lambda: compile_json_schema(_broken(rng, broken), vocabulary(1), JsonOptions.exact())))
+    makers.append(
+        ("broken schema", lambda: compile_json_schema(_broken(rng, broken), vocabulary(1), JsonOptions.exact()))
+    )
     source = "".join(rng.choices('start: "a" | b\n%ignore /x+/ ~2..3 [ ] ( ) { } * + ? root ::= \\ -> ', k=60))
     makers.append(("Lark", lambda: compile_lark(source, vocabulary(1), lexer=rng.choice(("dynamic", "contextual")))))
     makers.append(("GBNF", lambda: compile_gbnf("root ::= " + source, vocabulary(1))))
-    makers.append(("expression", lambda: compile_regex("".join(rng.choices("ab()[]{}*+?|\\^$.-,1:=!<", k=12)), vocabulary(1))))
+    makers.append(
+        ("expression", lambda: compile_regex("".join(rng.choices("ab()[]{}*+?|\\^$.-,1:=!<", k=12)), vocabulary(1)))
+    )
     for name, make in makers:
         start = time.monotonic()
         try:
@@ -109,7 +124,22 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
 
 def _broken(rng: random.Random, schema: Any) -> Any:
     """The schema with values of wrong types here and there."""
-    wrong: list[Any] = [None, True, -1, 1.5, "x", [], {}, [None], float("nan"), float("inf"), 10**400, "\ud800", ["a", 1], {1: 2}]
+    wrong: list[Any] = [
+        None,
+        True,
+        -1,
+        1.5,
+        "x",
+        [],
+        {},
+        [None],
+        float("nan"),
+        float("inf"),
+        10**400,
+        "\ud800",
+        ["a", 1],
+        {1: 2},
+    ]
     if isinstance(schema, dict):
         return {key: rng.choice(wrong) if rng.random() < 0.2 else _broken(rng, child) for key, child in schema.items()}
     if isinstance(schema, list):

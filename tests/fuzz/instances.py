@@ -8,7 +8,27 @@ from typing import Any
 from tests.fuzz.schemas import FORMATS, NAMES, SCALARS
 
 SAMPLES = {
-    "": ["", "a", "b", "ab", "ba", "aa", "aaa", "abab", "x1", "x", "foo", "é", "😀", " ", "A_1", "bb", "\x00", "\n", "a\n"],
+    "": [
+        "",
+        "a",
+        "b",
+        "ab",
+        "ba",
+        "aa",
+        "aaa",
+        "abab",
+        "x1",
+        "x",
+        "foo",
+        "é",
+        "😀",
+        " ",
+        "A_1",
+        "bb",
+        "\x00",
+        "\n",
+        "a\n",
+    ],
     "date": ["2020-02-29", "2021-02-29", "1999-12-31", "2020-1-01"],
     "ipv4": ["127.0.0.1", "1.2.3.256", "0.0.0.0", "01.1.1.1"],
     "ip-address": ["127.0.0.1", "1.2.3.256"],
@@ -120,7 +140,9 @@ class Instances:
                      "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies",
                      "unevaluatedProperties"):  # fmt: skip
             kinds += ["object"] * 2
-        if self._has(schema, "items", "prefixItems", "contains", "uniqueItems", "minItems", "maxItems", "unevaluatedItems"):
+        if self._has(
+            schema, "items", "prefixItems", "contains", "uniqueItems", "minItems", "maxItems", "unevaluatedItems"
+        ):
             kinds += ["array"] * 2
         if self._has(schema, "pattern", "format", "minLength", "maxLength"):
             kinds += ["string"] * 2
@@ -153,7 +175,9 @@ class Instances:
         return int(value) if self.rng.random() < 0.9 else value
 
     def _string(self, schema: Any, depth: int) -> str:
-        text: str = self.rng.choice(SAMPLES.get(schema.get("format", ""), SAMPLES[""]) if self.rng.random() < 0.8 else SAMPLES[""])
+        text: str = self.rng.choice(
+            SAMPLES.get(schema.get("format", ""), SAMPLES[""]) if self.rng.random() < 0.8 else SAMPLES[""]
+        )
         if self.rng.random() < 0.4:
             length = schema.get("minLength", schema.get("maxLength", 2))
             length = min(length if isinstance(length, int) else 2, 30) + self.rng.choice((0, 0, 1, -1))
@@ -188,7 +212,9 @@ class Instances:
         return {name: found[name] for name in names if self.rng.random() < 0.95}
 
     def _member(self, schema: Any) -> Any:
-        listed = [schema[w] for w in ("additionalProperties", "unevaluatedProperties") if isinstance(schema.get(w), dict)]
+        listed = [
+            schema[w] for w in ("additionalProperties", "unevaluatedProperties") if isinstance(schema.get(w), dict)
+        ]
         listed += list((schema.get("patternProperties") or {}).values())
         return self.rng.choice(listed) if listed else {}
 

@@ -35,7 +35,7 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     rng = random.Random(f"json {seed}")
     schemas = Schemas(rng)
     schema, draft = schemas.root(), schemas.draft
-    case = {"area": "json", "draft": draft, "schema": json.dumps(schema), "vocabulary": rng.randint(0, COUNT)}
+    case: Case = {"area": "json", "draft": draft, "schema": json.dumps(schema), "vocabulary": rng.randint(0, COUNT)}
     case["formats"] = '"format"' in case["schema"]
     tally["schemas"] += 1
     try:
@@ -269,7 +269,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def case_of(seed: int) -> Case:
+def case_of(seed: int, area: str) -> Case:
     """The case of a seed whose unit never came back."""
     rng = random.Random(f"json {seed}")
     schemas = Schemas(rng)

@@ -1,9 +1,9 @@
-"""JSON Schema by its specification, keyword by keyword: what a value is worth, without automata, tables or normal forms.
+"""JSON Schema by its specification, keyword by keyword, without automata, tables or normal forms.
 
-A plain recursive evaluator of parsed schemas over parsed values, exact in numbers, with annotations for ``unevaluated*``
-and a dynamic scope. It shares nothing with the engine, and `test_judge.py` holds it against the official suite.
-Values are read with ``read``: numbers with a fraction or exponent are ``Decimal``, so drafts 3 and 4 can tell ``1.0``
-from ``1``.
+A plain recursive evaluator of parsed schemas over parsed values, exact in numbers, with annotations for
+``unevaluated*`` and a dynamic scope. It shares nothing with the engine, and `test_judge.py` holds it against the
+official suite. Values are read with ``read``: numbers with a fraction or exponent are ``Decimal``, so drafts 3 and 4
+can tell ``1.0`` from ``1``.
 """
 
 from __future__ import annotations
@@ -191,7 +191,10 @@ class Judge:
             elif schema is not resource.root:
                 resource = Resource(schema, urldefrag(urljoin(resource.uri, uri))[0])
                 self._resources[resource.uri] = self._inner[id(schema)] = resource
-        for keyword, anchors in (("$anchor", [resource.anchors]), ("$dynamicAnchor", [resource.anchors, resource.dynamic])):
+        for keyword, anchors in (
+            ("$anchor", [resource.anchors]),
+            ("$dynamicAnchor", [resource.anchors, resource.dynamic]),
+        ):
             if isinstance(schema.get(keyword), str) and self.draft in ANNOTATED:
                 for table in anchors:
                     table[schema[keyword]] = schema

@@ -105,7 +105,7 @@ def exclusive_maximum(judge: Judge, bound: Any, schema: Any, value: Any, scope: 
     return not is_number(value) or exact(value) < exact(bound)
 
 
-def _size(kind: type, least: bool) -> Keyword:
+def _size(kind: Any, least: bool) -> Keyword:
     def size(judge: Judge, count: Any, schema: Any, value: Any, scope: Scope, seen: Evaluated) -> bool:
         return not isinstance(value, kind) or (len(value) >= count if least else len(value) <= count)
 
@@ -345,7 +345,12 @@ _FROM_2019: dict[str, Keyword] = {
     "unevaluatedItems": unevaluated_items,
 }
 _NEW: dict[str, dict[str, Keyword]] = {
-    "draft3": {"divisibleBy": multiple_of, "disallow": disallow, "extends": extends, "additionalItems": additional_items},
+    "draft3": {
+        "divisibleBy": multiple_of,
+        "disallow": disallow,
+        "extends": extends,
+        "additionalItems": additional_items,
+    },
     "draft4": {**_FROM_4, "additionalItems": additional_items},
     "draft6": {**_FROM_4, **_FROM_6, "additionalItems": additional_items},
     "draft7": {**_FROM_4, **_FROM_6, "if": if_, "additionalItems": additional_items},

@@ -49,7 +49,12 @@ def _bound(holds: Callable[[Any, Any], bool]) -> Callable[..., Iterator[Any]]:
     return bound
 
 
-_BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt, "exclusiveMaximum": operator.lt}
+_BOUNDS = {
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
 
 
 def _repaired(draft: str) -> Any:
@@ -78,7 +83,9 @@ def translated(schema: Any) -> Any:
             found[word] = {  # the groups keep apart what is one expression in Python
                 to_python(name) + "(?:)" * place: translated(inner) for place, (name, inner) in enumerate(child.items())
             }
-        elif word in ("properties", "$defs", "definitions", "dependentSchemas", "dependencies") and isinstance(child, dict):
+        elif word in ("properties", "$defs", "definitions", "dependentSchemas", "dependencies") and isinstance(
+            child, dict
+        ):
             found[word] = {name: translated(inner) for name, inner in child.items()}
         else:
             found[word] = translated(child)
@@ -100,15 +107,19 @@ def _uses(schema: Any, *words: str) -> bool:
 # name: (whether it may matter for (schema, draft), draft, schema, value, what the specification says of it)
 KNOWN_FAULTS: dict[str, tuple[Callable[[Any, str], bool], str, Any, Any, bool]] = {
     "drafts 6 to 2019-09: additionalItems beside a Boolean items raises TypeError": (
-        lambda schema, draft: any(isinstance(inner.get("items"), bool) for inner in subschemas(schema))
-        and _uses(schema, "additionalItems", "unevaluatedItems"),
+        lambda schema, draft: (
+            any(isinstance(inner.get("items"), bool) for inner in subschemas(schema))
+            and _uses(schema, "additionalItems", "unevaluatedItems")
+        ),
         "draft7",
         {"items": True, "additionalItems": False},
         [1],
         True,
     ),
     "2019-09: contains evaluates the items that it finds": (
-        lambda schema, draft: draft == "draft2019-09" and _uses(schema, "unevaluatedItems") and _uses(schema, "contains"),
+        lambda schema, draft: (
+            draft == "draft2019-09" and _uses(schema, "unevaluatedItems") and _uses(schema, "contains")
+        ),
         "draft2019-09",
         {"contains": {"type": "boolean"}, "unevaluatedItems": {"type": "integer"}},
         [-1, False],

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Annotated, Any, Literal, Optional, Union
 
 import pydantic
+import pydantic_core
 import typing_extensions
 
 from structgen import JsonOptions, json_schema
@@ -35,10 +36,12 @@ def random_type(rng: random.Random, depth: int = 3) -> Any:
         limits: Any = rng.choice(({"ge": low}, {"gt": low, "lt": low + 9}, {"le": low}, {"ge": low, "multiple_of": 3}))
         return Annotated[int, pydantic.Field(**limits)]
     if way < 7:
-        limits = rng.choice(({"min_length": 1}, {"max_length": 3}, {"pattern": "^[ab]+$"}, {"pattern": "^x", "max_length": 4}))
+        limits = rng.choice(
+            ({"min_length": 1}, {"max_length": 3}, {"pattern": "^[ab]+$"}, {"pattern": "^x", "max_length": 4})
+        )
         return Annotated[str, pydantic.Field(**limits)]
     if way < 8:
-        return Literal[tuple(rng.sample(["a", "b", 1, 2, True, None, "é"], rng.randint(1, 3)))]  # type: ignore[misc]
+        return Literal[tuple(rng.sample(["a", "b", 1, 2, True, None, "é"], rng.randint(1, 3)))]
     if way < 9:
         return enum.Enum("Color", {name: name * 2 for name in rng.sample(NAMES, 2)})
     inner = random_type(rng, depth - 1)
@@ -47,9 +50,9 @@ def random_type(rng: random.Random, depth: int = 3) -> Any:
     if way < 12:
         return dict[str, inner]  # type: ignore[valid-type]
     if way < 13:
-        return Optional[inner]
+        return Optional[inner]  # noqa: UP045
     if way < 14:
-        return Union[inner, random_type(rng, depth - 1)]
+        return Union[inner, random_type(rng, depth - 1)]  # noqa: UP007
     if way < 15:
         return tuple[inner, random_type(rng, depth - 1)]  # type: ignore[misc,valid-type]
     if way < 16:
@@ -60,7 +63,10 @@ def random_type(rng: random.Random, depth: int = 3) -> Any:
     if way < 18:
         return dataclasses.make_dataclass("Data", list(fields.items()))
     config = pydantic.ConfigDict(extra=rng.choice(("ignore", "forbid", "allow")))
-    given: Any = {name: (kind, ...) if rng.random() < 0.7 else (Optional[kind], None) for name, kind in fields.items()}
+    given: Any = {
+        name: (kind, ...) if rng.random() < 0.7 else (Optional[kind], None)  # noqa: UP045
+        for name, kind in fields.items()
+    }
     return pydantic.create_model("Model", __config__=config, **given)
 
 
@@ -70,7 +76,9 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     kind = random_type(rng)
     tally["types"] += 1
     adapter: Any = pydantic.TypeAdapter(kind)
-    options = JsonOptions(key_order="any", whitespace="any", string_escapes="any", max_number_length=15)  # pydantic reads no 1e20
+    options = JsonOptions(
+        key_order="any", whitespace="any", string_escapes="any", max_number_length=15
+    )  # pydantic reads no 1e20
     try:
         constraint = json_schema(kind, options)
         grammar = constraint.compile(vocabulary(rng.randint(0, COUNT)))
@@ -97,7 +105,9 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     return failed
 
 
-def _written(adapter: Any, constraint: Any, grammar: Any, rng: random.Random, tally: Counter[str], kind: Any) -> list[Case]:
+def _written(
+    adapter: Any, constraint: Any, grammar: Any, rng: random.Random, tally: Counter[str], kind: Any
+) -> list[Case]:
     """What pydantic writes of values that it reads strictly."""
     instances = Instances(rng, _inlined(constraint.schema))
     for _ in range(30):
@@ -112,7 +122,7 @@ def _written(adapter: Any, constraint: Any, grammar: Any, rng: random.Random, ta
             continue
         try:
             again = adapter.dump_json(value)
-        except (pydantic.PydanticSerializationError, ValueError):
+        except (pydantic_core.PydanticSerializationError, ValueError):
             continue
         if _plain(json.loads(again)) and not accepts(grammar, again):
             return [{"kind": "refuses valid", "detail": f"{again!r} of {kind!r}"[:300]}]
@@ -127,7 +137,8 @@ def _plain(value: Any) -> bool:
         return all(map(_plain, value))
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return True
-    return math.isfinite(value) and len(json.dumps(value)) <= 15
+    text = json.dumps(value)
+    return math.isfinite(value) and len(text) <= 15 and "e" not in text
 
 
 def _inlined(schema: Any) -> Any:

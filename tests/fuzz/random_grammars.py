@@ -1,7 +1,8 @@
 """Random context-free grammars as trees, their texts, and their spelling in Lark's and in GBNF's notation.
 
-A node is a list: ``["lit", text]``, ``["set", characters]``, ``["ref", rule]``, ``["seq", *nodes]``, ``["alt", *nodes]``,
-``["rep", node, least, most or None]``. `recognise` is a plain recogniser of such grammars, for any recursion.
+A node is a list: ``["lit", text]``, ``["set", characters]``, ``["ref", rule]``, ``["seq", *nodes]``,
+``["alt", *nodes]``, ``["rep", node, least, most or None]``. `recognise` is a plain recogniser of such grammars, for
+any recursion.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def to_lark(rules: Rules, rng: random.Random) -> str:
     for name, definition in named.items():
         lines.append(f"{name}{rng.choice(('', '', '', '.2', '.-1'))}: {definition}")
     if rng.random() < 0.4:
-        lines.append(rng.choice(('%ignore " "', "%ignore /[ ]+/", 'COMMENT: /#[^;]*;/\n%ignore COMMENT')))
+        lines.append(rng.choice(('%ignore " "', "%ignore /[ ]+/", "COMMENT: /#[^;]*;/\n%ignore COMMENT")))
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from tests.fuzz.shrink import shrink
 from tests.fuzz.worker import SEED, STARTED, work
 
 SPAWN = multiprocessing.get_context("spawn")
-FORK = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
+FORK: Any = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
 SPAN = 1_000_000_000  # seeds of one base seed
 KEPT = 200  # failures kept whole; the rest are counted
 
@@ -164,10 +164,10 @@ def shrunk(cases: list[dict[str, Any]], seconds: float = 20.0, each: int = 3) ->
 def _lost_case(case: dict[str, Any], seconds: float) -> dict[str, Any]:
     """A case that takes its process down: each try in a process of its own."""
     case_of = getattr(areas.module(case["area"]), "case_of", None)
-    whole = {**case, **case_of(case["seed"])} if case_of else case
+    whole = {**case, **case_of(case["seed"], case["area"])} if case_of else case
 
     def fails(smaller: dict[str, Any]) -> bool:
-        return isolated(smaller, 20.0) == case["kind"]
+        return isolated(smaller, 15.0) == case["kind"]
 
     return shrink(whole, fails, 6 * seconds) if case_of and fails(whole) else case
 

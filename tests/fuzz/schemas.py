@@ -9,25 +9,124 @@ DRAFTS = ("draft2020-12", "draft2019-09", "draft7", "draft6", "draft4", "draft3"
 _SHARES = (40, 16, 16, 8, 12, 8)
 NAMES = ["a", "b", "ab", "c", "foo", "", "\x00", "😀", "__proto__", "$ref", "a/b", "~", "\n", '"', "\\", "é", "\u2028"]
 SCALARS: list[Any] = [
-    *(None, True, False, 0, 1, 2, 3, -1, -2, 7, 10, 100, 1000, 0.5, 1.5, 2.25, -0.5, 0.1, 0.3, 1e-7, 123456789.123456789),
-    *(2**53, 2**53 + 1, -(2**63), 2**64, 10**20, 1e22, "", "a", "b", "ab", "aa", "ba", "abc", "é", "😀", "😀a", '"', "\\"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        2,
+        3,
+        -1,
+        -2,
+        7,
+        10,
+        100,
+        1000,
+        0.5,
+        1.5,
+        2.25,
+        -0.5,
+        0.1,
+        0.3,
+        1e-7,
+        123456789.123456789,
+    ),
+    *(
+        2**53,
+        2**53 + 1,
+        -(2**63),
+        2**64,
+        10**20,
+        1e22,
+        "",
+        "a",
+        "b",
+        "ab",
+        "aa",
+        "ba",
+        "abc",
+        "é",
+        "😀",
+        "😀a",
+        '"',
+        "\\",
+    ),
     *("\n", "\x00", "\x7f", "\u2028", "a b", "12", "null", "x1", "z" * 20, "2020-02-29", "127.0.0.1"),
 ]
 PATTERNS = [
-    *("^a", "b$", "^$", "a", "^a{2,3}$", "^(ab)*$", "^(a|b)+$", "^[^a]*$", "^..?$", "^x[0-9]*$", r"\d", r"^\w+$", r"^\s"),
+    *(
+        "^a",
+        "b$",
+        "^$",
+        "a",
+        "^a{2,3}$",
+        "^(ab)*$",
+        "^(a|b)+$",
+        "^[^a]*$",
+        "^..?$",
+        "^x[0-9]*$",
+        r"\d",
+        r"^\w+$",
+        r"^\s",
+    ),
     *(r"^\x00?$", r"\\\\", '"', "^[é😀]$", "(?=.*a)(?=.*b)", "^(?!a)", "^(?!foo$).*$", "(?<=a)b", r"\bab\b", r"^\S*$"),
-    *("^[a-z]{1,20}$", "a|^b|c$", "^(?:a?b){2}", "[]", "[^]", "^[A-Za-z0-9_]+$", r"^[\d.-]+$", r"^\u{1F600}?", r"^[\s\S]{2}$", r"^[^\W\d]+$", "(?<!a)b$"),
+    *(
+        "^[a-z]{1,20}$",
+        "a|^b|c$",
+        "^(?:a?b){2}",
+        "[]",
+        "[^]",
+        "^[A-Za-z0-9_]+$",
+        r"^[\d.-]+$",
+        r"^\u{1F600}?",
+        r"^[\s\S]{2}$",
+        r"^[^\W\d]+$",
+        "(?<!a)b$",
+    ),
 ]
 FORMATS = ["date", "ipv4", "ipv6", "uuid", "json-pointer"]
 TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
 BOUNDS: list[Any] = [
-    *(0, 1, 2, 3, 5, 7, 10, -1, -2, 100, 1000, 0.5, 1.5, -0.5, 0.1, 1e-7, 2**53, 2**53 + 1, 2**64, -(2**63), 10**20, 1e300)
+    *(
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        10,
+        -1,
+        -2,
+        100,
+        1000,
+        0.5,
+        1.5,
+        -0.5,
+        0.1,
+        1e-7,
+        2**53,
+        2**53 + 1,
+        2**64,
+        -(2**63),
+        10**20,
+        1e300,
+    )
 ]
 STEPS: list[Any] = [1, 2, 3, 5, 12, 0.5, 0.1, 0.3, 0.01, 1e-7, 1.5, 10**20, 7]
 HUGE = [2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**30]
 _NUMBERS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "divisibleBy"]
 _TEXTS = ["minLength", "maxLength", "pattern", "format"]
-_ARRAYS = ["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains", "unevaluatedItems"]
+_ARRAYS = [
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "unevaluatedItems",
+]
 _OBJECTS = [
     *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
     *("propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedProperties"),

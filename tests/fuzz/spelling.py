@@ -14,7 +14,7 @@ from structgen.options import JsonOptions
 
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|[-+0-9.eE]+|true|false|null|[{}\[\],:]|[ \t\n\r]+', re.DOTALL)
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
-_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(.))')
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _SHORT = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/"}
 
 
@@ -48,7 +48,11 @@ def fault(text: str, options: JsonOptions, schema: Any = None) -> str | None:
             if options.string_escapes == "minimal" and not _minimal(part):
                 return "escape"
             is_key = next((p for p in parts[place + 1 :] if not p[0].isspace()), "") == ":"
-            if options.max_string_length is not None and not is_key and len(json.loads(part)) > options.max_string_length:
+            if (
+                options.max_string_length is not None
+                and not is_key
+                and len(json.loads(part)) > options.max_string_length
+            ):
                 return "string over limit"
     if _blanks(text, parts, options):
         return "whitespace"
@@ -100,7 +104,9 @@ def _order(text: str, options: JsonOptions, schema: Any) -> str | None:
         return None
     value = json.loads(text)
     declared = list(schema["properties"])
-    ranks = [declared.index(key) if key in declared else len(declared) for key in value] if isinstance(value, dict) else []
+    ranks = (
+        [declared.index(key) if key in declared else len(declared) for key in value] if isinstance(value, dict) else []
+    )
     return "key order" if ranks != sorted(ranks) else None
 
 
@@ -143,9 +149,7 @@ def _orders(value: Any, most: int) -> list[Any] | None:
         if combined is None or len(value) > 4 or len(combined) * [1, 1, 2, 6, 24][len(value)] > most:
             return None
         return [
-            dict(pairs)
-            for items in combined
-            for pairs in itertools.permutations(list(zip(value, items, strict=True)))
+            dict(pairs) for items in combined for pairs in itertools.permutations(list(zip(value, items, strict=True)))
         ]
     return [value]
 
@@ -163,7 +167,9 @@ def _written(value: Any, options: JsonOptions, depth: int) -> str:
     outside = "" if indent is None else "\n" + " " * (indent * depth)
     colon = ":" if indent is None else ": "
     if isinstance(value, dict) and value:
-        members = [json.dumps(k, ensure_ascii=False) + colon + _written(v, options, depth + 1) for k, v in value.items()]
+        members = [
+            json.dumps(k, ensure_ascii=False) + colon + _written(v, options, depth + 1) for k, v in value.items()
+        ]
         return "{" + inside + ("," + inside).join(members) + outside + "}"
     if isinstance(value, list) and value:
         return "[" + inside + ("," + inside).join(_written(v, options, depth + 1) for v in value) + outside + "]"

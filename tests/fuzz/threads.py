@@ -49,7 +49,9 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
             together = list(pool.map(lambda seed, g=grammars[0]: _walked(g, seed), range(6)))
             tally["texts"] += 12
             if alone != together:
-                failed.append({"kind": "threads differ", "detail": f"{number} {texts[number % 4]} {alone} {together}"[:600]})
+                failed.append(
+                    {"kind": "threads differ", "detail": f"{number} {texts[number % 4]} {alone} {together}"[:600]}
+                )
     return failed
 
 

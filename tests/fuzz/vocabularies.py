@@ -1,4 +1,4 @@
-"""Small random vocabularies: all bytes, and tokens that cross the borders of strings, numbers, characters and brackets."""
+"""Small random vocabularies: all bytes, and tokens that cross the borders of strings, numbers and characters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from structgen.vocabulary.vocabulary import Vocabulary
 PIECES = [
     *(b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\t", b"  ", b"\n  ", b"a", b"b", b"ab", b"foo", b"x1"),
     *(b"0", b"1", b"12", b"-", b".", b".5", b"e", b"E+", b"e-7", b"true", b"fal", b"se", b"nul", b"l", b"\\", b'\\"'),
-    *(b"\\n", b"\\u00", b"61", b"\\ud83d", b"\\ude00", "é".encode(), "😀".encode(), "😀".encode()[:2], "😀".encode()[2:]),
+    *(
+        b"\\n",
+        b"\\u00",
+        b"61",
+        b"\\ud83d",
+        b"\\ude00",
+        "é".encode(),
+        "😀".encode(),
+        "😀".encode()[:2],
+        "😀".encode()[2:],
+    ),
     *("é".encode()[:1], "é".encode()[1:], b"\x00", b"$ref", b"__proto__", b"/", b"~", b"\xe2\x80\xa8", b"\xff", b"-0"),
 ]
 COUNT = 6

@@ -1,4 +1,4 @@
-"""What any matcher must do, whatever its grammar: masks are acceptance, no dead ends, undoing is exact, and it ends well.
+"""What any matcher must do: masks are acceptance, no dead ends, undoing is exact, and it ends well.
 
 `Wrong` says what went wrong; the areas turn it into a case.
 """
@@ -55,7 +55,7 @@ class Walk:
         Raises:
             Wrong: something is.
         """
-        masks = []
+        masks, done = [], 0
         for _ in range(steps):
             allowed = mask(self.matcher, self.vocabulary.size)
             masks.append(allowed)
@@ -69,19 +69,20 @@ class Walk:
             if not self.matcher.accept_token(token):
                 raise Wrong("mask != accept", f"token {token} {self.vocabulary.tokens[token]!r} is refused", self.text)
             self.text += self.vocabulary.tokens[token]
+            done += 1
         whole = self.finish(self.matcher.fork())
-        self._undo(masks)
+        self._undo(masks, done)
         return whole
 
     def _choose(self, allowed: npt.NDArray[np.bool_]) -> int | None:
-        ids = np.flatnonzero(allowed)
-        if not len(ids):
+        found = np.flatnonzero(allowed).tolist()
+        if not found:
             raise Wrong("dead end", "no token is allowed", self.text)
         ends = set(self.vocabulary.eos_token_ids)
         if allowed[list(ends)].any() != self.matcher.is_accepting():
             raise Wrong("mask != accept", "end of sequence and is_accepting differ", self.text)
-        ids = [token for token in ids.tolist() if token not in ends]
-        if not ids or (len(ids) < len(allowed) and self.matcher.is_accepting() and self.rng.random() < 0.1):
+        ids = [token for token in found if token not in ends]
+        if not ids or (self.matcher.is_accepting() and self.rng.random() < 0.1):
             return None
         tokens = self.vocabulary.tokens
         likely = [token for token in ids if tokens[token][0] in self.alphabet] if self.rng.random() < 0.85 else []
@@ -97,7 +98,9 @@ class Walk:
                 matcher.rollback()
             if taken != allowed[token]:
                 word = self.vocabulary.tokens[token]
-                raise Wrong("mask != accept", f"token {token} {word!r}: mask {allowed[token]}, accepted {taken}", self.text)
+                raise Wrong(
+                    "mask != accept", f"token {token} {word!r}: mask {allowed[token]}, accepted {taken}", self.text
+                )
         if not np.array_equal(mask(matcher, self.vocabulary.size), allowed):
             raise Wrong("rollback", "the mask differs after tokens were tried and undone", self.text)
         following = matcher.next_bytes()
@@ -125,28 +128,12 @@ class Walk:
             raise Wrong(fault, "a text that the engine wrote", whole)
         return whole
 
-    def _undo(self, masks: list[npt.NDArray[np.bool_]]) -> None:
-        """Back a random number of steps, by rollback and by reading the text again."""
-        if len(masks) < 2 or self.rng.random() < 0.5:
+    def _undo(self, masks: list[npt.NDArray[np.bool_]], done: int) -> None:
+        """Back a random number of the ``done`` steps; ``masks`` are those before each step."""
+        if not done or self.rng.random() < 0.5:
             return
-        done = len(masks) - 1
         steps = self.rng.randint(1, done)
         fork = self.matcher.fork()
-        extra = len(masks) == done + 1 and self._accepted(fork, masks) - done
-        fork.rollback(steps + int(extra))
+        fork.rollback(steps)
         if not np.array_equal(mask(fork, self.vocabulary.size), masks[done - steps]):
             raise Wrong("rollback", f"another mask {steps} steps back", self.text)
-
-    @staticmethod
-    def _accepted(matcher: Matcher, masks: list[Any]) -> int:
-        """How many steps the matcher can be rolled back."""
-        from structgen.errors import MatcherStateError
-
-        for steps in (len(masks), len(masks) - 1):
-            twin = matcher.fork()
-            try:
-                twin.rollback(steps)
-            except MatcherStateError:
-                continue
-            return steps
-        raise Wrong("rollback", "fewer steps than were accepted")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 REPORT_EVERY = 1.0  # seconds
-UNITS = 4_000  # then a fresh process: memory that grows shows, and does not end the run
+UNITS, MEGABYTES = 4_000, 800  # then a fresh process: memory that grows shows, and does not end the run
 SEED, STARTED = 0, 1
 
 
@@ -32,10 +32,10 @@ def work(connection: Any, flight: Any, seeds: Any, only: Sequence[str]) -> None:
         now = time.monotonic()
         tally[f"seconds {area}"] += now - flight[STARTED]
         flight[STARTED] = 0
-        if now - last > REPORT_EVERY or number + 1 == min(UNITS, len(seeds)):
+        if now - last > REPORT_EVERY or number + 1 == min(UNITS, len(seeds)) or megabytes() > MEGABYTES:
             connection.send((tally, cases, seed + seeds.step, megabytes()))
             tally, cases, last = Counter(), [], now
-        if number + 1 == UNITS:
+        if number + 1 == UNITS or megabytes() > MEGABYTES:
             return
 
 
