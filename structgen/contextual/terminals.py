@@ -95,7 +95,7 @@ def _of_terminal(number: int) -> Iterator[None]:
         yield
     except TooComplexError as error:
         raise PatternTooComplexError(
-            error.message, budget=error.budget, limit=error.limit, pattern="", position=number
+            error.message, budget=error.budget or "size", limit=error.limit, pattern="", position=number
         ) from None
 
 

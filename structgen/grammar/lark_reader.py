@@ -274,7 +274,7 @@ class _Builder:
             dfa = from_strings(texts, MAX_STATES)
         except TooComplexError as error:
             raise grammar_refusal(self._text, place.line, place.column)(
-                error.message, error.budget, error.limit
+                error.message, error.budget or "size", error.limit
             ) from None
         self._states += len(dfa)
         self._check_states(0, place)

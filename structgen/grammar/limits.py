@@ -87,7 +87,7 @@ def limited(refuse: Refusal) -> Iterator[None]:
     except MemoryError:
         raise refuse("compiling needs more memory than there is", "memory", 0) from None
     except TooComplexError as error:
-        raise refuse(error.message, error.budget, error.limit) from None
+        raise refuse(error.message, error.budget or "size", error.limit) from None
     finally:
         _limited.here = False
 
