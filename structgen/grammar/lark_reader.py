@@ -329,13 +329,15 @@ class _Builder:
             dfa, remark = terminal_dfa(pattern.to_regexp())
         except PatternTooComplexError as error:
             refuse = grammar_refusal(self._text, place.line, place.column)
-            raise refuse(f"the terminal {definition.name}: {error.message}", error.budget, error.limit) from None
+            what = f"the terminal {definition.name}: {error.message}"
+            raise refuse(what, error.budget or "size", error.limit) from None
         except PatternError as error:
             expression = repr(error.pattern) + (f", offset {error.position}" if error.position else "")
             self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", place, "")
         except TooComplexError as error:
             refuse = grammar_refusal(self._text, place.line, place.column)
-            raise refuse(f"the terminal {definition.name}: {error.message}", error.budget, error.limit) from None
+            what = f"the terminal {definition.name}: {error.message}"
+            raise refuse(what, error.budget or "size", error.limit) from None
         if remark:
             self.warnings.append(f"the terminal {definition.name} {remark} (line {place.line})")
         return dfa
