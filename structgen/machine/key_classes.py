@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
 MANY_WORDS = 1 << 30
+STATE_STEPS = 2  # what a state of a product costs, for each factor
 MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 
 
@@ -183,6 +184,7 @@ class ObjectBuilder:
                 f"an object has {len(present)} patterns for keys", budget="MAX_KEY_PATTERNS", limit=MAX_KEY_PATTERNS
             )
         table, bits = product(present, limit)
+        self._graph.budget.spend(STATE_STEPS * len(table) * len(present))
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
         class_of: dict[int, int] = {}
@@ -219,6 +221,7 @@ class ObjectBuilder:
             return None, False
         classes = [from_table(table, (labels == c + 1).astype(np.uint8)) for c in range(len(nodes))]
         merged, signature = product([allowed, *classes], limit)
+        self._graph.budget.spend(STATE_STEPS * len(merged) * len(classes))
         marks = np.zeros(len(signature), np.int32)
         for c in range(len(nodes)):
             marks[((signature & 1) != 0) & ((signature >> np.uint64(c + 1)) & 1 != 0)] = c + 1
