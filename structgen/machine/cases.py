@@ -292,7 +292,6 @@ class Cases:
 
     def _compound(self, formula: Formula, cell: Cell) -> Formula:
         cls = formula.__class__
-        self._budget.spend(1 + len(formula.args) // 8)  # type: ignore[attr-defined]
         if not cell.named:
             return _COMPOUND[cls](*self._unnamed(formula, cell).values())
         special = self._children[formula][cell]
@@ -301,6 +300,7 @@ class Cases:
         if absorbing is not None and absorbing in parts:
             return absorbing
         plain = self._unnamed(formula, Cell(cell.kind))
+        self._budget.spend(10 + len(special) + len(plain) // 4)
         if len(plain) <= 2 * len(special):
             skip = set(special)
             parts += [residual for part, residual in plain.items() if part not in skip]
@@ -317,6 +317,7 @@ class Cases:
         known = self._plain.get(key)
         if known is None:
             neutral = _NEUTRAL[formula.__class__]
+            self._budget.spend(10 + len(formula.args))  # type: ignore[attr-defined]
             known = self._plain[key] = {
                 part: residual
                 for part in formula.args  # type: ignore[attr-defined]

@@ -61,6 +61,9 @@ _known_strings: dict[Hashable, Any] = {}
 # A tuple longer than this is a mistake or an attack; each position is a table entry.
 MAX_PREFIX = 100_000
 
+# What automata cost: of a conjunction of numbers, of one of strings, and of a state of it.
+NUMBER_STEPS, AUTOMATON_STEPS, STATE_STEPS = 500, 500, 40
+
 
 # A number is read modulo its steps without their factors 2 and 5. Powers of ten, however large, cost nothing.
 MAX_STEP_BITS = 1_024
@@ -86,6 +89,7 @@ class Conjunctions:
         key = (literals, self._options.number_spellings, self._options.max_number_length)
         known = _known_numbers.get(key, _UNKNOWN)
         if known is _UNKNOWN:
+            self._graph.budget.spend(NUMBER_STEPS)
             known = _remember(_known_numbers, key, self._number(literals))
         return cast("NumberChoice | None", known)
 
@@ -163,6 +167,7 @@ class Conjunctions:
             else:
                 found = self.string_dfa(atom, positive)
                 if found is not None:
+                    self._graph.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
                     dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
         if most is not None and most < least:
             return None

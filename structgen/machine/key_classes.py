@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
+STATE_STEPS = 2  # what a state of a product costs, for each factor
 MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 
 
@@ -181,6 +182,7 @@ class ObjectBuilder:
                 f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
             )
         table, bits = product(present, limit)
+        self._graph.budget.spend(STATE_STEPS * len(table) * len(present))
         ends = valid_ends(table)
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
@@ -211,6 +213,7 @@ class ObjectBuilder:
         number = np.zeros(len(counts) + 1, np.int32)
         number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
         table, labels = canonical(table, number[labels], (), self._graph.options.max_automaton_states)
+        self._graph.budget.spend(STATE_STEPS * len(table) * len(kept))
         return KeyClasses(table, labels, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, and_, not_, or_, unordered
+from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, and_, not_, or_, unordered
 from structgen.machine.budget import Budget
 
 Conjunction = tuple[Formula, ...]
@@ -78,6 +78,7 @@ class ObjectChoices:
     def _narrow(self, result: dict[Formula, None], name: str, value: Formula) -> bool:
         """Add that the member ``name`` satisfies ``value``; whether that leaves anything."""
         context = known(result, name)
+        self._budget.spend(20 + 4 * len(context.args) if isinstance(context, And) else 20)
         if not self._possible(and_(context, value)):
             value = FALSE
             if not_(All(Enum([name]), FALSE)) in result:
@@ -141,7 +142,7 @@ class _Merger:
         """Groups of alternatives that say the same of all keys but ``name``."""
         groups: dict[frozenset[Formula], list[frozenset[Formula]]] = {}
         for literals in self._speaking[name]:
-            self._budget.spend(len(literals))
+            self._budget.spend(3 * len(literals))
             rest = frozenset([literal for literal in literals if _key(literal) != name])
             groups.setdefault(rest, []).append(literals)
         for rest, group in groups.items():
