@@ -27,7 +27,7 @@ Branch: TypeAlias = tuple[int, frozenset[Obligation]]
 State: TypeAlias = tuple[bool, tuple[Goal, ...], Goal]
 
 NOTHING: frozenset[Obligation] = frozenset()
-MAX_STEPS = 3_000_000
+MAX_STEPS = 1_000_000
 """Branches that are looked at; a few seconds."""
 MAX_CHOICES = 10_000
 """Ways in which all matches of a lookbehind may fail."""
@@ -161,6 +161,7 @@ class _Place:
 
     def advance(self, goal: Goal, mask: int) -> Goal:
         """The goal after a character: closed, then stepped. A goal that is met stays met."""
+        self.machine.spend(1)
         closed = self.close(goal)
         key = (goal, mask)
         if key not in self.stepped:

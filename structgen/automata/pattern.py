@@ -19,7 +19,7 @@ from structgen.errors import TooComplexError
 
 MAX_ENTRIES = 1 << 24
 """Entries of a table over classes of characters; also bounds the sets of nodes that are its states."""
-MAX_STEPS = 600_000_000
+MAX_STEPS = 2_000_000_000
 """Nodes that are looked at in making a table; a few seconds."""
 BYTE_STATES = 2
 """``max_states`` bounds the states between characters; all together may be this many times more."""
