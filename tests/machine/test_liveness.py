@@ -187,3 +187,21 @@ def test_recursion_with_counts() -> None:
     matcher = compile_json_schema(schema, BYTES, JsonOptions.exact()).matcher()
     assert matcher.accept_bytes(b"[[[0],[0],[0]],[0,0,[0,0,0]]]") and matcher.is_accepting()
     assert not any(matcher.stats.values())
+
+
+@pytest.mark.parametrize("forbidden", [0, 1, 2])
+@pytest.mark.parametrize("required", [0, 1, 2, 3])
+def test_limits_required_and_forbidden_members(required: int, forbidden: int) -> None:
+    """All small limits on three keys of which some are required and the last ones have no value."""
+    names = ["a", "b", "x"]
+    values = {name: DEAD[1] if place >= 3 - forbidden else {"const": 1} for place, name in enumerate(names)}
+    for least, most in itertools.product(range(4), range(4)):
+        schema = {"type": "object", "properties": values, "required": names[:required], "additionalProperties": False}
+        schema |= {"minProperties": least, "maxProperties": most, "$defs": DEFS}
+        free = 3 - forbidden
+        satisfiable = required <= min(most, free) and least <= min(most, free)
+        try:
+            compile_json_schema(schema, BYTES, OPTIONS["any"])
+            assert satisfiable, schema
+        except UnsatisfiableSchemaError:
+            assert not satisfiable, schema
