@@ -60,7 +60,7 @@ class ObjectFormulas:
         """A condition on one or some members, or on their number."""
         kind = self.random.random()
         if kind < 0.6:
-            found = All(Enum([self.random.choice(NAMES)]), self.condition())
+            found: Formula = All(Enum([self.random.choice(NAMES)]), self.condition())
         elif kind < 0.8:
             found = not_(All(Enum([self.random.choice(NAMES)]), FALSE))
         elif kind < 0.9:

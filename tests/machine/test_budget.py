@@ -43,7 +43,9 @@ HOSTILE: dict[str, Any] = {
     "patterns": {"oneOf": [{"type": "string", "pattern": f"a{i}.*b"} for i in range(300)]},
     "numbers": {"oneOf": [{"type": "integer", "multipleOf": i + 2} for i in range(300)]},
     "keys by patterns": {
-        "oneOf": [{"type": "object", "patternProperties": {f"^x{i}.*y{j}": {}, "z": False}} for i in range(40) for j in "ab"]
+        "oneOf": [
+            {"type": "object", "patternProperties": {f"^x{i}.*y{j}": {}, "z": False}} for i in range(40) for j in "ab"
+        ]
     },
 }  # fmt: skip
 
