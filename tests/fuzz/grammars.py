@@ -82,7 +82,7 @@ def replay(case: Case) -> str | None:
     if "text" in case:
         taken, valid = accepts(grammar, case["text"].encode()), judge(case["text"])
         return None if taken == valid else "refuses valid" if valid else "accepts invalid"
-    for number in range(12):
+    for number in range(case.get("rounds", 12)):
         wrong = _walked(case, grammar, judge, random.Random(number), Counter())
         if wrong is not None:
             return str(wrong["kind"])
