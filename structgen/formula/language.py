@@ -27,9 +27,10 @@ to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x
 
 All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its spelling, so ``Enum([1])`` holds both.
 
-The intern table holds its nodes weakly: a node lives as long as somebody uses it. Its keys name parts by ``id``, which
-no later node gets again, so that they keep nothing alive. Additions take a lock: threads that race for the same node
-get the same object.
+The intern table holds its nodes weakly: a node lives as long as somebody uses it, and till the next sweep. Its keys
+name parts by ``id``, which no later node gets again, so that they keep nothing alive. Nodes are added by
+``setdefault``, which is atomic under the GIL: threads that race for the same node get the same object. Dead entries are
+swept when the table has doubled.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ _next_id = itertools.count().__next__
 _Key = tuple[Any, ...]
 _table: dict[_Key, weakref.ref[Formula]] = {}
 _lock = threading.Lock()
+_reference, _new = weakref.ref, object.__new__
 LEAST_SWEPT = 20_000
 _sweep_at = LEAST_SWEPT
+_recent: list[Formula] = []  # nodes made since the last sweep: schemas have many in common
 
 
 class Formula:
@@ -80,9 +83,14 @@ _F = TypeVar("_F", bound=Formula)
 
 def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F:
     """The one node of ``cls`` with these fields (the values of its slots, in order)."""
-    key = (cls, tuple([_named_by_id(field) for field in fields]))
+    key = (cls, tuple(map(_named_by_id, fields)))
     known = _find(key)
-    return known if known is not None else _add(cls, key, fields, ordered)  # type: ignore[return-value]
+    if known is not None:
+        return known  # type: ignore[return-value]
+    node = _new(cls)
+    for name, value in zip(cls.__slots__, fields, strict=True):
+        setattr(node, name, value)
+    return _add(node, key, ordered)
 
 
 def _named_by_id(field: Any) -> Any:
@@ -99,18 +107,21 @@ def _find(key: _Key) -> Formula | None:
     return handle() if handle is not None else None
 
 
-def _add(cls: type[_F], key: _Key, fields: tuple[Any, ...], ordered: bool = False) -> _F:
-    """A new node, or that of a thread that was faster."""
-    node = object.__new__(cls)
-    for name, value in zip(cls.__slots__, fields, strict=True):
-        setattr(node, name, value)
-    node.id, node.ordered, node.negation, node.reading = _next_id(), ordered, None, None
-    with _lock:
-        known = _find(key)
-        if known is not None:
-            return known  # type: ignore[return-value]
-        _table[key] = weakref.ref(node)
-        if len(_table) > _sweep_at:
+def _add(node: _F, key: _Key, ordered: bool = False) -> _F:
+    """The new ``node``, whose own fields are set, or that of a thread that was faster."""
+    node.id = _next_id()
+    node.ordered = ordered
+    node.negation = node.reading = None
+    handle: weakref.ref[Formula] = _reference(node)
+    if _table.setdefault(key, handle) is not handle:
+        with _lock:  # only here and in _sweep, both with the lock, does a dead entry change
+            known = _find(key)
+            if known is not None:
+                return known  # type: ignore[return-value]
+            _table[key] = handle
+    _recent.append(node)
+    if len(_table) > _sweep_at:
+        with _lock:
             _sweep()
     return node
 
@@ -118,13 +129,14 @@ def _add(cls: type[_F], key: _Key, fields: tuple[Any, ...], ordered: bool = Fals
 def _sweep() -> None:
     """Drop the entries of dead nodes; next when there are twice as many as now. With the lock held."""
     global _sweep_at
-    for key in [key for key, handle in _table.items() if handle() is None]:
+    _recent.clear()
+    for key in [key for key, handle in _table.copy().items() if handle() is None]:  # a copy: others may add meanwhile
         del _table[key]
     _sweep_at = max(LEAST_SWEPT, 2 * len(_table))
 
 
 def node_count() -> int:
-    """How many nodes are alive."""
+    """How many nodes are in use."""
     with _lock:
         _sweep()
         return len(_table)
@@ -171,8 +183,13 @@ class Enum(Formula):
             return FALSE  # type: ignore[return-value]
         members = frozenset(distinct)
         key = (cls, members)
-        known = _find(key)
-        return known if known is not None else _add(cls, key, (members, distinct))  # type: ignore[return-value]
+        handle = _table.get(key)
+        node = handle() if handle is not None else None
+        if node is None:
+            node = _new(cls)
+            node.values, node.members = distinct, members
+            node = _add(node, key)
+        return node  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Enum({self.values!r})"
@@ -196,7 +213,7 @@ def named(key: str) -> Enum:
     return known
 
 
-MAX_NAMED = 4_096
+MAX_NAMED = 8_192
 _NAMED: dict[str, Enum] = {}
 
 
@@ -293,8 +310,12 @@ class All(Formula):
             return TRUE  # type: ignore[return-value]
         key = (cls, (keys.id, value.id))  # as _intern does, without the call: schemas are made of these
         handle = _table.get(key)
-        known = handle() if handle is not None else None
-        return known if known is not None else _add(cls, key, (keys, value), value.ordered)  # type: ignore[return-value]
+        node = handle() if handle is not None else None
+        if node is None:
+            node = _new(cls)
+            node.keys, node.value = keys, value
+            node = _add(node, key, value.ordered)
+        return node  # type: ignore[return-value]
 
 
 class Keys(Formula):
@@ -411,7 +432,11 @@ def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
     parts.sort(key=_by_id)
     key = (cls, (tuple([part.id for part in parts]),))
     known = _find(key)
-    return known if known is not None else _add(cls, key, (tuple(parts),), any([part.ordered for part in parts]))
+    if known is not None:
+        return known
+    node = _new(cls)
+    node.args = tuple(parts)  # type: ignore[attr-defined]
+    return _add(node, key, any([part.ordered for part in parts]))
 
 
 def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:

@@ -9,12 +9,14 @@ of an automaton leads to an end by single bytes. Characters that no token begins
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata import counting_kernels
+from structgen.automata.dfa import universal
 from structgen.automata.lengths import MAX_ENTRIES
 from structgen.machine.key_classes import reaching
 from structgen.machine.liveness import array_live, is_live, object_live, reachable
@@ -24,7 +26,6 @@ from structgen.machine.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec,
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
-_CONTINUATION = frozenset(range(0x80, 0xC0))
 _PLAIN = frozenset(range(0x23, 0x5B))  # from "#" to "Z": spelled as they are in a string
 _DIGITS = b"0123456789"
 _LITERALS = (b"null", b"true", b"false")
@@ -37,7 +38,8 @@ class NeededBytes:
 
     def __init__(self, vocabulary: Vocabulary, options: JsonOptions) -> None:
         self._options = options
-        self._single, self._cuts, self._escapes = _facts(vocabulary)
+        self._single, self._occurring, self._cuts = _facts(vocabulary)
+        self._escapes = ord("\\") in self._occurring
         self._content = np.array([self._is_writable(byte) for byte in range(256)])
 
     def missing(self, root: Node) -> set[int]:
@@ -47,19 +49,27 @@ class NeededBytes:
         """
         needed: set[int] = set()
         for node in filter(is_live, reachable(root)):
-            for bit, literal in enumerate(_LITERALS):
-                needed.update(literal if node.flags >> bit & 1 else b"")
-            for choice in node.numbers:
-                needed |= self._of_number(choice.automaton)
-            for string in node.strings:
-                needed |= self._of_string(string)
-            for spec in node.objects:
-                needed |= self._of_object(spec) if object_live(spec, is_live) else set()
-            for array in node.arrays:
-                if array_live(array, is_live):
-                    several = not isinstance(array, ArraySpec) or array.least > 1 or array.distinct is False
-                    needed |= {*b"[]", *(b"," if several else b""), *self._whitespace()}
+            values = list(self._of_values(node))
+            begun = [bytes_ for first, bytes_ in values if not self._occurring.isdisjoint(first)]
+            needed.update(*(begun or [bytes_ for _, bytes_ in values]))
         return needed - self._single
+
+    def _of_values(self, node: Node) -> Iterator[tuple[bytes, set[int]]]:
+        """For each kind of value: the bytes that it may begin with, and those it needs once it was begun."""
+        for bit, literal in enumerate(_LITERALS):
+            if node.flags >> bit & 1:
+                yield literal[:1], set(literal)
+        for choice in node.numbers:
+            yield b"-" + _DIGITS, self._of_number(choice.automaton)
+        for string in node.strings:
+            yield b'"', self._of_string(string)
+        for spec in node.objects:
+            if object_live(spec, is_live):
+                yield b"{", self._of_object(spec)
+        for array in node.arrays:
+            if array_live(array, is_live):
+                several = not isinstance(array, ArraySpec) or array.least > 1 or array.distinct is False
+                yield b"[", {*b"[]", *(b"," if several else b""), *self._whitespace()}
 
     def _whitespace(self) -> bytes:
         return b"\n " if isinstance(self._options.whitespace, int) and self._options.whitespace else b""
@@ -89,12 +99,13 @@ class NeededBytes:
     def _of_any_string(self) -> set[int]:
         """A letter always goes on, and the quote ends it; a character that a token cuts has to be finished."""
         needed = set() if self._single & _PLAIN else {ord("a")}
-        return needed | _CONTINUATION if self._cuts else needed
+        every = universal()
+        return needed | self._of_automaton(every.transitions, every.accepting, counted=False)
 
     def _of_automaton(self, table: npt.NDArray[np.int32], ends: npt.NDArray[np.bool_], *, counted: bool) -> set[int]:
         """Nothing, if single bytes lead from every state to an end (in as many code points), else what is missing."""
         at_character = ~(table[:, 0x80:0xC0] >= 0).any(axis=1)
-        states = np.ones(len(ends), bool) if self._cuts else at_character
+        states = self._reached(table) & (at_character | self._cuts)
         within = np.where(self._content[None, :], table, -1).astype(np.int32)
         if counted:
             every = counting_kernels.distances(table, ends.view(np.uint8), MAX_ENTRIES)
@@ -107,6 +118,18 @@ class NeededBytes:
         used = (table >= 0).any(axis=0) & ~self._content
         return set(np.flatnonzero(used).tolist())
 
+    def _reached(self, table: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """The states that bytes which occur in tokens (or are escaped) lead to."""
+        usable = np.array([byte < 0x20 or byte in b'"\\' or byte in self._occurring for byte in range(256)])
+        reached, todo = np.zeros(len(table), bool), [0]
+        reached[0] = True
+        while todo:
+            after = np.unique(table[todo.pop(), usable])
+            fresh = [int(state) for state in after if state >= 0 and not reached[state]]
+            reached[fresh] = True
+            todo.extend(fresh)
+        return reached
+
     def _of_number(self, automaton: NumberAutomaton) -> set[int]:
         usual = {*_DIGITS, *b"-.", *(b"e" if self._options.number_spellings == "any" else b"")}
         if usual <= self._single:
@@ -115,6 +138,8 @@ class NeededBytes:
         states = [automaton.start]
         for state in states:
             for byte, after in automaton.row(state):
+                if byte not in self._occurring:
+                    continue
                 if after not in before:
                     before[after] = []
                     states.append(after)
@@ -148,11 +173,11 @@ class NeededBytes:
 
 
 @lru_cache(8)
-def _facts(vocabulary: Vocabulary) -> tuple[frozenset[int], bool, bool]:
-    """The bytes that are tokens, whether some token ends within a character, and whether some holds a backslash."""
+def _facts(vocabulary: Vocabulary) -> tuple[frozenset[int], frozenset[int], bool]:
+    """The bytes that are tokens, those that occur in tokens, and whether some token ends within a character."""
     tokens = [token for token in vocabulary.tokens if token]
     single = frozenset(token[0] for token in tokens if len(token) == 1)
-    return single, any(map(_ends_within_a_character, tokens)), any(b"\\" in token for token in tokens)
+    return single, frozenset(vocabulary.token_bytes.tolist()), any(map(_ends_within_a_character, tokens))
 
 
 def _ends_within_a_character(token: bytes) -> bool:

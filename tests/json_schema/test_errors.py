@@ -36,7 +36,7 @@ TABLE: list[tuple[Any, type[SchemaError], str, str | None, str]] = [
     ({"type": ["string", "any"]}, SchemaError, "/type/1", "type", 'found "any"'),
     ({"type": []}, SchemaError, "/type", "type", "non-empty array"),
     ({"enum": "a"}, SchemaError, "/enum", "enum", "expected an array"),
-    ({"enum": [{"a": {1, 2}}]}, SchemaError, "/enum", "enum", "set is not a JSON value"),
+    ({"enum": [{"a": {1, 2}}]}, SchemaError, "/enum/0/a", "a", "JSON has no set"),
     ({"required": True}, SchemaError, "/required", "required", "expected an array of strings, found true"),
     ({"required": ["a", 1]}, SchemaError, "/required/1", "required", "expected a string, found 1"),
     ({"dependentRequired": {"a": "b"}}, SchemaError, "/dependentRequired/a", "a", "an array of strings"),
