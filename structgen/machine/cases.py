@@ -109,7 +109,8 @@ def discriminator(
         deciding.update(decides)
     for formula in context:
         listing.update(_members(formula, restrict, known)[0])
-    best = max((name for name in deciding if listing[name] and name not in done), key=deciding.get, default=None)
+    names = (name for name in deciding if listing[name] and name not in done)
+    best = max(names, key=deciding.__getitem__, default=None)
     return best if best is not None and deciding[best] > 1 else None
 
 
