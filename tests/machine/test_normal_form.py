@@ -78,6 +78,6 @@ def test_what_differs_in_one_key_is_one_alternative() -> None:
 
 
 def test_the_budget_is_an_error() -> None:
-    choices = [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(10)]
+    choices = [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(15)]
     with pytest.raises(SchemaTooComplexError, match="max_alternatives"):
         alternatives({"type": "object", "allOf": choices})
