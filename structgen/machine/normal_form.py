@@ -130,11 +130,11 @@ class NormalForm:
         return any(self._overlap(formula, kind) for kind in KINDS)
 
     def _expand(self, formula: Formula, kind: int, done: frozenset[str] = frozenset()) -> list[Conjunction]:
+        formula = factored(formula)
         if formula is FALSE:
             return []
         if formula is TRUE:
             return [()]
-        formula = factored(formula)
         if kind == OBJECT and (name := self._discriminator(formula, done)) is not None:
             return self._by_cases(formula, name, done | {name})
         if isinstance(formula, And):
