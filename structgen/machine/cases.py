@@ -109,8 +109,8 @@ def discriminator(
         deciding.update(decides)
     for formula in context:
         listing.update(_members(formula, restrict, known)[0])
-    open_names = (name for name in deciding if listing[name] and name not in done)
-    best = max(open_names, key=deciding.__getitem__, default=None)
+    names = (name for name in deciding if listing[name] and name not in done)
+    best = max(names, key=deciding.__getitem__, default=None)
     return best if best is not None and deciding[best] > 1 else None
 
 

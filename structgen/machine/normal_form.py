@@ -144,8 +144,7 @@ class NormalForm:
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            parts = (self._expand(part, kind, done) for part in formula.args)
-            found = self._bounded(alternative for part in parts for alternative in part)
+            found = self._bounded(other for part in formula.args for other in self._expand(part, kind, done))
             return merged(found, self._budget) if kind == OBJECT else found
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind, done)

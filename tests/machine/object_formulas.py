@@ -59,6 +59,7 @@ class ObjectFormulas:
     def literal(self) -> Formula:
         """A condition on one or some members, or on their number."""
         kind = self.random.random()
+        found: Formula
         if kind < 0.6:
             found: Formula = All(Enum([self.random.choice(NAMES)]), self.condition())
         elif kind < 0.8:

@@ -1,4 +1,4 @@
-"""Cases by a member's value say what the formula says; unions told apart by a tag take linear work."""
+"""Cases by a member's value say what the formula says; the work of unions told apart by a tag is linear."""
 
 from __future__ import annotations
 
