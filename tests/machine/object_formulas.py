@@ -61,7 +61,7 @@ class ObjectFormulas:
         kind = self.random.random()
         found: Formula
         if kind < 0.6:
-            found: Formula = All(Enum([self.random.choice(NAMES)]), self.condition())
+            found = All(Enum([self.random.choice(NAMES)]), self.condition())
         elif kind < 0.8:
             found = not_(All(Enum([self.random.choice(NAMES)]), FALSE))
         elif kind < 0.9:
