@@ -56,11 +56,11 @@ class ObjectChoices:
     def _join(self, side: Conjunction, other: Conjunction) -> Conjunction | None:
         """Both, None if that is impossible; ``side`` itself if the other follows from it."""
         result = dict.fromkeys(side)
-        self._budget.spend(1 + len(side))
+        self._budget.spend(1 + len(side) // 8)
         for literal in other:
             if literal in result:
                 continue
-            self._budget.spend(1 + len(result))
+            self._budget.spend(1 + len(result) // 8)
             if literal.negation in result:
                 return None
             name, value = about_key(literal)

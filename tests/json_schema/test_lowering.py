@@ -244,7 +244,7 @@ def test_a_schema_of_two_megabytes() -> None:
 
 
 def test_overlapping_unevaluated_classes_have_a_budget() -> None:
-    branches = [{"patternProperties": {f"a{i}": True}, "required": [f"a{i}"]} for i in range(12)]
+    branches = [{"patternProperties": {f"a{i}": True}, "required": [f"a{i}"]} for i in range(14)]
     with pytest.raises(SchemaTooComplexError, match="max_alternatives"):
         lower({"anyOf": branches, "unevaluatedProperties": False})
 
