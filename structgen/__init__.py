@@ -10,6 +10,7 @@ from structgen.composition.tag_dispatch import compile_tag_dispatch
 from structgen.constraints import Constraint, json_schema
 from structgen.errors import (
     BitmaskError,
+    CompletionTooLongError,
     ConstraintError,
     EmptyLanguageError,
     GenerationError,
@@ -48,6 +49,7 @@ __all__ = [
     "BitmaskError",
     "ChoiceResult",
     "CompiledGrammar",
+    "CompletionTooLongError",
     "Constraint",
     "ConstraintError",
     "EmptyLanguageError",

@@ -20,6 +20,7 @@
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
     ├── MatcherStateError               a call that the matcher's state does not allow
+    │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
@@ -210,6 +211,10 @@ class MatcherStateError(StructgenError):
     def past_the_start(cls, steps: int, accepted: int) -> MatcherStateError:
         """The error for a rollback of ``steps`` after ``accepted`` steps."""
         return cls(f"cannot roll back {steps} steps; {accepted} were accepted")
+
+
+class CompletionTooLongError(MatcherStateError):
+    """Every text that completes the output from here has more characters, items or members than are ever written."""
 
 
 class InternalError(StructgenError):

@@ -59,7 +59,11 @@ class Matcher(Protocol):
         ...
 
     def shortest_completion(self) -> bytes:
-        """A short text that completes the output."""
+        """A short text that completes the output.
+
+        Raises:
+            CompletionTooLongError: it would need more characters, items or members than are written.
+        """
         ...
 
     def state_key(self, *, own: bool = False) -> Hashable:

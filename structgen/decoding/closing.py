@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from structgen.errors import CompletionTooLongError
+from structgen.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # Longer tokens are left out of the search. The count stays an upper bound of the least number of tokens, and
 # completions are mostly punctuation and keys, where tokens are short.
 MAX_TOKEN_BYTES = 24
+
+
+def shortest_completion(matcher: Matcher) -> bytes | None:
+    """The text that completes an output; None if it is too long to be written."""
+    try:
+        return matcher.shortest_completion()
+    except CompletionTooLongError:
+        return None
 
 
 class ClosingTokens:

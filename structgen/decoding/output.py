@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from structgen.decoding.closing import ClosingTokens
+from structgen.decoding.closing import ClosingTokens, shortest_completion
 from structgen.decoding.sampling import FirstDraw, SamplingParams, allowed_token_ids, draw, masked_log_probs, to_numpy
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.protocols import Matcher
@@ -234,8 +234,8 @@ class Output:
 
     def _plan_after(self, token: int, matcher: Matcher) -> bytes | None:
         """A completion that fits in what is left after ``token``, which has just been accepted; None if none known."""
-        plan = matcher.shortest_completion()
-        if self._closing.fits(plan, self.remaining - 1):
+        plan = shortest_completion(matcher)
+        if plan is not None and self._closing.fits(plan, self.remaining - 1):
             return plan
         spelled = self._vocabulary.tokens[token]  # the rest of the old plan, should the matcher know none so short
         rest = self._plan[len(spelled) :]

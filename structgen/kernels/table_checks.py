@@ -431,7 +431,8 @@ def _object_live(g, words, p, live, class_words, record, spare, cheapest):
         room = (1 << 30) if most < 0 else most - required
         if not _covers(g, words, p, live, record, room, spare, cheapest):
             return False
-    return members + _undeclared_words(g, p, live, class_words, record) >= g[record + p[O_MIN]]
+    undeclared = _undeclared_words(g, p, live, class_words, record)
+    return undeclared >= p[ENDLESS_WORDS] or members + undeclared >= g[record + p[O_MIN]]
 
 
 @_internal

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, universal
+from structgen.errors import CompletionTooLongError
 from structgen.kernels.json_machine import HASH_PRIME, HASH_START
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.machine.key_classes import settle
@@ -32,6 +33,8 @@ from structgen.machine.tables import utf8
 from structgen.options import JsonOptions
 
 USUAL_DEPTH = 2
+# Strings with more characters, and containers with more parts, are not written to complete an output.
+MAX_CHARACTERS, MAX_PARTS = 1 << 20, 1 << 14
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 _WORD = 1 << 64
 
@@ -192,7 +195,7 @@ class Values:
         text = self._texts.get(key)
         if text is None:
             if self.cost(node) >= NEVER:
-                raise AssertionError(f"a goal taken to be live has no value: {node.formula}")
+                raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
 
@@ -272,7 +275,7 @@ class Values:
             if isinstance(spec, EnumSpec):
                 form = self.enum_form(spec)
                 texts.append(b'"' + form.rest(0, len(form.texts), 0) + b'"')
-            else:
+            elif spec.least <= MAX_CHARACTERS:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
@@ -298,6 +301,8 @@ class Values:
         """The nodes of the fewest (cheapest) items that complete an array, from ``start`` items or that state on."""
         if isinstance(spec, CountedSpec):
             return self._counted_items(spec, cost or self.cost, start)
+        if spec.least - start > MAX_PARTS:
+            return None
         return tuple(item(spec, index) for index in range(start, spec.least))
 
     def _counted_items(self, spec: CountedSpec, cost: Costs, start: int) -> Items | None:
@@ -334,6 +339,9 @@ class Values:
 
     def string_rest(self, spec: StringSpec, state: int, length: int) -> bytes:
         """What completes a string (spelled, without the quote) from a state of its automaton, ``length`` read."""
+        if spec.least - length > MAX_CHARACTERS:
+            missing = spec.least - length
+            raise CompletionTooLongError(f"the string needs {missing} more characters, too many to be written")
         text = self.words(spec.dfa).suffix(state)
         total = length + code_points(text)
         if total < spec.least and spec.distances is None:
@@ -357,6 +365,8 @@ class Values:
         if spec.most is not None and size > spec.most:
             return None
         least = max(spec.least, state.size + 1 if forced else 0)
+        if least - state.size > MAX_PARTS:
+            return None
         members: list[tuple[int, Member]] = []
         ways = self._meeting(state, free, add, cost) if spec.duties else {}
         if ways is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -17,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from structgen.errors import InternalError
+from structgen.errors import CompletionTooLongError, InternalError
 from structgen.kernels import json_machine as k
 from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.machine.cheapest_words import spelled
@@ -90,6 +91,9 @@ class Completions:
         Close to the shortest: see `structgen.machine.cheapest_values` for what is approximate, and of an escape that
         was begun any character may come that does. The matcher is left as it was. O(depth) for values whose goals
         were completed before.
+
+        Raises:
+            CompletionTooLongError: every text needs more characters, items or members than are written.
         """
         if self._index is None:
             self._index = _Index(self._root, matcher.grammar, self._values)
@@ -118,8 +122,14 @@ class Completions:
         """A completion for each configuration, shortest first."""
         assert self._index is not None
         reader = _Reader(self._index, self._values, arena)
-        texts = (reader.completion(*thread) for thread in threads.tolist())
-        return sorted((text for text in texts if text is not None), key=len)
+        texts = []
+        for thread in threads.tolist():
+            with suppress(CompletionTooLongError):
+                texts.append(reader.completion(*thread))
+        found = sorted((text for text in texts if text is not None), key=len)
+        if not found:
+            raise CompletionTooLongError("every text that completes the output is too long to be written to the end")
+        return found
 
     def _other_item(
         self, matcher: Matcher, threads: npt.NDArray[np.int64], arena: Arena, cursors: dict[Node, Iterator[bytes]]
@@ -130,7 +140,9 @@ class Completions:
         """
         assert self._index is not None
         reader = _Reader(self._index, self._values, arena)
-        order = sorted(threads.tolist(), key=lambda thread: len(reader.completion(*thread) or b"") or k.LOW32)
+        order = threads.tolist()
+        if len(order) > 1:
+            order.sort(key=lambda thread: len(reader.completion(*thread) or b"") or k.LOW32)
         for thread in order:
             following = reader.next_item(*thread)
             if following is not None:
