@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,11 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
         )
 
 
+def known_budget(error: TooComplexError) -> str | None:
+    """The field of `JsonOptions` that raises the budget which an automaton exceeds; None: it is fixed."""
+    return error.budget if error.budget in {field.name for field in fields(JsonOptions)} else None
+
+
 def compile_json_schema(
     schema: Any,
     vocabulary: Vocabulary,
@@ -119,7 +125,7 @@ def compile_json_schema(
             _check_bytes(root, vocabulary, options)
         return CompiledGrammar(lowered, graph, root, vocabulary)
     except TooComplexError as error:
-        raise SchemaTooComplexError(error.message, budget=error.budget, limit=error.limit) from None
+        raise SchemaTooComplexError(error.message, budget=known_budget(error), limit=error.limit) from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None

@@ -322,9 +322,15 @@ def _check_classes(g, texts, pool, payload, labels, narrow, states, p, record):
         return FINE if counts == 0 else BAD_CLASSES
     if counts <= 0 or counts + np.int64(states[start]) * classes > len(g):
         return OUT_OF_RANGE
-    for place in range(counts, counts + np.int64(states[start]) * classes):
-        if g[place] < 0 or g[place] > p[ENDLESS_WORDS]:
-            return BAD_CLASSES
+    for state in range(np.int64(states[start])):
+        for c in range(classes):
+            total = np.int64(payload[start + state] == c + 1)
+            for byte in range(256):
+                following = np.int64(pool[(start + state) * 256 + byte])
+                if following >= 0:
+                    total += g[counts + (following - start) * classes + c]
+            if g[counts + state * classes + c] != min(total, np.int64(p[ENDLESS_WORDS])):
+                return BAD_CLASSES
     return FINE
 
 

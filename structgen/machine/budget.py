@@ -12,7 +12,6 @@ class Budget:
     """
 
     __slots__ = ("left", "limit")
-    NAME = "max_steps"
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -27,5 +26,5 @@ class Budget:
         self.left -= steps
         if self.left < 0:
             raise SchemaTooComplexError(
-                f"compiling the schema takes more than {self.limit} steps", budget=self.NAME, limit=self.limit
+                f"compiling the schema takes more than {self.limit} steps", budget="max_steps", limit=self.limit
             )
