@@ -150,7 +150,9 @@ class Completions:
                 values = cursors.setdefault(node, self._values.distinct(node))
                 for value in islice(values, used + MORE_TRIED):
                     if matcher.accept_bytes(lead + value):
-                        return lead + value
+                        if _may_end(matcher, value):
+                            return lead + value
+                        matcher.rollback()
         return None
 
     def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
@@ -165,6 +167,11 @@ class Completions:
                 if begun is not None and escape.startswith(begun):
                     yield escape[len(begun) :]
         yield from _ESCAPE_BYTES
+
+
+def _may_end(matcher: Matcher, value: bytes) -> bool:
+    """Whether a value that was accepted may end: a number that is there already can be the beginning of another."""
+    return not value[-1:].isdigit() or bool(matcher.next_bytes()[list(b",]\n")].any())
 
 
 def _first_items(matcher: Matcher, pieces: list[bytes]) -> bytes | None:

@@ -74,10 +74,11 @@ class Digits(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """A number that only zeros may lengthen, with the exponents that make it a member."""
+    """A number that only zeros may lengthen, with the exponents that make it a member. ``zero``: it is 0 with any."""
 
     phase: int
     exponents: Intervals
+    zero: bool = False
     kind: str = "tail"
 
 
@@ -86,6 +87,7 @@ class Exponent(NamedTuple):
 
     exponents: Intervals
     signed: bool
+    zero: bool = False
     kind: str = "exponent"
 
 
@@ -94,6 +96,7 @@ class Power(NamedTuple):
 
     power: int
     exponents: Intervals
+    zero: bool = False
     kind: str = "power"
 
 
@@ -132,9 +135,9 @@ class NumberReader:
     def accepts(self, state: State) -> bool:
         """Whether the number may end here."""
         match state:
-            case Power(power, exponents):
+            case Power(power, exponents, _):
                 return _has(exponents, power)
-            case Zero(_, phase, _) | Tail(phase, _) | Digits(_, phase):
+            case Zero(_, phase, _) | Tail(phase, _, _) | Digits(_, phase):
                 ends = phase == FRACTION or (phase != POINT and not self.marked)
                 return ends and _has(self._exponents(state), 0)
         return isinstance(state, End)
@@ -202,14 +205,14 @@ class NumberReader:
 
     # --- making states -----------------------------------------------------------------------------------------------
 
-    def _tail(self, phase: int, exponents: Intervals) -> State | None:
+    def _tail(self, phase: int, exponents: Intervals, zero: bool = False) -> State | None:
         if self.plain:
             exponents = clip(exponents, 0, self._most(phase)) if phase != POINT else ()
         if not exponents:
             return None
         if self.plain and (phase != INTEGER or exponents[-1][1] < 1):
             return End()
-        return Tail(phase, exponents)
+        return Tail(phase, exponents, zero)
 
     def _zero(self, side: int, phase: int, fraction: int) -> State | None:
         members = self.sides[side]
@@ -218,7 +221,7 @@ class NumberReader:
         limit = -fraction if self.plain else math.inf
         if members.grows(ROOT, 0, 0, -math.inf, limit):
             return Zero(side, phase, fraction)
-        return self._tail(phase, self._zero_exponents())
+        return self._tail(phase, self._zero_exponents(), True)
 
     def _zeros_that_matter(self, members: Magnitudes) -> float:
         """The number of zeros after the point from which on all landmarks lie above (without steps)."""
@@ -277,7 +280,7 @@ class NumberReader:
         else:
             yield b"0", self._zero(side, self._last, fraction + 1)
             yield from self._nonzero(side, FRACTION, ROOT, -fraction, fraction + 1 if self.steps.items else 0, 0)
-        yield self._to_exponent(phase, self._zero_exponents())
+        yield self._to_exponent(phase, self._zero_exponents(), True)
 
     def _after_digits(self, state: Digits) -> Moves:
         side, phase, place, point, fraction, residue, least, _ = state
@@ -307,37 +310,37 @@ class NumberReader:
             yield _DIGITS[digit], self._digits(side, phase, here.moves[digit], point, fraction, left, least)
 
     def _after_tail(self, state: Tail) -> Moves:
-        phase, exponents, _ = state
+        phase, exponents, zero, _ = state
         if phase == INTEGER:
             yield b"0", self._tail(INTEGER, moved(exponents, -1, -math.inf, math.inf))
         elif phase != ZERO:
-            yield b"0", self._tail(FRACTION, exponents)
+            yield b"0", self._tail(FRACTION, exponents, zero)
         if phase in (INTEGER, ZERO) and not self.plain:
-            yield b".", self._tail(POINT, exponents)
-        yield self._to_exponent(phase, exponents)
+            yield b".", self._tail(POINT, exponents, zero)
+        yield self._to_exponent(phase, exponents, zero)
 
-    def _to_exponent(self, phase: int, exponents: Intervals) -> tuple[bytes, State | None]:
+    def _to_exponent(self, phase: int, exponents: Intervals, zero: bool = False) -> tuple[bytes, State | None]:
         possible = exponents and phase != POINT and not self.plain
-        return b"eE", Exponent(exponents, False) if possible else None
+        return b"eE", Exponent(exponents, False, zero) if possible else None
 
     def _after_exponent(self, state: Exponent) -> Moves:
         positive = clip(state.exponents, 0, math.inf)
         if not state.signed:
             negative = tuple((-high, -low) for low, high in reversed(clip(state.exponents, -math.inf, 0)))
-            yield b"+", Exponent(positive, True) if positive else None
-            yield b"-", Exponent(negative, True) if negative else None
-        yield from self._powers(0, positive)
+            yield b"+", Exponent(positive, True, state.zero) if positive else None
+            yield b"-", Exponent(negative, True, state.zero) if negative else None
+        yield from self._powers(0, positive, state.zero)
 
     def _after_power(self, state: Power) -> Moves:
-        yield from self._powers(state.power * 10, state.exponents)
+        yield from self._powers(state.power * 10, state.exponents, state.zero)
 
     @staticmethod
-    def _powers(base: int, exponents: Intervals) -> Moves:
+    def _powers(base: int, exponents: Intervals, zero: bool) -> Moves:
         if base == 0 and exponents == NATURAL:
-            yield b"0123456789", Power(0, NATURAL)
+            yield b"0123456789", Power(0, NATURAL, zero)
             return
         for digit in range(10):
-            yield _DIGITS[digit], _power(base + digit, exponents)
+            yield _DIGITS[digit], _power(base + digit, exponents, zero)
 
     def _after_end(self, _: End) -> Moves:
         yield from ()
@@ -347,21 +350,21 @@ def _has(intervals: Intervals, number: int) -> bool:
     return any(low <= number <= high for low, high in intervals)
 
 
-def _power(power: int, exponents: Intervals) -> State | None:
+def _power(power: int, exponents: Intervals, zero: bool) -> State | None:
     """The canonical state after the digits ``power`` of an exponent."""
     left = clip(exponents, power, math.inf)
     if not left:
         return None
     if power == 0:
-        return Power(0, left)
+        return Power(0, left, zero)
     if len(left) == 1 and left[0] == (power, math.inf):
-        return Power(0, NATURAL)
+        return Power(0, NATURAL, zero)
     if left[-1][1] < 10 * power:
         return End() if left[0][0] == power else None
     low, high = power, power
     while low <= left[-1][1]:
         if clip(left, low, high):
-            return Power(power, left)
+            return Power(power, left, zero)
         low, high = 10 * low, 10 * high + 9
     return None
 

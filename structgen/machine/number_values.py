@@ -55,7 +55,11 @@ def _is_followed(state: State, following: State, byte: int, plain: bool) -> bool
     if byte == ord("+"):
         return False
     match state:
+        case Exponent(_, _, zero) | Power(_, _, zero) if zero:
+            return byte == ord("0") and isinstance(state, Exponent)
         case Digits(_, phase) | Zero(_, phase, _) | Tail(phase, _):
+            if byte == ord("e") and (isinstance(state, Zero) or (isinstance(state, Tail) and state.zero)):
+                return False  # still 0
             if byte == ord("."):
                 return not isinstance(following, (Tail, End)) and (plain or phase == ZERO)
             if byte == ord("0"):
@@ -120,8 +124,8 @@ def _ends_padded(state: State, padded: bool, plain: bool) -> bool:
 def _is_counted(state: State, byte: int, ends_padded: bool) -> bool:
     """Of the bytes that are followed, those that lead to no value that another spelling is counted for."""
     match state:
-        case Exponent():
-            return byte != 0x30
+        case Exponent(_, _, zero):
+            return zero or byte != 0x30
         case Power(power, exponents) if power == 0:
             return exponents == NATURAL
         case Start(sign) if sign < 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
 import pytest
@@ -234,3 +235,61 @@ def test_distinct_and_not_distinct() -> None:
     assert accepts(schema, "[0,0.5]")
     assert not accepts(schema, "[0,0]")
     assert not accepts(schema, "[0,1]")
+
+
+WALKED = [
+    {"uniqueItems": True},
+    {"uniqueItems": True, "items": {"enum": [0, 5, 1.5]}},
+    {"uniqueItems": True, "items": {"type": "integer", "minimum": -3, "maximum": 12}},
+    {"uniqueItems": True, "items": {"multipleOf": 0.25, "minimum": 0, "maximum": 1}, "minItems": 4},
+    {"uniqueItems": True, "items": {"type": ["number", "null"]}, "minItems": 12},
+    {"uniqueItems": True, "contains": {"minimum": 3}, "items": {"type": "number"}},
+    {"uniqueItems": True, "items": {"uniqueItems": True, "items": {"enum": ["a", "\u0001", " "]}, "type": "array"}},
+    {
+        "uniqueItems": True,
+        "items": {"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"const": 0}},
+    },
+]
+
+
+@pytest.mark.parametrize("number", range(len(WALKED)))
+@pytest.mark.parametrize("options", [JsonOptions.exact(), JsonOptions()], ids=["exact", "default"])
+def test_random_walks_end(number: int, options: JsonOptions) -> None:
+    """However a value was begun: no dead end, and the completion is an array of distinct items."""
+    schema = {"type": "array", **WALKED[number]}
+    random_ = random.Random(number)
+    likely = b'[]{}",:0123456789.eE+-ab\\u0 ntrlf'
+    for _ in range(60):
+        matcher = compile_json_schema(schema, BYTES, options).matcher()
+        text = b""
+        for _ in range(random_.randrange(40)):
+            allowed = matcher.next_bytes().nonzero()[0].tolist()
+            if not allowed:
+                assert matcher.is_accepting(), text
+                break
+            byte = bytes([random_.choice([b for b in allowed if b in likely] or allowed)])
+            assert matcher.accept_bytes(byte), text
+            text += byte
+        whole = json.loads(text + matcher.shortest_completion(), parse_float=Decimal)
+        assert len({repr_value(item) for item in whole}) == len(whole), text
+        assert not any(matcher.stats.values())
+
+
+EXACT = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def repr_value(value: Any) -> str:
+    """Equal for equal values: numbers by value, members in one order."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key!r}:{repr_value(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(repr_value, value)) + "]"
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        return str(EXACT.normalize(Decimal(value))) if value else "0"
+    return repr(value)
+
+
+@pytest.mark.parametrize("text", ["[0,0e", "[0,-0e", "[0,0.0e", "[0.0,0e+1", "[true,true", '["a","\\u0061"'])
+def test_what_can_only_repeat_an_item_is_dead(text: str) -> None:
+    matcher = compile_json_schema({"uniqueItems": True}, BYTES, JsonOptions.exact()).matcher()
+    assert not matcher.accept_bytes(text.encode())
