@@ -109,6 +109,8 @@ class Plans:
                 place = self._machine.pair(place)[0]
             if dot:
                 target = int(self._tables.goto[self._machine.pair(place)[1], self._tables.rules[rule][0]])
+                if target < 0:  # Lark has resolved a conflict for another rule
+                    continue
             yield rest, (place, target), words
 
     @cached_property

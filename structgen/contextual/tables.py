@@ -53,7 +53,8 @@ class Tables:
         retyped: int32[lexers, keyword sets]: what a text of such keywords is retyped to, or -1.
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
-        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, or some rule has no text.
+        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
+            (`trust`) none that the lexers surely read as meant.
     """
 
     text: str

@@ -25,7 +25,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 - FEED memoises what a parser is after a terminal.
 
 **Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
-``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness.
+``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness. Where
+that gave up it says NO, and what lies behind counts as dead too (`_advance`), so that masks, which stop there, agree.
 """
 
 from llvmlite import ir
@@ -536,7 +537,7 @@ def _step(h, config, m):
 # --- liveness and ends ------------------------------------------------
 @_internal
 def _live_parser(h, parser):
-    """YES, NO or UNKNOWN: whether some text leads from the start of a lexeme to the end."""
+    """YES, NO or UNKNOWN: whether some text that may come behind any clean lexeme leads from a parser to the end."""
     known = _word(h, parser + PARSER_LIVE)
     if known != 0:
         return known
@@ -585,7 +586,7 @@ def _live(h, config):
         return known
     parser, d = _word(h, config + CONFIG_KEY), _word(h, config + CONFIG_KEY + 1)
     if d == 0:
-        known = _live_parser(h, parser)
+        known = YES if _live_parser(h, parser) == YES else UNKNOWN
     elif _any_fits(h, parser, h + 8 * (d + LEX_CLEAN)) or (
         _word(h, d + LEX_RESETS) == YES and _word(h, parser + PARSER_NEWLINE) == YES
     ):
@@ -696,11 +697,19 @@ def _result(h, value):
 @_internal
 def _advance(h, state, data, size):
     """The live state after some bytes, or DEAD."""
+    first = state
     for i in range(size):
         state = _byte_step(h, state, _byte(data, i))
-        if state == DEAD:
+        if state == DEAD or (state >> STATE_BITS == 0 and _word(h, state + CONFIG_LIVE) == NO):
             return _result(h, DEAD)
-    return _result(h, state if _alive(h, state) else DEAD)
+    if not _alive(h, state):
+        return _result(h, DEAD)
+    last, state = state, first  # so all on the way are live, whatever a search would say of them
+    for i in range(size):
+        state = _byte_step(h, state, _byte(data, i))
+        if not _full(h) and state >> STATE_BITS == 0:
+            _set_word(h, state + CONFIG_LIVE, YES)
+    return _result(h, last)
 
 
 @_internal
