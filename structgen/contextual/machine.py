@@ -154,6 +154,10 @@ class LalrMachine:
         number, *threads = self.heap[first : first + n].tolist()
         return number, [(thread >> 32, thread & 0xFFFFFFFF) for thread in threads]
 
+    def lexer_of(self, parser: int) -> int:
+        """The lexer of a parser's next lexeme."""
+        return int(self.tables.lexer_of[self.pair(self.parser(parser)[0])[1]])
+
     @property
     def bit_words(self) -> int:
         """Words of a row of bits by terminal."""

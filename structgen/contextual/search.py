@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from structgen.contextual.lexemes import Lexemes
 from structgen.contextual.plans import FAR, Plans
+from structgen.contextual.ways import Ways
 from structgen.kernels import lalr_machine as k
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 EXPANSIONS, EXHAUSTED = 300, 2_000
 """Configurations that a search over words looks at without coming nearer to the end; over all texts, altogether."""
-SURE_EXPANSIONS = 20_000
 OTHERS = 6
 """Terminals that are tried beside the one that a plan begins with."""
 Goal = Callable[[int], bool]
@@ -27,12 +26,12 @@ Starts = dict[int, str]
 class Search:
     """Searches over the configurations of one machine. What they find is marked live, and how it goes on is kept."""
 
-    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans) -> None:
+    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans, ways: Ways) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes
         self._plans = plans
-        self._ways: dict[int, str] = {}  # texts that lead from configurations to live ones
+        self._ways = ways
 
     def find(self, starts: Starts, is_goal: Goal, effort: int = 1) -> tuple[str | None, bool]:
         """A text from the starts to a goal; and whether that is decided: False if the search has given up.
@@ -45,19 +44,6 @@ class Search:
             return None, True
         found = self._best_first(hopeful, is_goal, EXPANSIONS * effort)
         return (found, True) if found is not None else self._every_text(hopeful, is_goal, EXHAUSTED * effort)
-
-    def follow(self, config: int, is_goal: Goal) -> str | None:
-        """A text from a live configuration to a goal, by what has made it and all behind it live."""
-        return self._best_first({config: ""}, is_goal, SURE_EXPANSIONS, is_sure=True)
-
-    def columns(self, parser: int) -> list[int]:
-        """The columns that a next line may sensibly have."""
-        levels = self._machine.levels(self._machine.parser(parser)[1])
-        return [*reversed(levels), levels[-1] + 1] if levels else []
-
-    def lexer_of(self, parser: int) -> int:
-        """The lexer of a parser's next lexeme."""
-        return int(self._tables.lexer_of[self._machine.pair(self._machine.parser(parser)[0])[1]])
 
     def fed(self, parser: int, terminal: int) -> int:
         """The parser after a terminal that is no newline; DEAD if it does not take it."""
@@ -79,7 +65,7 @@ class Search:
 
     def _may_take_anything(self, parser: int) -> bool:
         """Whether the text may end, or the parser has a use for some lexeme (none after a line indented wrongly)."""
-        lexer = self.lexer_of(parser)
+        lexer = self._machine.lexer_of(parser)
         wanted = [t for t in self._tables.lexers[lexer] if t not in self._tables.ignored]
         return bool(self._machine.call(k.ENDS_PARSER, parser)) or any(
             self._may_take(parser, lexer, terminal) for terminal in wanted
@@ -90,7 +76,7 @@ class Search:
         tables, machine = self._tables, self._machine
         if terminal in tables.ignored or (terminal == tables.newline and machine.parser(parser)[2] > 0):
             return True
-        columns = self.columns(parser) if terminal == tables.newline else [k.NO_COLUMN]
+        columns = self._plans.columns(parser) if terminal == tables.newline else [k.NO_COLUMN]
         return any(
             machine.call(k.FEED_TERMINAL, parser, kind, column) != k.DEAD
             for kind in [terminal, *self._keywords(lexer, terminal)]
@@ -104,9 +90,8 @@ class Search:
         return [int(retyped[number]) for number, (own, _) in sets if own == terminal and retyped[number] >= 0]
 
     # --- searches ---
-    def _best_first(self, starts: Starts, is_goal: Goal, most: int, is_sure: bool = False) -> str | None:
-        """Search over words. Gives up after so many steps that bring the end no nearer; if it goes the sure way, after
-        so many altogether."""
+    def _best_first(self, starts: Starts, is_goal: Goal, most: int) -> str | None:
+        """Search over words. Gives up after so many steps that bring the end no nearer."""
         queue = [(0, self._estimate(config), i, config, text) for i, (config, text) in enumerate(starts.items())]
         heapq.heapify(queue)
         came: dict[int, tuple[int, str]] = {config: (-1, text) for config, text in starts.items()}
@@ -114,12 +99,12 @@ class Search:
         while queue and left:
             _, far, _, current, text = heapq.heappop(queue)
             left -= 1
-            if far < nearest and not is_sure:
+            if far < nearest:
                 nearest, left = far, most
             if is_goal(current):
                 self._mark(current, came)
                 return text
-            for piece in self._sure_pieces(current) if is_sure else self._pieces(current):
+            for piece in self._pieces(current):
                 after = self._read(current, piece)
                 if after != k.DEAD and after not in came:
                     came[after] = current, piece
@@ -147,16 +132,15 @@ class Search:
 
     def _mark(self, config: int, came: dict[int, tuple[int, str]]) -> None:
         """Mark what lies on the way to a live configuration, and keep the way."""
-        rest = ""
+        rest, goal = "", self._ways.of_config(config)
         while config != -1:
             self._machine.heap[config + k.CONFIG_LIVE] = k.YES
-            if rest:
-                self._ways.setdefault(config, rest)
+            self._ways.keep(config, rest, goal)
             before, piece = came[config]
             for i in range(1, len(piece) if before != -1 else 0):  # within the piece
                 passed = self._read(before, piece[:i])
                 self._machine.heap[passed + k.CONFIG_LIVE] = k.YES
-                self._ways.setdefault(passed, piece[i:] + rest)
+                self._ways.keep(passed, piece[i:] + rest, goal)
             config, rest = before, piece + rest
 
     def _read(self, config: int, text: str) -> int:
@@ -177,7 +161,6 @@ class Search:
             config = fallback
         return best
 
-    # --- what has made configurations live ---
     def beginnings(self, parser: int) -> Starts:
         """The configurations behind what texts begin with that may come behind any clean lexeme."""
         fresh = self._machine.call(k.FRESH, parser)
@@ -189,56 +172,6 @@ class Search:
                 found.setdefault(after, text)
         return found
 
-    def keep(self, parser: int, text: str) -> None:
-        """Keep the text, one of those beginnings and more, that makes a parser live."""
-        fresh = self._machine.call(k.FRESH, parser)
-        for i in range(len(text)):
-            passed = self._read(fresh, text[:i])
-            self._machine.heap[passed + k.CONFIG_LIVE] = k.YES
-            self._ways.setdefault(passed, text[i:])
-
-    def _sure_pieces(self, config: int) -> list[str]:
-        """What leads on for sure from a live configuration."""
-        pieces: dict[str, None] = {}
-        current = config
-        while current:
-            if current in self._ways:
-                pieces.setdefault(self._ways[current])
-            parser, d, fallback, _ = self._machine.config(current)
-            if d == 0:
-                self._add_clean_words(pieces, parser, FAR)
-                break
-            lexer, threads = self._machine.lexer(d)
-            for terminal, word in self._lexemes.clean_within(lexer, threads).items():
-                after = parser if terminal < 0 else self.fed(parser, terminal)
-                if after != k.DEAD and word:
-                    pieces.setdefault(self._lexemes.text(word))
-                elif after != k.DEAD:
-                    self._add_way(pieces, after)
-                    self._add_clean_words(pieces, after, FAR)
-            current = fallback
-        return list(pieces)
-
-    def _add_way(self, pieces: dict[str, None], parser: int) -> None:
-        fresh = self._machine.call(k.FRESH, parser)
-        if fresh in self._ways:
-            pieces.setdefault(self._ways[fresh])
-
-    def _add_clean_words(self, pieces: dict[str, None], parser: int, most: int) -> None:
-        """Words that the parser takes, as they may come behind any clean lexeme, nearest to the end first."""
-        gap = self._lexemes.gaps[-1] if self._lexemes.separator >= 0 else ""
-        clean = self._lexemes.clean_start(self.lexer_of(parser))
-        found = []
-        for terminal, word in clean.items():
-            after = self.fed(parser, terminal)
-            if after != k.DEAD:
-                found.append((len(word) + self._plans.cost(self._machine.parser(after)[0]), terminal))
-        for _, terminal in sorted(found)[:most]:
-            pieces.setdefault(gap + self._lexemes.text(clean[terminal]))
-        if self._tables.newline >= 0:
-            for column in self.columns(parser):
-                pieces.setdefault("\n" + " " * column)
-
     # --- what may lead on ---
     def _pieces(self, config: int) -> list[str]:
         """Texts that may lead on: ends of the lexeme that is being read, and beginnings of the next."""
@@ -247,8 +180,7 @@ class Search:
         current = config
         while current:
             parser, d, fallback, _ = machine.config(current)
-            if current in self._ways:
-                pieces.setdefault(self._ways[current])
+            self._add_way(pieces, current)
             if d == 0:
                 self._add_next_words(pieces, parser)
                 break
@@ -272,23 +204,26 @@ class Search:
         for word in self._next_words(parser):
             for gap in self._lexemes.gaps:
                 pieces.setdefault(gap + word)
-        self._add_way(pieces, parser)
+        self._add_way(pieces, self._machine.call(k.FRESH, parser))
+
+    def _add_way(self, pieces: dict[str, None], config: int) -> None:
+        if text := self._ways.text(config):
+            pieces.setdefault(text)
 
     def _add_lines(self, pieces: dict[str, None], config: int) -> None:
         """More of a newline token, up to the columns that the next line may have."""
         parser, _, _, column = self._machine.config(config)
-        for wanted in self.columns(parser):
+        for wanted in self._plans.columns(parser):
             pieces.setdefault("\n" + " " * wanted)
             if 0 <= column < wanted:
                 pieces.setdefault(" " * (wanted - column))
 
     def _next_words(self, parser: int) -> Iterable[str]:
         """Words of the first terminal of a plan; where that may lead nowhere, of others too."""
-        node, indent, _ = self._machine.parser(parser)
-        first = next(self._plans.terminals(node), -1)
+        first = next(self._plans.terminals(self._machine.parser(parser)[0]), -1)
         found: dict[str, None] = {}
         if first == self._tables.newline >= 0:
-            found["\n" + " " * self.planned_column(node, indent)] = None
+            found["\n" + " " * self._plans.next_column(parser)] = None
         elif first >= 0 and first not in (self._plans.indent, self._plans.dedent):
             start = self._tables.automata.starts[first]
             found.update((self._lexemes.text(choice), None) for choice in (self._lexemes.words(start) if start else ()))
@@ -301,7 +236,7 @@ class Search:
 
     def _other_words(self, parser: int) -> Iterator[str]:
         """Words of the terminals that the parser takes and that are nearest to the end then."""
-        lexer, starts = self.lexer_of(parser), self._tables.automata.starts
+        lexer, starts = self._machine.lexer_of(parser), self._tables.automata.starts
         found = []
         own = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
         for terminal in own - set(self._tables.ignored) - {self._tables.newline}:
@@ -315,14 +250,3 @@ class Search:
             for word in {clean.get(terminal, ()): 0, **dict.fromkeys(self._lexemes.words(starts[terminal])[:2])}:
                 if word:
                     yield self._lexemes.text(word)
-
-    def planned_column(self, node: int, indent: int) -> int:
-        """The column of the line that a stack's plan begins with."""
-        levels, dedents = self._machine.levels(indent), 0
-        for terminal in islice(self._plans.terminals(node), 1, None):
-            if terminal == self._plans.indent:
-                return levels[-1] + 1
-            if terminal != self._plans.dedent or dedents + 1 == len(levels):
-                break
-            dedents += 1
-        return levels[-1 - dedents]

@@ -55,6 +55,7 @@ class Tables:
         newline: the terminal whose text the indenter looks at, or -1.
         distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
             (`trust`) none that the lexers surely read as meant.
+        clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
     """
 
     text: str
@@ -71,6 +72,7 @@ class Tables:
     ignored: list[int]
     newline: int
     distrust: bool
+    clean: frozenset[int] = frozenset()
 
 
 def read_tables(

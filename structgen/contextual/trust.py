@@ -15,12 +15,14 @@ def with_trust(tables: Tables) -> Tables:
     completes it. That is what may come behind the first symbols of rules. If all of it can be written with terminals
     that each lexer ends cleanly wherever they may stand, there is a text. Linear in the parse table, nearly.
     """
-    return tables if tables.distrust else replace(tables, distrust=not _can_go_on(tables))
+    if tables.distrust:
+        return tables
+    clean = frozenset(_clean_everywhere(tables))
+    return replace(tables, distrust=not _can_go_on(tables, clean), clean=clean)
 
 
-def _can_go_on(tables: Tables) -> bool:
+def _can_go_on(tables: Tables, clean: frozenset[int]) -> bool:
     """Whether everything behind the first symbols of rules has a text of clean terminals."""
-    clean = _clean_everywhere(tables)
     written: set[int] = set()  # nonterminals with such a text
 
     def is_written(symbol: int) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from structgen.contextual.lexemes import IGNORED, Lexemes
 from structgen.contextual.plans import Plans
 from structgen.contextual.search import EXHAUSTED, Search
+from structgen.contextual.ways import Way, Ways
 from structgen.kernels import lalr_machine as k
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ class Witnesses:
 
     @cached_property
     def _search(self) -> Search:
-        return Search(self._machine, self.lexemes, self.plans)
+        return Search(self._machine, self.lexemes, self.plans, self._ways)
+
+    @cached_property
+    def _ways(self) -> Ways:
+        return Ways(self._machine, self.lexemes, self.plans)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
@@ -93,8 +98,7 @@ class Witnesses:
     def _prepare(self, parser: int, d: int) -> None:
         """Say what can be finished cleanly from a lexer, and from a lexer state."""
         machine = self._machine
-        node = machine.parser(parser)[0]
-        lexer = int(self._tables.lexer_of[machine.pair(node)[1]])
+        lexer = machine.lexer_of(parser)
         if lexer not in self._prepared:
             self._prepared.add(lexer)
             machine.set_clean(lexer, set(self.lexemes.clean_start(lexer)))
@@ -104,7 +108,7 @@ class Witnesses:
     def _prepare_newline(self, parser: int, d: int) -> None:
         """Say whether the parser takes a newline, where one can be finished."""
         if d and self._resets(d) and self._machine.heap[parser + k.PARSER_NEWLINE] == 0:
-            found = any(self._newline_fits(parser, column) for column in self._search.columns(parser))
+            found = any(self._newline_fits(parser, column) for column in self.plans.columns(parser))
             self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
 
     def _clean(self, d: int) -> tuple[set[int], bool]:
@@ -151,19 +155,20 @@ class Witnesses:
 
         There is one if a plan can be followed for sure; else a search looks for it.
         """
-        path: dict[int, None] = {}
+        path: dict[int, Way] = {}
         current = parser
         while (known := self._known_of(current)) == 0:
-            following = self._follow_plan(current) if len(path) < LONGEST_PLAN else k.DEAD
-            if following == k.DEAD or following in path:
+            way = self._follow_plan(current) if len(path) < LONGEST_PLAN else None
+            if way is None or way[1] in path:
                 break
-            path[current] = None
-            current = following
+            path[current] = way
+            current = way[1]
         if known == 0:
             known = self._searched(current)
         if known == k.YES:
-            for passed in path:
+            for passed, (text, after) in path.items():
                 self._machine.heap[passed + k.PARSER_LIVE] = k.YES
+                self._ways.keep_parser(passed, text, after)
         elif path:  # the plan has failed, other ways may not
             known = self._searched(parser)
         return known == k.YES
@@ -177,30 +182,24 @@ class Witnesses:
         return int(machine.heap[parser + k.PARSER_LIVE])
 
     def _searched(self, parser: int) -> int:
-        found, _ = self._search.find(self._search.beginnings(parser), self._is_known_live)
-        if found is not None:
-            self._search.keep(parser, found)
+        starts = self._search.beginnings(parser)
+        found, _ = self._search.find(starts, self._is_known_live)
+        for config, text in starts.items():
+            if found is not None and found.startswith(text) and (way := self._ways.of_config(config)):
+                self._ways.keep_parser(parser, text + way[0], way[1])
         known = k.NO if found is None else k.YES
         self._machine.heap[parser + k.PARSER_LIVE] = known
         return known
 
-    def _follow_plan(self, parser: int) -> int:
-        """The parser after the first terminal of its plan; DEAD if that cannot be read for sure."""
-        node, indent, _ = self._machine.parser(parser)
-        first = next(self.plans.terminals(node), -1)
-        if first < 0:
-            return k.DEAD
-        if first == self._tables.newline:
-            column = self._search.planned_column(node, indent)
-            return self._machine.call(k.FEED_TERMINAL, parser, first, column)
-        is_clean = first in self.lexemes.clean_start(self._search.lexer_of(parser))
-        return self._search.fed(parser, first) if is_clean else k.DEAD
+    def _follow_plan(self, parser: int) -> Way | None:
+        """The parser after the first terminal of its plan, and a word; None if that cannot be read for sure."""
+        return self._ways.by_terminal(parser, next(self.plans.terminals(self._machine.parser(parser)[0]), -1))
 
     # --- completions ---
     def complete(self, config: int) -> str | None:
         """A short text after which the configuration may end; None if there is none, or none was found."""
         found, _ = self._search.find({config: ""}, self._ends)
-        return found if found is not None else self._search.follow(config, self._ends)
+        return found if found is not None else self._ways.complete(config)
 
     def search_far(self, config: int) -> bool:
         """Whether a long search finds a text that completes a configuration which was given up."""

@@ -13,7 +13,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 
 - *Node* (NODE): an LALR stack: the stack below, and the state on top.
 - *Parser* (PARSER): a stack, a stack of indentations (INDENT) and how many brackets are open; the last two only under
-  an indenter.
+  an indenter. PARSER_WAY is the number of the terminal that has shown it to be live, and 1; 0: it may end, or Python
+  knows.
 - *Lexer state* (LEX): a lexer, and the terminals that may still match, in its order, with the state of each one's
   automaton: ``terminal << 32 | state``. Each automaton is of ordered threads (first match, as ``re.match``): entries of
   its table are ``state << 1 | promoted``. *promoted*: a match that ended one character ago was waiting for a lookahead,
@@ -50,7 +51,7 @@ SINK_WORDS = 1024  # a record that is read, and never believed, once the flag is
 
 NODE, INDENT, PARSER, LEX, CONFIG, FEED = range(1, 7)
 PAIR_KEY = 2  # of NODE and INDENT: what is below, and the state or column
-PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_KEY = 2, 3, 4, 5
+PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_WAY, PARSER_KEY = 2, 3, 4, 5, 6
 LEX_RESETS, LEX_CLEAN = 2, 3  # as many words as terminals need bits, then the key
 CONFIG_LIVE, CONFIG_EPOCH, CONFIG_MASK, CONFIG_LOOPS, CONFIG_KEY, CONFIG_ROW = 2, 3, 4, 5, 6, 10
 FEED_VALUE, FEED_KEY = 2, 3
@@ -218,7 +219,7 @@ def _parser(h, node, indent, brackets):
     _put(h, 0, node)
     _put(h, 1, indent)
     _put(h, 2, brackets)
-    return _intern(h, PARSER, 3, 3)
+    return _intern(h, PARSER, 3, PARSER_KEY - 2)
 
 
 @_internal
@@ -543,9 +544,10 @@ def _live_parser(h, parser):
         return known
     lexer, words = _lexer_of(h, parser), _bit_words(h)
     prepared = _int(_word(h, H_PREPARED), lexer) != 0
-    live = (prepared and _any_fits(h, parser, _word(h, H_CLEAN) + 8 * lexer * words)) or _ends_parser(h, parser)
-    if not live or _full(h):
+    way = _first_fit(h, parser, _word(h, H_CLEAN) + 8 * lexer * words) if prepared else -1
+    if (way < 0 and not _ends_parser(h, parser)) or _full(h):
         return UNKNOWN
+    _set_word(h, parser + PARSER_WAY, way + 1)
     _set_word(h, parser + PARSER_LIVE, YES)
     return YES
 
@@ -565,17 +567,17 @@ def _fits(h, parser, terminal):
 
 
 @_internal
-def _any_fits(h, parser, bits):
-    """Whether the parser takes one of the terminals of a row of bits."""
+def _first_fit(h, parser, bits):
+    """The first terminal of a row of bits that the parser takes; -1 if there is none."""
     for w in range(_bit_words(h)):
         rest = _word(bits, w)
         t = 64 * w
         while rest != 0:
             if rest & 1 and _fits(h, parser, t):
-                return True
+                return t
             rest = (rest >> 1) & 0x7FFFFFFFFFFFFFFF
             t += 1
-    return False
+    return -1
 
 
 @_internal
@@ -587,7 +589,7 @@ def _live(h, config):
     parser, d = _word(h, config + CONFIG_KEY), _word(h, config + CONFIG_KEY + 1)
     if d == 0:
         known = YES if _live_parser(h, parser) == YES else UNKNOWN
-    elif _any_fits(h, parser, h + 8 * (d + LEX_CLEAN)) or (
+    elif _first_fit(h, parser, h + 8 * (d + LEX_CLEAN)) >= 0 or (
         _word(h, d + LEX_RESETS) == YES and _word(h, parser + PARSER_NEWLINE) == YES
     ):
         known = YES
