@@ -27,7 +27,7 @@ a node of a UTF-8 tree, ``config | node << 40``.
 
 **Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
 ``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness. Where
-that gave up it says NO, and what lies behind counts as dead too (`_advance`), so that masks, which stop there, agree.
+that gave up it says NO, and what lies behind counts as dead too.
 """
 
 from llvmlite import ir
@@ -698,20 +698,18 @@ def _result(h, value):
 
 @_internal
 def _advance(h, state, data, size):
-    """The live state after some bytes, or DEAD."""
-    first = state
+    """The live state after some bytes, or DEAD: all states on the way must be live, as in masks."""
     for i in range(size):
         state = _byte_step(h, state, _byte(data, i))
-        if state == DEAD or (state >> STATE_BITS == 0 and _word(h, state + CONFIG_LIVE) == NO):
+        live = DEAD
+        if state != DEAD:
+            live = YES if state >> STATE_BITS != 0 else _live(h, state)
+        if live == DEAD or live == NO:
+            _set_word(h, H_UNKNOWNS, 0)
             return _result(h, DEAD)
-    if not _alive(h, state):
-        return _result(h, DEAD)
-    last, state = state, first  # so all on the way are live, whatever a search would say of them
-    for i in range(size):
-        state = _byte_step(h, state, _byte(data, i))
-        if not _full(h) and state >> STATE_BITS == 0:
-            _set_word(h, state + CONFIG_LIVE, YES)
-    return _result(h, last)
+        if live == UNKNOWN:
+            _note(h, state)
+    return _result(h, state if state >> STATE_BITS == 0 or _alive(h, state) else DEAD)
 
 
 @_internal
