@@ -9,7 +9,9 @@ from pathlib import Path
 from structgen.contextual.machine import LalrMachine
 from structgen.contextual.matcher import LalrMatcher
 from structgen.contextual.tables import read_tables
-from structgen.errors import EmptyLanguageError
+from structgen.contextual.trust import with_trust
+from structgen.contextual.witness import FAR_STEPS
+from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.grammar_machine.spelling import missing_characters, unspellable
 from structgen.kernels import lalr_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -29,13 +31,16 @@ class LalrGrammar:
         self, source: str | Path, vocabulary: Vocabulary, start: str, import_paths: Iterable[str | Path] = ()
     ) -> None:
         self.vocabulary = vocabulary
-        self.tables = read_tables(source, start, import_paths, missing_characters(vocabulary))
+        self.tables = with_trust(read_tables(source, start, import_paths, missing_characters(vocabulary)))
         self._lock = threading.Lock()
         self._machine = self._new_machine()
-        machine = self._machine
+        machine, text = self._machine, self.tables.text
         if machine.live(machine.start) != k.YES and not machine.witnesses.is_live(machine.start):
-            text = self.tables.text
-            raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
+            if not machine.witnesses.undecided:
+                raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
+            if not machine.witnesses.search_far(machine.start):
+                message = "no text of the language was found, nor that there is none"
+                raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
 
     def matcher(self) -> LalrMatcher:
         """A matcher at the start of the text. O(1)."""
@@ -71,6 +76,7 @@ def compile_contextual(
     Raises:
         GrammarError: not a legal grammar, not LALR(1), or a terminal looks too far around itself.
         EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
+        GrammarTooComplexError: it is too large, or a bounded search does not tell whether it has a text.
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
     return LalrGrammar(source, vocabulary, start, import_paths)

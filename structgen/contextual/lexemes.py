@@ -9,8 +9,14 @@ from structgen.contextual.tables import Tables
 from structgen.contextual.terminals import ALIVE
 from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
-WORDS, SEARCHED = 4, 3_000
+WORDS, SEARCHED = 4, 5_000
+UNSURE, IGNORED = -1, -2
+"""What a lexeme ends as: it depends on what comes next; nothing to the parser."""
+ABSORBED = 16
+"""States that a lexeme which takes blanks behind it may pass through."""
 Threads = list[tuple[int, int]]
+Outcome = tuple[int, int] | None
+"""Terminal and keywords of a lexeme that has ended."""
 
 
 class Lexemes:
@@ -27,6 +33,9 @@ class Lexemes:
         self.characters = _representatives(tables)
         self._order = sorted(range(automata.classes), key=lambda m: _plainness(self.characters[m]))
         self.class_of = {ord(character): m for m, character in enumerate(self.characters)}
+        self._starts: dict[int, dict[int, tuple[int, ...]]] = {}
+        self._inherited: dict[tuple[int, tuple[tuple[int, int], ...]], dict[int, tuple[int, ...]]] = {}
+        self._within: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
         self.separator = self._find_separator()
         self.followers = self._find_followers()
 
@@ -103,24 +112,68 @@ class Lexemes:
         return left, 0, -1, 0
 
     def ends_as(self, lexer: int, threads: Threads, word: tuple[int, ...]) -> int:
-        """The terminal that a word makes behind some threads, whatever of ``followers`` comes next; -1 if unsure."""
-        event, terminal, keyword = 0, -1, 0
-        if threads and self._flags[threads[-1][1]] & FINAL:  # what it prefers less has been cut off
-            event, (terminal, q) = 1, threads[-1]
-            keyword = self._keywords[q]
+        """The terminal that a word makes behind some threads; IGNORED; or UNSURE.
+
+        That is so whether the text ends there, or what comes next is one of ``followers`` (and behind the separator,
+        which the lexeme may take in, one of ``openers``).
+        """
+        ended = self._ended(threads)
         for m in word:
             if not threads:
-                return -1
+                return UNSURE
             threads, event, terminal, keyword = self.scan(threads, m)
+            ended = (terminal, keyword) if event == 1 else None
+        outcomes = self._outcomes(threads, ended)
+        if len(outcomes) != 1 or None in outcomes:
+            return UNSURE
+        ((terminal, keyword),) = (outcome for outcome in outcomes if outcome)
+        return IGNORED if terminal in self._ignored else self.type_of(lexer, terminal, keyword)
+
+    def _ended(self, threads: Threads) -> Outcome:
+        """The lexeme that has ended where some threads stand."""
+        if threads and self._flags[threads[-1][1]] & FINAL:  # what it prefers less has been cut off
+            terminal, q = threads[-1]
+            return terminal, self._keywords[q]
+        return None
+
+    def _outcomes(self, threads: Threads, ended: Outcome) -> set[Outcome]:
+        """What the lexeme may end as; None among it if it does not, or goes on."""
+        found = {self._at_the_end(threads, ended)}
         for m in self.followers if threads else ():
-            left, then, matched, words = self.scan(threads, m)
-            if left or then == 1:
-                return -1
-            if then == 2:
-                if event == 1 and (matched, words) != (terminal, keyword):
-                    return -1
-                event, terminal, keyword = 1, matched, words
-        return self.type_of(lexer, terminal, keyword) if event == 1 else -1
+            left, event, terminal, keyword = self.scan(threads, m)
+            if event == 1 and ended == (terminal, keyword) and self.separator >= 0:
+                found |= self._absorbed(left, ended)
+            else:
+                found.add(None if left or event == 1 else (terminal, keyword) if event else ended)
+        return found
+
+    def _at_the_end(self, threads: Threads, ended: Outcome) -> Outcome:
+        """What a lexeme is if the text ends."""
+        for terminal, q in threads:
+            if self._flags[q] & PENDING_END:
+                return terminal, self._keywords[q]
+        return ended
+
+    def _absorbed(self, threads: Threads, ended: Outcome) -> set[Outcome]:
+        """The outcomes of a lexeme that has taken in what should have ended it: the next word must."""
+        found: set[Outcome] = set()
+        states = [threads]
+        for now in states:
+            found.add(self._at_the_end(now, ended))
+            for m in self.openers | set(self.followers):
+                left, event, terminal, keyword = self.scan(now, m)
+                if event == 1 and ended == (terminal, keyword) and m in self.followers:
+                    if left and left not in states:
+                        states.append(left)
+                else:
+                    found.add(None if left or event == 1 else (terminal, keyword) if event else ended)
+            if None in found or len(states) > ABSORBED:
+                return {None}
+        return found
+
+    def yields(self, threads: Threads) -> bool:
+        """Whether all threads are given up, without a match, at the end of the text and before any of ``followers``."""
+        return self._outcomes(threads, (-1, -1)) == {(-1, -1)}
 
     def type_of(self, lexer: int, terminal: int, keyword: int) -> int:
         """What a lexeme is to the parser; -1 if it is ignored."""
@@ -141,11 +194,9 @@ class Lexemes:
         return event == 1 and terminal in self._ignored
 
     def _stands_apart(self, lexer: int, word: tuple[int, ...]) -> bool:
-        """Whether a word can be read at the start of a lexeme behind the separator, or begins with it itself."""
+        """Whether a word can be read at the start of a lexeme behind the separator; without one, if it may follow."""
         if self.separator < 0:
             return word[0] in self.followers
-        if word[0] == self.separator:
-            return True
         threads, event, terminal, _ = self.scan(self.start(lexer), self.separator)
         left, then, _, _ = self.scan(threads, word[0])
         return event == 1 and terminal in self._ignored and not left and not then
@@ -155,6 +206,23 @@ class Lexemes:
         if self.separator < 0:
             return sorted(self._firsts())
         return [self.separator, *(self.classes("\n") if self._tables.newline >= 0 else ())]
+
+    @cached_property
+    def openers(self) -> frozenset[int]:
+        """The characters that words of terminals begin with."""
+        firsts = set()
+        for terminal, start in enumerate(self._tables.automata.starts):
+            if start and terminal not in self._ignored and terminal != self._tables.newline:
+                firsts |= {word[0] for word in self.words(start) if word}
+        return frozenset(firsts)
+
+    @cached_property
+    def beginnings(self) -> list[tuple[int, ...]]:
+        """What texts begin with that may come behind any lexeme that ends cleanly."""
+        if self.separator < 0:
+            return [(m,) for m in self.followers]
+        lines = [self.classes("\n")] if self._tables.newline >= 0 else []
+        return [*((self.separator, m) for m in sorted(self.openers)), *lines]
 
     def _firsts(self) -> set[int]:
         """What the shortest words of the terminals begin with, ignored ones aside."""
@@ -170,25 +238,48 @@ class Lexemes:
         words = (self.words(self._tables.automata.starts[terminal])[:1] for terminal in self._tables.ignored)
         return ["", *dict.fromkeys(self.text(word) for found in words for word in found)]
 
-    def clean_start(self, lexer: int) -> set[int]:
-        """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside."""
+    def clean_start(self, lexer: int) -> dict[int, tuple[int, ...]]:
+        """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside.
+
+        Each with a word that does so behind the separator (without one: behind any word).
+        """
+        known = self._starts.get(lexer)
+        if known is not None:
+            return known
         begin = self.start(lexer)
-        found = set()
+        found = self._starts[lexer] = {}
         wanted = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
         for terminal in wanted - self._ignored - {self._tables.newline}:
             for word in self.words(self._tables.automata.starts[terminal]):
                 if word and self._stands_apart(lexer, word) and self.ends_as(lexer, begin, word) == terminal:
-                    found.add(terminal)
+                    found[terminal] = word
+                    self._inherit(lexer, begin, word, terminal)
                     break
         return found
 
-    def clean_within(self, lexer: int, threads: Threads) -> set[int]:
-        """The terminals that can be finished cleanly behind some threads, newlines of an indenter aside."""
-        found = set()
+    def clean_within(self, lexer: int, threads: Threads) -> dict[int, tuple[int, ...]]:
+        """The terminals that can be finished cleanly behind some threads, newlines of an indenter aside.
+
+        Each with a word that does so; IGNORED stands for all that are ignored. What is left of a word that finishes a
+        terminal cleanly is found again behind its first characters.
+        """
+        key = lexer, tuple(threads)
+        found = self._inherited.setdefault(key, {})
+        if key in self._within:
+            return found
+        self._within.add(key)
         for _, q in threads:
             for word in self.words(q):
-                found.add(self.ends_as(lexer, threads, word))
-        return found - {-1, self._tables.newline}
+                terminal = self.ends_as(lexer, threads, word)
+                if terminal not in (UNSURE, self._tables.newline) and terminal not in found:
+                    found[terminal] = word
+                    self._inherit(lexer, threads, word, terminal)
+        return found
+
+    def _inherit(self, lexer: int, threads: Threads, word: tuple[int, ...], terminal: int) -> None:
+        for i in range(1, len(word)):
+            threads = self.scan(threads, word[i - 1])[0]
+            self._inherited.setdefault((lexer, tuple(threads)), {}).setdefault(terminal, word[i:])
 
 
 def _representatives(tables: Tables) -> list[str]:

@@ -72,11 +72,17 @@ class LalrMachine:
             if result == k.RETRY:
                 self._grow()
             else:
-                count = int(self.heap[k.H_UNKNOWNS])
-                for config in np.unique(self._arrays[k.H_UNKNOWN][:count]).tolist():
-                    if self.heap[config + k.CONFIG_LIVE] == 0:
-                        live = self.witnesses.is_live(config)
-                        self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO
+                self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
+
+    def _decide(self, configs: list[int]) -> None:
+        """Say which configurations are live; up to one that is given up, as what lies behind it need not be known."""
+        given_up = self.witnesses.undecided
+        for config in configs:
+            if self.heap[config + k.CONFIG_LIVE] == 0:
+                live = self.witnesses.is_live(config)
+                self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO
+            if self.witnesses.undecided > given_up:
+                break
 
     def live(self, config: int) -> int:
         """YES, NO or UNKNOWN, of what the kernel can tell by itself."""
@@ -147,6 +153,10 @@ class LalrMachine:
         n = int(self.heap[d + 1]) & k.STATE_MASK
         number, *threads = self.heap[first : first + n].tolist()
         return number, [(thread >> 32, thread & 0xFFFFFFFF) for thread in threads]
+
+    def lexer_of(self, parser: int) -> int:
+        """The lexer of a parser's next lexeme."""
+        return int(self.tables.lexer_of[self.pair(self.parser(parser)[0])[1]])
 
     @property
     def bit_words(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from structgen.contextual.lexemes import Lexemes
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine
 
 FAR = 1 << 30
+UNSURE_COST = 1 << 12
+"""Of a terminal that may not be read as meant, where others are: plans can be followed then."""
 Plan = tuple[int, ...]
 Stack = tuple[int, int]
 """What is below the top of a parser's stack (a node of the machine), and the state on top."""
@@ -56,6 +59,23 @@ class Plans:
         while stack != _END:
             _, words, stack = self._plans[stack]
             yield from words
+
+    def columns(self, parser: int) -> list[int]:
+        """The columns that a next line may sensibly have."""
+        levels = self._machine.levels(self._machine.parser(parser)[1])
+        return [*reversed(levels), levels[-1] + 1] if levels else []
+
+    def next_column(self, parser: int) -> int:
+        """The column of the line that a parser's plan begins with."""
+        node, indent, _ = self._machine.parser(parser)
+        levels, dedents = self._machine.levels(indent), 0
+        for terminal in islice(self.terminals(node), 1, None):
+            if terminal == self.indent:
+                return levels[-1] + 1
+            if terminal != self.dedent or dedents + 1 == len(levels):
+                break
+            dedents += 1
+        return levels[-1 - dedents]
 
     def _search_plan(self, first: Stack) -> None:
         queue: list[tuple[int, int, Stack, Stack | None, Plan]] = [(0, 0, first, None, ())]
@@ -109,6 +129,8 @@ class Plans:
                 place = self._machine.pair(place)[0]
             if dot:
                 target = int(self._tables.goto[self._machine.pair(place)[1], self._tables.rules[rule][0]])
+                if target < 0:  # Lark has resolved a conflict for another rule
+                    continue
             yield rest, (place, target), words
 
     @cached_property
@@ -200,4 +222,7 @@ class Plans:
             return int(terminal == self.indent)
         start = self._tables.automata.starts[terminal]
         words = self._lexemes.words(start) if start else []
-        return len(words[0]) + 1 if words else FAR
+        if not words:
+            return FAR
+        is_sure = self._tables.distrust or terminal in self._tables.clean
+        return len(words[0]) + 1 + UNSURE_COST * (not is_sure)

@@ -53,7 +53,9 @@ class Tables:
         retyped: int32[lexers, keyword sets]: what a text of such keywords is retyped to, or -1.
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
-        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, or some rule has no text.
+        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
+            (`trust`) none that the lexers surely read as meant.
+        clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
     """
 
     text: str
@@ -70,6 +72,7 @@ class Tables:
     ignored: list[int]
     newline: int
     distrust: bool
+    clean: frozenset[int] = frozenset()
 
 
 def read_tables(

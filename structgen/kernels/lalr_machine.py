@@ -13,7 +13,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 
 - *Node* (NODE): an LALR stack: the stack below, and the state on top.
 - *Parser* (PARSER): a stack, a stack of indentations (INDENT) and how many brackets are open; the last two only under
-  an indenter.
+  an indenter. PARSER_WAY is the number of the terminal that has shown it to be live, and 1; 0: it may end, or Python
+  knows.
 - *Lexer state* (LEX): a lexer, and the terminals that may still match, in its order, with the state of each one's
   automaton: ``terminal << 32 | state``. Each automaton is of ordered threads (first match, as ``re.match``): entries of
   its table are ``state << 1 | promoted``. *promoted*: a match that ended one character ago was waiting for a lookahead,
@@ -25,7 +26,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 - FEED memoises what a parser is after a terminal.
 
 **Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
-``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness.
+``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness. Where
+that gave up it says NO, and what lies behind counts as dead too.
 """
 
 from llvmlite import ir
@@ -49,7 +51,7 @@ SINK_WORDS = 1024  # a record that is read, and never believed, once the flag is
 
 NODE, INDENT, PARSER, LEX, CONFIG, FEED = range(1, 7)
 PAIR_KEY = 2  # of NODE and INDENT: what is below, and the state or column
-PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_KEY = 2, 3, 4, 5
+PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_WAY, PARSER_KEY = 2, 3, 4, 5, 6
 LEX_RESETS, LEX_CLEAN = 2, 3  # as many words as terminals need bits, then the key
 CONFIG_LIVE, CONFIG_EPOCH, CONFIG_MASK, CONFIG_LOOPS, CONFIG_KEY, CONFIG_ROW = 2, 3, 4, 5, 6, 10
 FEED_VALUE, FEED_KEY = 2, 3
@@ -217,7 +219,7 @@ def _parser(h, node, indent, brackets):
     _put(h, 0, node)
     _put(h, 1, indent)
     _put(h, 2, brackets)
-    return _intern(h, PARSER, 3, 3)
+    return _intern(h, PARSER, 3, PARSER_KEY - 2)
 
 
 @_internal
@@ -536,15 +538,16 @@ def _step(h, config, m):
 # --- liveness and ends ------------------------------------------------
 @_internal
 def _live_parser(h, parser):
-    """YES, NO or UNKNOWN: whether some text leads from the start of a lexeme to the end."""
+    """YES, NO or UNKNOWN: whether some text that may come behind any clean lexeme leads from a parser to the end."""
     known = _word(h, parser + PARSER_LIVE)
     if known != 0:
         return known
     lexer, words = _lexer_of(h, parser), _bit_words(h)
     prepared = _int(_word(h, H_PREPARED), lexer) != 0
-    live = (prepared and _any_fits(h, parser, _word(h, H_CLEAN) + 8 * lexer * words)) or _ends_parser(h, parser)
-    if not live or _full(h):
+    way = _first_fit(h, parser, _word(h, H_CLEAN) + 8 * lexer * words) if prepared else -1
+    if (way < 0 and not _ends_parser(h, parser)) or _full(h):
         return UNKNOWN
+    _set_word(h, parser + PARSER_WAY, way + 1)
     _set_word(h, parser + PARSER_LIVE, YES)
     return YES
 
@@ -564,17 +567,17 @@ def _fits(h, parser, terminal):
 
 
 @_internal
-def _any_fits(h, parser, bits):
-    """Whether the parser takes one of the terminals of a row of bits."""
+def _first_fit(h, parser, bits):
+    """The first terminal of a row of bits that the parser takes; -1 if there is none."""
     for w in range(_bit_words(h)):
         rest = _word(bits, w)
         t = 64 * w
         while rest != 0:
             if rest & 1 and _fits(h, parser, t):
-                return True
+                return t
             rest = (rest >> 1) & 0x7FFFFFFFFFFFFFFF
             t += 1
-    return False
+    return -1
 
 
 @_internal
@@ -585,8 +588,8 @@ def _live(h, config):
         return known
     parser, d = _word(h, config + CONFIG_KEY), _word(h, config + CONFIG_KEY + 1)
     if d == 0:
-        known = _live_parser(h, parser)
-    elif _any_fits(h, parser, h + 8 * (d + LEX_CLEAN)) or (
+        known = YES if _live_parser(h, parser) == YES else UNKNOWN
+    elif _first_fit(h, parser, h + 8 * (d + LEX_CLEAN)) >= 0 or (
         _word(h, d + LEX_RESETS) == YES and _word(h, parser + PARSER_NEWLINE) == YES
     ):
         known = YES
@@ -695,12 +698,18 @@ def _result(h, value):
 
 @_internal
 def _advance(h, state, data, size):
-    """The live state after some bytes, or DEAD."""
+    """The live state after some bytes, or DEAD: all states on the way must be live, as in masks."""
     for i in range(size):
         state = _byte_step(h, state, _byte(data, i))
-        if state == DEAD:
+        live = DEAD
+        if state != DEAD:
+            live = YES if state >> STATE_BITS != 0 else _live(h, state)
+        if live == DEAD or live == NO:
+            _set_word(h, H_UNKNOWNS, 0)
             return _result(h, DEAD)
-    return _result(h, state if _alive(h, state) else DEAD)
+        if live == UNKNOWN:
+            _note(h, state)
+    return _result(h, state if state >> STATE_BITS == 0 or _alive(h, state) else DEAD)
 
 
 @_internal
