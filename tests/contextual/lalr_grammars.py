@@ -39,6 +39,11 @@ GRAMMARS: dict[str, tuple[str, str]] = {
     "dangling": ('start: s\ns: "i" s ["e" s] | "x"', "iex"),
     "conflict": ('start: a "x" | b "y"\na: "k" [ "," ]\nb: "k" ["," "z"]', "k,xyz"),
     "list": ('start: "[" [item ("," item)*] "]"\nitem: "1" | start\n%ignore /[ ]+/', "[],1 "),
+    "swallowed": ('start: "1" | "," s "ab" | "if" "aa"\ns: "(" T\nT: /[ab]+/', "1,(abif"),
+    "swallowed_by_a_blank": ('start: W* "!"\nW: /[a-c]+ */\n%ignore " "', "ab !"),
+    "swallows_blanks": ('start: (W | "!")+\nW: /[ab]+ *c?/\n%ignore / +/', "abc !"),
+    "shifted": ('start: "x" | "(" (start start)~1..2', "(x"),
+    "far_end": ('start: "b" "a" | "," (start start start)~1..2\n%ignore " "', "ab, "),
     "empty_rules": ('start: a b c\na: "1" |\nb: "2" |\nc: "3" |', "123"),
     "indented": (
         'start: (_NL | stmt)*\nstmt: "p" _NL | "i" ":" _NL _INDENT stmt+ _DEDENT\n'
