@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from hostile_schemas import JSON
+
 Kind = Literal["lark", "contextual", "gbnf", "regex", "ecma", "choice", "json"]
 
 
@@ -206,8 +208,6 @@ CHOICE: list[tuple[str, Callable[[], list[str]]]] = [
     ("an option of 1 MB", lambda: ["a" * 1_000_000]),
     ("1,000,000 options", lambda: [f"{i:x}" for i in range(1_000_000)]),
 ]
-
-JSON: list[tuple[str, Callable[[], Any]]] = []
 
 
 def cases() -> list[Case]:

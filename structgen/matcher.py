@@ -133,7 +133,9 @@ class GrammarMatcher:
             return
         context = self._rows.context()
         count = len(self._threads) >> 2
-        while (status := k.fill(self._enter(context), count, out)) >= k.MISS:
+        first = 0
+        while (status := k.fill(self._enter(context), count, out, first)) >= k.MISS:
+            first = context.registers[k.RESUME]
             context.resolve(status)
         if self._written is not _NOTHING:
             self.searches += context.registers[k.GIVEN_UP]

@@ -50,7 +50,7 @@ class JsonOptions:
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
     max_number_length: int | None = None
-    max_alternatives: int = 10_000
+    max_alternatives: int = 4_096
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
     max_steps: int = 10_000_000

@@ -407,8 +407,8 @@ SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and withou
 # pool state missing, whether the mask row is still to be cleared, place in the text of the byte read, length of the
 # text before this call, searches given up for want of steps, whether a search for a new item is under way (which adds
 # members in one order only), whether values are nested too deep for `nesting`, or words
-# for `search` ---------
-TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, SEARCHING, TOO_DEEP, REGISTERS = (
+# for `search`, the configuration whose mask is not done ---------
+TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, SEARCHING, TOO_DEEP, RESUME, REGISTERS = (
     4,
     5,
     6,
@@ -419,6 +419,7 @@ TOP, ALTERNATIVES, MISSING, FRESH, POSITION, WRITTEN, GIVEN_UP, SEARCHING, TOO_D
     11,
     12,
     13,
+    14,
 )
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
@@ -3345,17 +3346,22 @@ def _accepting(m, count):
 
 
 @_internal
-def _fill(m, count, out):
-    """The mask of ``count`` configurations into the row at address ``out``, end-of-sequence tokens included."""
+def _fill(m, count, out, first):
+    """The mask of ``count`` configurations into the row at address ``out``, end-of-sequence tokens included.
+
+    Where something is missing, ``regs[RESUME]`` is the configuration to go on with, as ``first``, when it is there: else
+    many configurations that each miss something would all be done again each time.
+    """
     width = _limit(m, L_WIDTH)
     spare = _address(m, C_SPARE)
-    for t in range(count):
+    for t in range(first, count):
         row = out if t == 0 else spare
         _thread_to_regs(m, t)
         _set_reg(m, TOP, 0)
         _set_reg(m, FRESH, 1)
         status = _fill_thread(m, row)
         if status >= MISS:
+            _set_reg(m, RESUME, t)
             return status
         _ready(m, row)
         if t > 0:
@@ -3408,7 +3414,7 @@ ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, ACCEPT 
 def run(m, operation, x, y, z):
     """Run an operation on the context at address ``m``; the functions below say which and how."""
     if operation == FILL:
-        return _fill(m, x, y)
+        return _fill(m, x, y, z)
     if operation == ACCEPT:
         return _accept(m, x, y, z)
     if operation == ADVANCE:
@@ -3442,9 +3448,9 @@ def accepting(m, count):
     return run(m, ACCEPTING_NOW, count, 0, 0)
 
 
-def fill(m, count, out):
-    """The token bitmask of ``count`` configurations into the row at address ``out``, see `_fill`."""
-    return run(m, FILL, count, out, 0)
+def fill(m, count, out, first):
+    """The token bitmask of ``count`` configurations, from ``first`` on, into the row at address ``out``, see `_fill`."""
+    return run(m, FILL, count, out, first)
 
 
 def fill_row(m, state, place, number, out):

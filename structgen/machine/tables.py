@@ -59,7 +59,7 @@ class _Writer:
         self.grammar: list[int] = header(options)
         self.words: list[int] = []
         self.texts = bytearray()
-        self._entries: dict[tuple[tuple[bytes, int, int], ...], int] = {}
+        self._entries: dict[tuple[str, tuple[tuple[bytes, int, int], ...]], int] = {}
         self._strings: dict[int, int] = {}  # the root keeps the specs alive
         self._endless: set[Node] = set()
         self._distinct = False
@@ -142,7 +142,7 @@ class _Writer:
 
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
-            entries = self._table([(value.encode(), 0, 0) for value in spec.values])
+            entries = self._table("word", [(value.encode(), 0, 0) for value in spec.values])
             return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
         if spec.dfa is None:
             start, distances = self.pool.universal, 0
@@ -155,10 +155,10 @@ class _Writer:
         most = -1 if spec.most is None else spec.most
         return self._record(k.S_DFA, start, spec.least, most, distances, 0, 0)
 
-    def _table(self, rows: list[tuple[bytes, int, int]]) -> int:
-        """Write a sorted table of (text, child, bit) rows; equal tables are shared."""
+    def _table(self, kind: str, rows: list[tuple[bytes, int, int]]) -> int:
+        """Write a sorted table of (text, child, bit) rows; equal tables of one kind are shared."""
         rows.sort()
-        key = tuple(rows)
+        key = (kind, tuple(rows))
         known = self._entries.get(key)
         if known is not None:
             return known
@@ -181,7 +181,7 @@ class _Writer:
                 if spec.duties and child >= 0:
                     child = self._choices(node, spec.choices[name])
                 rows.append((text, child, bit))
-        entries = self._table(rows)
+        entries = self._table("obliged key" if spec.duties else "key", rows)
         required = self._mask([bits[name] for name in spec.required], words)
         dependent: list[int] = []
         for name, names in spec.dependents.items():

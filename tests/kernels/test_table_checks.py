@@ -178,3 +178,10 @@ def test_automata() -> None:
         wrong[1, 7] = target
         assert check_automaton(wrong, accepting) == 1
     assert check_automaton(good, np.zeros(len(dfa), np.uint8)) == 0
+
+
+def test_tables_of_equal_rows_but_of_two_kinds_are_two() -> None:
+    """A key that no value fits, in an object with obligations and in one without."""
+    forbidden = {"properties": {"a": False}}
+    obliged = {**forbidden, "not": {"additionalProperties": {"type": "boolean"}}}
+    compile_json_schema({"anyOf": [{"items": forbidden}, {"items": obliged}]}, BYTES)
