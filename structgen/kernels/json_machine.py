@@ -3349,8 +3349,8 @@ def _accepting(m, count):
 def _fill(m, count, out, first):
     """The mask of ``count`` configurations into the row at address ``out``, end-of-sequence tokens included.
 
-    Where something is missing, ``regs[RESUME]`` is the configuration to go on with, as ``first``, when it is there: else
-    many configurations that each miss something would all be done again each time.
+    Where something is missing, ``regs[RESUME]`` is the configuration to go on with, as ``first``, when it is there:
+    else many configurations that each miss something would all be done again each time.
     """
     width = _limit(m, L_WIDTH)
     spare = _address(m, C_SPARE)
@@ -3449,7 +3449,7 @@ def accepting(m, count):
 
 
 def fill(m, count, out, first):
-    """The token bitmask of ``count`` configurations, from ``first`` on, into the row at address ``out``, see `_fill`."""
+    """The token bitmask of ``count`` configurations into the row at address ``out``, see `_fill`."""
     return run(m, FILL, count, out, first)
 
 

@@ -237,7 +237,7 @@ def test_distinct_and_not_distinct() -> None:
     assert not accepts(schema, "[0,1]")
 
 
-WALKED = [
+WALKED: list[dict[str, Any]] = [
     {"uniqueItems": True},
     {"uniqueItems": True, "items": {"enum": [0, 5, 1.5]}},
     {"uniqueItems": True, "items": {"type": "integer", "minimum": -3, "maximum": 12}},
