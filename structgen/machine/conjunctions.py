@@ -81,7 +81,7 @@ class Conjunctions:
         self._graph = graph
         self._options = graph.options
         form = graph.normal_form
-        self._counted = CountedArrays(graph.node, form.possible, graph.options.max_automaton_states)
+        self._counted = CountedArrays(graph.node, form.possible, graph.options.max_automaton_states, graph.budget)
 
     # --- numbers ---
     def number(self, literals: Conjunction) -> NumberChoice | None:
@@ -238,10 +238,16 @@ class Conjunctions:
         end = max(max(lo, hi or 0) for lo, hi, _ in ranges)
         if end > MAX_PREFIX:
             self._graph.unsupported(and_(*[value for *_, value in ranges]), f"a tuple of more than {MAX_PREFIX} items")
-        prefix = [
-            node(and_(*[value for lo, hi, value in ranges if lo <= index and (hi is None or index < hi)]))
-            for index in range(end)
-        ]
+        single: dict[int, list[Formula]] = {}  # by place: a tuple has a range for each of its items
+        for lo, hi, value in ranges:
+            if hi == lo + 1:
+                single.setdefault(lo, []).append(value)
+        wide = [(lo, hi, value) for lo, hi, value in ranges if hi != lo + 1]
+        self._graph.budget.spend(end * (1 + len(wide)))
+        prefix = []
+        for place in range(end):
+            values = [value for lo, hi, value in wide if lo <= place and (hi is None or place < hi)]
+            prefix.append(node(and_(*values, *single.get(place, ()))))
         return prefix, node(and_(*[value for _, hi, value in ranges if hi is None]))
 
     # --- objects ---

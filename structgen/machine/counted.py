@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
+from structgen.machine.budget import Budget
 from structgen.machine.specs import CountedSpec, CountedState
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 ENDLESS = 1 << 30
+CHOICE_STEPS = 4  # what a choice costs, for each counter
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,14 @@ class Plan:
 class CountedArrays:
     """Builds automata of counted arrays. ``possible(f)``: whether some value may satisfy f (False is certain)."""
 
-    def __init__(self, node: Callable[[Formula], Node], possible: Callable[[Formula], bool], max_states: int) -> None:
+    def __init__(
+        self,
+        node: Callable[[Formula], Node],
+        possible: Callable[[Formula], bool],
+        max_states: int,
+        budget: Budget,
+    ) -> None:
+        self._budget = budget
         self._node = node
         self._possible = possible
         self._max_states = max_states
@@ -107,11 +116,13 @@ class CountedArrays:
 
     def _choices(self, plan: Plan, place: int, counts: list[int]) -> Iterator[tuple[Formula, list[int]]]:
         """What the item at a place may satisfy, and the counts after it."""
+        self._budget.spend(len(plan.ranges))
         base = and_(*[v for lo, hi, v in plan.ranges if lo <= place and (hi is None or place < hi)])
         options = []
         for counter, count in zip(plan.counters, counts, strict=True):
             options.append(list(self._options(counter, place, count, base, plan.distinct)))
         for choice in product(*options):
+            self._budget.spend(CHOICE_STEPS * len(choice))
             value = and_(base, *[formula for formula, _ in choice])
             if value is not FALSE:
                 yield value, [count for _, count in choice]

@@ -209,7 +209,9 @@ class NormalForm:
             (literal.n for literal in literals if isinstance(literal, Items) and literal.value is TRUE), default=0
         )
         ranges = [literal for literal in literals if isinstance(literal, Idx)]
+        self._budget.spend(len(ranges))
         for place in {part.lo for part in ranges if part.lo < least}:
+            self._budget.spend(len(ranges))
             inside = [part.value for part in ranges if part.lo <= place and (part.hi is None or place < part.hi)]
             self._budget.spend(len(ranges))
             if not self.possible(and_(*inside)):
