@@ -32,6 +32,7 @@ class Search:
         self._lexemes = lexemes
         self._plans = plans
         self._ways = ways
+        self._words: dict[int, list[str]] = {}
 
     def find(self, starts: Starts, is_goal: Goal, effort: int = 1) -> tuple[str | None, bool]:
         """A text from the starts to a goal; and whether that is decided: False if the search has given up.
@@ -201,7 +202,9 @@ class Search:
 
     def _add_next_words(self, pieces: dict[str, None], parser: int) -> None:
         """What a plan begins with, with and without a gap before it."""
-        for word in self._next_words(parser):
+        if parser not in self._words:
+            self._words[parser] = list(self._next_words(parser))
+        for word in self._words[parser]:
             for gap in self._lexemes.gaps:
                 pieces.setdefault(gap + word)
         self._add_way(pieces, self._machine.call(k.FRESH, parser))
