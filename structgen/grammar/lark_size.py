@@ -22,7 +22,7 @@ MAX_INSTANCES = 5_000
 """Instances of templates."""
 MAX_NAMES = 1_000_000
 """Characters of their names together: an instance in an instance has a longer name."""
-MAX_PATTERN = 100_000
+MAX_PATTERN = 250_000
 """Characters of a terminal's expression, once the terminals in it are put in."""
 MAX_PATTERNS = 1_000_000
 """The same of all terminals together."""

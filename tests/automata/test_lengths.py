@@ -59,4 +59,4 @@ def test_extremes():
     assert distances(empty()).nxt.shape == (0, 1)
     with pytest.raises(TooComplexError) as error:
         distances(full_match_dfa("(?:a{17})*|(?:a{19})*b|(?:a{23})*c"), cap=10_000)
-    assert error.value.budget is None and "fixed" in str(error.value)
+    assert error.value.budget is None

@@ -15,6 +15,7 @@ from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
     StructgenError,
+    TokenizerError,
     UnsatisfiableTargetError,
 )
 from structgen.models.tiny import TinyModel
@@ -52,7 +53,7 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
     try:
         check.constraint = json_schema(schema, options)
         check.constraint.compile(VOCABULARY)
-    except ConstraintError:
+    except (ConstraintError, TokenizerError):  # a TokenizerError: the vocabulary lacks bytes that the schema needs
         return []
     try:
         check.run(asked)

@@ -130,7 +130,7 @@ def _written(
 
 
 def _plain(value: Any) -> bool:
-    """Within the limits that were set, and with no null that stood for an infinity."""
+    """Within the limits that were set, spelled plainly (3, not 3.0), and with no null that stood for an infinity."""
     if isinstance(value, dict):
         return all(map(_plain, value.values()))
     if isinstance(value, list):
@@ -138,7 +138,7 @@ def _plain(value: Any) -> bool:
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return True
     text = json.dumps(value)
-    return math.isfinite(value) and len(text) <= 15 and "e" not in text
+    return math.isfinite(value) and len(text) <= 15 and "e" not in text and not text.endswith(".0")
 
 
 def _inlined(schema: Any) -> Any:

@@ -92,7 +92,7 @@ UNIONS: dict[str, dict[str, Any]] = {
 
 def compiled(schema: Any) -> tuple[int, int]:
     """Alternatives of a schema's root, and steps that compiling it took."""
-    options = JsonOptions()
+    options = JsonOptions(max_alternatives=20_000)
     lowered = lower(schema, options)
     graph = GoalGraph(lowered, options)
     root = graph.compile(lowered.root)
