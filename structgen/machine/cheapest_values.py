@@ -42,6 +42,12 @@ Costs = Callable[[Node], int]
 Items = tuple[Node, ...]
 
 
+class DistinctItems(tuple[Node, ...]):
+    """Items no two of which may be equal."""
+
+    __slots__ = ()
+
+
 def key_hash(text: bytes, start: int = HASH_START) -> int:
     """The hash by which the machine remembers undeclared keys: FNV-1a as int64, continued from ``start``."""
     value = start % _WORD
@@ -202,28 +208,87 @@ class Values:
     def _write(self, choice: bytes | Items | Plan, depth: int) -> bytes:
         if isinstance(choice, bytes):
             return choice
-        line = self.line(depth + 1)
         if isinstance(choice, Plan):
             parts = [self.member(member, depth + 1) for member in choice.members]
+        elif isinstance(choice, DistinctItems):
+            parts = self.distinct_texts(choice, depth + 1)
         else:
             parts = [self.text(node, depth + 1) for node in choice]
         opening, closing = (b"{", b"}") if isinstance(choice, Plan) else (b"[", b"]")
-        if not parts:
-            return opening + closing
-        return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
+        return self._bracketed(opening, parts, closing, depth) if parts else opening + closing
 
     def member(self, member: Member, depth: int) -> bytes:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def distinct(self, node: Node) -> Iterator[bytes]:
-        """Texts of a node's values, short ones first of each type, none twice: all scalars, and the shortest of all."""
+    def distinct(self, node: Node, depth: int = 0) -> Iterator[bytes]:
+        """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
+        a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
+        """
         yield from (word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1)
         for choice in node.numbers:
             yield from value_texts(choice.automaton)
         for spec in node.strings:
             yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
-        yield self.text(node)
+        yield self.text(node, depth)
+        for array in node.arrays:
+            if array_live(array, is_live):
+                yield from self._other_arrays(array, depth)
+        for members in node.objects:
+            if object_live(members, is_live):
+                yield from self._other_objects(members, depth)
+
+    def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
+        """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
+        values: dict[Node, Iterator[bytes]] = {}
+        used: dict[bytes, None] = {}
+        for node in nodes:
+            shortest = self.text(node, depth)
+            if shortest in used:
+                more = islice(values.setdefault(node, self.distinct(node, depth)), len(used) + MAX_PARTS)
+                shortest = next((text for text in more if text not in used), shortest)
+            used[shortest] = None
+        return list(used) if len(used) == len(nodes) else [self.text(node, depth) for node in nodes]
+
+    def _other_arrays(self, spec: ArraySpec | CountedSpec, depth: int) -> Iterator[bytes]:
+        """The shortest array with an item more, or with another last one."""
+        items = self.items(spec)
+        if items is None:
+            return
+        texts = self.distinct_texts(items, depth + 1) if spec.distinct else [self.text(n, depth + 1) for n in items]
+        if isinstance(spec, ArraySpec) and (spec.most is None or spec.most > len(items)):
+            following = item(spec, len(items))
+            if following.live:
+                for text in self.distinct(following, depth + 1):
+                    yield self._bracketed(b"[", [*texts, text], b"]", depth)
+        if items:
+            for text in self.distinct(items[-1], depth + 1):
+                yield self._bracketed(b"[", [*texts[:-1], text], b"]", depth)
+
+    def _other_objects(self, spec: ObjectSpec, depth: int) -> Iterator[bytes]:
+        """The shortest object with a member more, or with another value of a member."""
+        form = self.object_form(spec)
+        plan = self.plan(Open(form), False)
+        if plan is None:
+            return
+        members = [self.member(member, depth + 1) for member in plan.members]
+        taken = {member.key for member in plan.members}
+        if spec.most is None or spec.most > len(members):
+            for bit in bits_of(form.allowed):
+                if form.keys[bit] not in taken:
+                    for text in islice(self.distinct(form.nodes[bit], depth + 1), MAX_WORDS):
+                        yield self._bracketed(b"{", [*members, form.keys[bit] + self.colon[1:] + text], b"}", depth)
+            for _, member in self._undeclared(Open(form), self.cost):
+                if member.key not in taken:
+                    yield self._bracketed(b"{", [*members, self.member(member, depth + 1)], b"}", depth)
+        for place, member in enumerate(plan.members):
+            for text in self.distinct(member.node, depth + 1):
+                changed = member.key + self.colon[1:] + text
+                yield self._bracketed(b"{", [*members[:place], changed, *members[place + 1 :]], b"}", depth)
+
+    def _bracketed(self, opening: bytes, parts: list[bytes], closing: bytes, depth: int) -> bytes:
+        line = self.line(depth + 1)
+        return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
 
     def _strings(self, spec: EnumSpec | StringSpec) -> Iterator[bytes]:
         """The strings of a spec (decoded)."""
@@ -287,7 +352,7 @@ class Values:
                 items = self.items(array, cost)
                 total = NEVER if items is None else 2 + self._items_cost(items, cost)
                 if items is not None and total < (best[0] if best else NEVER):
-                    best = (total, items)
+                    best = (total, DistinctItems(items) if array.distinct else items)
         for spec in node.objects:
             if object_live(spec, is_live):
                 plan = self.plan(Open(self.object_form(spec)), False, cost)

@@ -24,6 +24,7 @@ from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open
 from structgen.machine.cheapest_words import spelled
 from structgen.machine.liveness import array_live, children, is_live, object_live
 from structgen.machine.node import Node
+from structgen.machine.number_values import symbols
 from structgen.machine.pool import AutomatonPool
 from structgen.machine.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
 from structgen.machine.tables import Tables
@@ -109,7 +110,7 @@ class Completions:
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
                 if piece is None:  # most likely an item is there already
                     piece = self._other_item(matcher, threads, arena, cursors)
-                piece = piece or _first_items(matcher, pieces) or _next_byte(matcher)
+                piece = piece or _first_items(matcher, pieces) or self._next_byte(matcher, threads)
                 if piece is None or steps > MAX_STEPS:
                     raise InternalError(f"no completion of {text!r:.200} from configurations {threads.tolist()}")
                 text, steps = text + piece, steps + 1
@@ -146,14 +147,28 @@ class Completions:
         for thread in order:
             following = reader.next_item(*thread)
             if following is not None:
-                node, lead, used = following
-                values = cursors.setdefault(node, self._values.distinct(node))
+                node, lead, used, depth = following
+                values = cursors.setdefault(node, self._values.distinct(node, depth))
                 for value in islice(values, used + MORE_TRIED):
                     if matcher.accept_bytes(lead + value):
                         if _may_end(matcher, value):
                             return lead + value
                         matcher.rollback()
         return None
+
+    def _next_byte(self, matcher: Matcher, threads: npt.NDArray[np.int64]) -> bytes | None:
+        """Accept one byte, of those that end things first, and of a number one that leads to another value.
+
+        For arrays of distinct items, where the cheapest repeats one.
+        """
+        following = matcher.next_bytes()
+        if (threads[:, 0] == k.NUMBER).all():
+            pool, led = matcher.grammar.rows.pool, np.zeros(256, np.bool_)
+            for state in threads[:, 2].tolist():
+                led[list(symbols(*pool.number_at(state)))] = True
+            following = following & led if (following & led).any() else following
+        byte = next((bytes([byte]) for byte in _PREFERRED if following[byte]), None)
+        return byte if byte is not None and matcher.accept_bytes(byte) else None
 
     def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
         """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
@@ -190,13 +205,6 @@ def _first_items(matcher: Matcher, pieces: list[bytes]) -> bytes | None:
         if text and matcher.accept_bytes(text):
             return text
     return None
-
-
-def _next_byte(matcher: Matcher) -> bytes | None:
-    """Accept one byte, of those that end things first. For arrays of distinct items, where the cheapest repeats one."""
-    following = matcher.next_bytes()
-    byte = next((bytes([byte]) for byte in _PREFERRED if following[byte]), None)
-    return byte if byte is not None and matcher.accept_bytes(byte) else None
 
 
 def _escapes_of(text: bytes) -> Iterator[bytes]:
@@ -319,8 +327,8 @@ class _Reader:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
         return None if piece is None or outer is None else piece + outer
 
-    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[Node, bytes, int] | None:
-        """Of an array of distinct items: the node of the next item, the text before it, and how many there are."""
+    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[Node, bytes, int, int] | None:
+        """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
         if frame < 0 or q not in (k.VALUE, k.AFTER, k.ARRAY_FIRST):
             return None
         form, depth = self._form(frame), self._depth(frame)
@@ -328,12 +336,12 @@ class _Reader:
             return None
         count = int(self._arena[frame]) >> 32
         if q == k.VALUE:
-            return self._index.nodes[a], b"", count
+            return self._index.nodes[a], b"", count, depth
         spec, start = form if isinstance(form, Counted) else (form, count)
         nodes = self._values.items(spec, start=start)
         if not nodes:
             return None
-        return nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth), count
+        return nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth), count, depth
 
     def _value(self, q: int, a: int, b: int, frame: int) -> bytes:
         """The rest of a value."""
@@ -382,7 +390,7 @@ class _Reader:
         nodes = values.items(spec, start=start)
         if nodes is None:
             return None
-        items = [values.text(node, depth) for node in nodes]
+        items = values.distinct_texts(nodes, depth) if spec.distinct else [values.text(node, depth) for node in nodes]
         text = lead + (b"," + values.line(depth)).join(items) if items else b""
         return text + (values.line(depth - 1) if begun or items else b"") + b"]"
 
