@@ -163,7 +163,8 @@ class Completions:
         """
         following = matcher.next_bytes()
         if (threads[:, 0] == k.NUMBER).all():
-            pool, led = matcher.grammar.rows.pool, np.zeros(256, np.bool_)
+            pool, led = matcher.grammar.rows.pool, np.ones(256, np.bool_)
+            led[list(b"0123456789+-.eE")] = False
             for state in threads[:, 2].tolist():
                 led[list(symbols(*pool.number_at(state)))] = True
             following = following & led if (following & led).any() else following

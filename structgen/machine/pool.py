@@ -29,6 +29,7 @@ from structgen.machine.specs import MANY_WORDS, Undeclared
 FIRST_STATES = 256
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
+MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
 def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
@@ -143,6 +144,8 @@ class AutomatonPool:
             layer = [state]
             for _ in range(FILL_AHEAD):
                 layer = [after for place in layer for after in self._fill_row(place)]
+                if len(layer) > MANY_AHEAD:
+                    break
 
     def count_values(self, state: int) -> None:
         """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""
