@@ -19,6 +19,9 @@ from structgen.machine.specs import ArraySpec, Choice, CountedSpec, EnumSpec, Nu
 MAX_STEPS = 20_000
 """Parts of values put together for one question."""
 
+MAX_DEPTH = 20
+"""Values within values; deeper ones are left out."""
+
 Live = Callable[[Node], bool]
 Values = dict[Canonical, None]
 
@@ -35,6 +38,8 @@ class FewValues:
         """Up to ``limit`` values of a node, and whether these are all."""
         if node in self._visiting or not self._live(node):
             return {}, node not in self._visiting
+        if len(self._visiting) > MAX_DEPTH:
+            return {}, False
         self._visiting.add(node)
         try:
             found, exact = self.scalars(node, limit)
@@ -84,25 +89,24 @@ class FewValues:
         most = len(spec.keys) if spec.most is None else spec.most
         names = [name for name in spec.keys if name not in spec.forbidden]
 
-        def extend(place: int, members: dict[str, Canonical], met: int) -> Iterator[Canonical]:
+        stack: list[tuple[int, dict[str, Canonical], int]] = [(0, {}, 0)]
+        while stack and self._steps >= 0:
             self._steps -= 1
-            if self._steps < 0 or len(members) > most:
-                return
+            place, members, met = stack.pop()
+            if len(members) > most:
+                continue
             if place == len(names):
                 if self._is_whole(spec, members, met):
                     yield ("object", frozenset(members.items()))
-                return
+                continue
             name = names[place]
-            if name not in spec.required:
-                yield from extend(place + 1, members, met)
             for node, bits in self._ways(spec, name):
                 values, exact = self.of(node, limit + 1)
-                for value in values:
-                    yield from extend(place + 1, {**members, name: value}, met | bits)
+                stack += [(place + 1, {**members, name: value}, met | bits) for value in values]
                 if not exact:
                     yield _CUT
-
-        yield from extend(0, {}, 0)
+            if name not in spec.required:
+                stack.append((place + 1, members, met))
         if spec.others is not None and (spec.most is None or spec.most > len(spec.required)):
             yield _CUT
 
@@ -116,49 +120,39 @@ class FewValues:
 
     # --- arrays ---
     def _arrays(self, spec: ArraySpec, limit: int) -> Iterator[Canonical]:
-        def extend(items: tuple[Canonical, ...]) -> Iterator[Canonical]:
+        stack: list[tuple[Canonical, ...]] = [()]
+        while stack and self._steps >= 0:
             self._steps -= 1
-            if self._steps < 0:
-                return
+            items = stack.pop()
             repeats = len(set(items)) < len(items)
             if len(items) >= spec.least and (spec.distinct is not False or repeats):
                 yield ("array", items)
             if spec.most is None or len(items) < spec.most:
                 node = spec.prefix[len(items)] if len(items) < len(spec.prefix) else spec.rest
-                for following in self._longer(items, node, limit, spec.distinct is True):
-                    if following is _CUT:
-                        yield _CUT
-                    else:
-                        yield from extend(following)
-
-        yield from extend(())
+                longer, exact = self._longer(items, node, limit, spec.distinct is True)
+                stack += longer
+                if not exact:
+                    yield _CUT
 
     def _counted(self, spec: CountedSpec, limit: int) -> Iterator[Canonical]:
-        def extend(items: tuple[Canonical, ...], number: int) -> Iterator[Canonical]:
+        stack: list[tuple[tuple[Canonical, ...], int]] = [((), 0)]
+        while stack and self._steps >= 0:
             self._steps -= 1
-            if self._steps < 0:
-                return
+            items, number = stack.pop()
             if spec.states[number].closes:
                 yield ("array", items)
             for node, after in spec.states[number].choices:
-                for following in self._longer(items, node, limit, spec.distinct):
-                    if following is _CUT:
-                        yield _CUT
-                    else:
-                        yield from extend(following, after)
-
-        yield from extend((), 0)
+                longer, exact = self._longer(items, node, limit, spec.distinct)
+                stack += [(following, after) for following in longer]
+                if not exact:
+                    yield _CUT
 
     def _longer(
         self, items: tuple[Canonical, ...], node: Node, limit: int, distinct: bool
-    ) -> Iterator[tuple[Canonical, ...]]:
-        """The items with one more; of distinct ones as many are tried as could all be there already."""
+    ) -> tuple[list[tuple[Canonical, ...]], bool]:
+        """The items with one more, and whether with all; of distinct ones as many as could all be there already."""
         values, exact = self.of(node, limit + 1 + len(items))
-        for value in values:
-            if not (distinct and value in items):
-                yield (*items, value)
-        if not exact:
-            yield _CUT  # type: ignore[misc]
+        return [(*items, value) for value in values if not (distinct and value in items)], exact
 
 
 _CUT = object()  # stands for values that are not listed

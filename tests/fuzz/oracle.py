@@ -158,7 +158,7 @@ class SecondOpinion:
         except (RecursionError, Unresolvable, jsonschema.exceptions.UnknownType):
             return None
         except BaseException as error:
-            if type(error).__name__ == "PanicException":  # what a RecursionError becomes in rpds, which referencing uses
+            if type(error).__name__ == "PanicException":  # what a RecursionError becomes in rpds (of referencing)
                 return None
             raise
 
