@@ -46,7 +46,8 @@ def _followed(automaton: NumberAutomaton, state: int) -> Iterator[tuple[int, int
     inner, plain = automaton.inner(state)
     for byte, after in automaton.row(state):
         following, _ = automaton.inner(after)
-        if byte != ord("E") and _is_followed(inner, following, byte, plain):
+        needed = byte == ord(".") and not automaton.accepting(state) and not isinstance(inner, Digits)
+        if byte != ord("E") and (needed or _is_followed(inner, following, byte, plain)):
             yield byte, after
 
 
@@ -97,7 +98,7 @@ def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
         accepting.append(automaton.accepting(place) and not ends)
         row: dict[int, int] = {}
         for byte, after in _followed(automaton, place):
-            if not _is_counted(inner, byte, ends):
+            if not _is_counted(inner, byte, ends, plain):
                 continue
             zero = byte == 0x30 and isinstance(inner, (Digits, Zero, Tail))
             key = (after, zero)
@@ -121,7 +122,7 @@ def _ends_padded(state: State, padded: bool, plain: bool) -> bool:
     return not plain or state.phase in (POINT, FRACTION)
 
 
-def _is_counted(state: State, byte: int, ends_padded: bool) -> bool:
+def _is_counted(state: State, byte: int, ends_padded: bool, plain: bool) -> bool:
     """Of the bytes that are followed, those that lead to no value that another spelling is counted for."""
     match state:
         case Exponent(_, _, zero):
@@ -130,6 +131,8 @@ def _is_counted(state: State, byte: int, ends_padded: bool) -> bool:
             return exponents == NATURAL
         case Start(sign) if sign < 0:
             return byte != 0x30
+        case Zero() if not plain:
+            return byte != 0x30  # 0.01e2 is 0.1e1
     return not (ends_padded and byte == ord("e"))
 
 
