@@ -2341,8 +2341,8 @@ def _outnumbered(m, last):
     within.
     """
     frame, found, count = _reg(m, 3), -1, 0
-    finished = _reg(m, 0) == AFTER or _reg(m, 0) == CLOSE or (_reg(m, 0) == PAD and _reg(m, 1) >> 40 == CLOSE)
-    is_open = not finished and _reg(m, 0) != ARRAY_FIRST
+    closing = _reg(m, 0) == CLOSE or (_reg(m, 0) == PAD and _reg(m, 1) >> 40 == CLOSE)  # only the bracket may come
+    is_open = _reg(m, 0) != AFTER and not closing and _reg(m, 0) != ARRAY_FIRST
     while frame >= 0:
         head = _load(m, frame)
         used = (head >> 32) - 1
@@ -2355,8 +2355,9 @@ def _outnumbered(m, last):
                 found, count = frame, 1
             elif count < MANY:
                 count -= used
-        if count < MANY and _endless_frame(m, frame):
+        if count < MANY and not closing and _endless_frame(m, frame):
             count = MANY
+        closing = False
         if frame == last:
             break
         is_open = True

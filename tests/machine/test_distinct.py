@@ -293,3 +293,13 @@ def repr_value(value: Any) -> str:
 def test_what_can_only_repeat_an_item_is_dead(text: str) -> None:
     matcher = compile_json_schema({"uniqueItems": True}, BYTES, JsonOptions.exact()).matcher()
     assert not matcher.accept_bytes(text.encode())
+
+
+def test_an_indented_bracket_must_not_repeat_an_item() -> None:
+    """After the newline that only a closing bracket may follow, the object can take no more members."""
+    schema = {"type": "array", "uniqueItems": True, "items": {"type": "object"}}
+    matcher = compile_json_schema(schema, BYTES, JsonOptions(whitespace=2)).matcher()
+    item = b'{\n    "": 0'
+    assert matcher.accept_bytes(b"[\n  " + item + b"\n  },\n  " + item)
+    assert not matcher.accept_bytes(b"\n")
+    assert matcher.accept_bytes(b',\n    "a": 0\n  }\n]') and matcher.is_accepting()
