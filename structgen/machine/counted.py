@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from structgen.machine.node import Node
 
 
+K = TypeVar("K")
 ENDLESS = 1 << 30
 CHOICE_STEPS = 4  # what a choice costs, for each counter
 
@@ -146,7 +147,7 @@ class CountedArrays:
             yield (TRUE if count >= counter.least and not strict else counter.value), count + 1
 
 
-def numbers_of(numbers: dict[tuple[int, ...], int]) -> Iterator[tuple[int, ...]]:
+def numbers_of(numbers: dict[K, int]) -> Iterator[K]:
     """The keys of a dict that grows meanwhile, in order of insertion."""
     done = 0
     while done < len(numbers):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from structgen.automata.dfa import Dfa, count_words
+from structgen.machine.counted import numbers_of
 from structgen.machine.key_classes import reaching
 from structgen.machine.number_states import (
     FRACTION,
@@ -92,7 +93,7 @@ def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
     places: dict[tuple[int, bool], int] = {(state, False): 0}
     rows: list[dict[int, int]] = []
     accepting: list[bool] = []
-    for place, padded in _growing(places):
+    for place, padded in numbers_of(places):
         inner, plain = automaton.inner(place)
         ends = _ends_padded(inner, padded, plain)
         accepting.append(automaton.accepting(place) and not ends)
@@ -134,11 +135,3 @@ def _is_counted(state: State, byte: int, ends_padded: bool, plain: bool) -> bool
         case Zero() if not plain:
             return byte != 0x30  # 0.01e2 is 0.1e1
     return not (ends_padded and byte == ord("e"))
-
-
-def _growing(places: dict[tuple[int, bool], int]) -> Iterator[tuple[int, bool]]:
-    done = 0
-    while done < len(places):
-        fresh = list(places)[done:]
-        done += len(fresh)
-        yield from fresh
