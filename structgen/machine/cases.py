@@ -345,26 +345,25 @@ class Cases:
         return self._decided[key]
 
 
-def _listings(restricted: Formula) -> Iterator[Enum]:
-    """The enumerations that a condition, restricted to one type, is built of."""
-    if isinstance(restricted, Enum):
-        yield restricted
-    elif isinstance(restricted, Not):
-        yield from _listings(restricted.arg)
+def _atoms(restricted: Formula) -> Iterator[Formula]:
+    """The atoms that a condition, restricted to one type, is built of."""
+    if isinstance(restricted, Not):
+        yield from _atoms(restricted.arg)
     elif isinstance(restricted, (And, Or, One)):
         for part in restricted.args:
-            yield from _listings(part)
+            yield from _atoms(part)
+    else:
+        yield restricted
+
+
+def _listings(restricted: Formula) -> Iterator[Enum]:
+    """Its enumerations."""
+    return (atom for atom in _atoms(restricted) if isinstance(atom, Enum))
 
 
 def _opaque(restricted: Formula) -> Iterator[Formula]:
-    """The atoms of strings and numbers that a condition, restricted to one type, is built of."""
-    if isinstance(restricted, (Pat, Format, Len, Mult, Ge, Gt)):
-        yield restricted
-    elif isinstance(restricted, Not):
-        yield from _opaque(restricted.arg)
-    elif isinstance(restricted, (And, Or, One)):
-        for part in restricted.args:
-            yield from _opaque(part)
+    """Its atoms of strings and numbers."""
+    return (atom for atom in _atoms(restricted) if isinstance(atom, (Pat, Format, Len, Mult, Ge, Gt)))
 
 
 def _holds(atom: Formula, value: Canonical) -> bool | None:
