@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from structgen.automata.dfa import too_complex
 from structgen.automata.nfa import Program
+from structgen.automata.steps import Steps
 from structgen.automata.subset_kernels import BOL, CHAR, EOL, MATCH, SPLIT
 from structgen.errors import TooComplexError
 
@@ -70,17 +71,7 @@ class _Machine:
         self.masks = masks
         # Bodies are numbered before what contains them, so inner lookbehinds are known when outer ones are closed.
         self.behind = [look for look in range(len(self.looks)) if self.looks[look].behind]
-        self._steps_left = MAX_STEPS
-
-    def spend(self, steps: int) -> None:
-        """Count steps. Raises TooComplexError when there were too many."""
-        self._steps_left -= steps
-        if self._steps_left < 0:
-            raise TooComplexError(
-                f"the lookarounds take more than {MAX_STEPS} steps to resolve",
-                budget="automaton steps",
-                limit=MAX_STEPS,
-            )
+        self.steps = Steps(MAX_STEPS, "the lookarounds take more than {} steps to resolve")
 
     def accepts(self, state: State) -> bool:
         """Whether the text may end here."""
@@ -127,7 +118,7 @@ class _Place:
                 continue
             seen.add(branch)
             node, obligations = branch
-            self.machine.spend(1 + len(obligations))
+            self.machine.steps.spend(1 + len(obligations))
             op, x, y = nodes[node]
             if op in (CHAR, MATCH):
                 found.add(branch)
@@ -161,7 +152,7 @@ class _Place:
 
     def advance(self, goal: Goal, mask: int) -> Goal:
         """The goal after a character: closed, then stepped. A goal that is met stays met."""
-        self.machine.spend(1)
+        self.machine.steps.spend(1)
         closed = self.close(goal)
         key = (goal, mask)
         if key not in self.stepped:
@@ -177,7 +168,7 @@ class _Place:
         nodes = self.machine.nodes
         result: set[Branch] = set()
         for node, obligations in closed:
-            self.machine.spend(1 + len(obligations))
+            self.machine.steps.spend(1 + len(obligations))
             op, x, y = nodes[node]
             if op == CHAR:
                 if not mask >> x & 1:

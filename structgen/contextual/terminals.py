@@ -159,7 +159,7 @@ class _Builder:
         for state in states:
             row = self._rows[numbers[state]]
             known: dict[int, int] = {}
-            self._threads.spend(len(threads.masks) // 8)
+            self._threads.steps.spend(len(threads.masks) // 8)
             relevant = self._relevant(state)
             for m, mask in enumerate(threads.masks):
                 if mask & self._absent:
@@ -190,7 +190,7 @@ class _Builder:
     def _entry(self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]) -> int:
         raw: list[Thread] = []
         promoted = False
-        self._threads.spend(1 + len(state[0]) + len(state[1]))
+        self._threads.steps.spend(1 + len(state[0]) + len(state[1]))
         for node, demands in state[0]:
             left = after(demands, mask)
             if left is None:

@@ -20,6 +20,7 @@ from structgen.automata.charset import CharSet, complement, intersection, partit
 from structgen.automata.dfa import Dfa, from_class_table
 from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.nfa import Program
+from structgen.automata.steps import Steps
 from structgen.automata.subset_kernels import BOL, EOL, LOOK, MATCH, SPLIT
 from structgen.errors import TooComplexError
 
@@ -152,7 +153,7 @@ class OrderedThreads:
         self._conditions = program.conditions
         self._exits = program.exits
         self.looks_behind = self.looks_ahead = False
-        self._steps_left = MAX_STEPS
+        self.steps = Steps(MAX_STEPS, "the automaton of the first match takes more than {} steps to make")
         sets: list[CharSet] = list(program.sets)
         self.segments, self.masks = partition(sets)
 
@@ -188,19 +189,9 @@ class OrderedThreads:
         _, charset, following = self._nodes[node]
         return charset, following
 
-    def spend(self, steps: int) -> None:
-        """Count steps. Raises TooComplexError when there were too many."""
-        self._steps_left -= steps
-        if self._steps_left < 0:
-            raise TooComplexError(
-                f"the automaton of the first match takes more than {MAX_STEPS} steps to make",
-                budget="automaton steps",
-                limit=MAX_STEPS,
-            )
-
     def _step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
         """The state behind a character of the class that lies in the sets of ``mask``."""
-        self.spend(1 + len(state))
+        self.steps.spend(1 + len(state))
         raw: list[Thread] = []
         for node, demands in state:
             left = after(demands, mask)
@@ -228,7 +219,7 @@ class OrderedThreads:
                     stack.append((self._exits[node], demands))
                 continue
             seen.add(thread)
-            self.spend(1 + len(demands))
+            self.steps.spend(1 + len(demands))
             op, x, y = self._nodes[node] if node >= 0 else (MATCH, 0, 0)
             if op == SPLIT:
                 stack += [(y, demands), (x, demands)]
