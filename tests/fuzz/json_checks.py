@@ -256,7 +256,11 @@ class _Check:
         """Other options: outputs respect them, and what fits them is accepted in some order of members."""
         options = spelling.random_options(self.rng, self.case["draft"], self.case["formats"])
         self.case = {**self.case, "options": {name: getattr(options, name) for name in JsonOptions.__slots__}}
-        grammar = _compiled(self.case, options)
+        try:
+            grammar = _compiled(self.case, options)
+        except REFUSED as error:  # a limit of the options may leave too few distinct values, which is refused by name
+            self.tally[f"refused: {type(error).__name__}"] += 1
+            return
         for value in self.valid[:6]:
             orders = spelling.texts(value, options) if spelling.fits(value, options) else None
             if orders is None or (self.by_text and not self.judge.valid(read(orders[0]))):
