@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from structgen.bitmask import check_row
 from structgen.errors import MatcherStateError, TokenError
-from structgen.kernels import json_machine as k
+from structgen.kernels.json import layout, machine
 
 if TYPE_CHECKING:
     from structgen.compiled import CompiledGrammar
@@ -87,8 +87,8 @@ class GrammarMatcher:
         self._tables = grammar.tables
         self._vocabulary = grammar.vocabulary
         self._arena = FrameArena()
-        blocked = 0 if grammar.tables.grammar[k.H_WHITESPACE] == k.ANY else 1
-        self._threads = array("q", [k.VALUE, grammar.tables.root, blocked, -1])
+        blocked = 0 if grammar.tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
+        self._threads = array("q", [layout.VALUE, grammar.tables.root, blocked, -1])
         self._history: list[tuple[array[int], int, bool, int]] = []
         self._written = Written() if grammar.tables.distinct else _NOTHING
         self._terminated = False
@@ -134,11 +134,11 @@ class GrammarMatcher:
         context = self._rows.context()
         count = len(self._threads) >> 2
         first = 0
-        while (status := k.fill(self._enter(context), count, out, first)) >= k.MISS:
-            first = context.registers[k.RESUME]
+        while (status := machine.fill(self._enter(context), count, out, first)) >= layout.MISS:
+            first = context.registers[layout.RESUME]
             context.resolve(status)
         if self._written is not _NOTHING:
-            self.searches += context.registers[k.GIVEN_UP]
+            self.searches += context.registers[layout.GIVEN_UP]
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -154,19 +154,19 @@ class GrammarMatcher:
         context = self._rows.context()
         count = len(self._threads) >> 2
         top = -1 if arena.shared else arena.top
-        while context.is_short(status := k.accept(self._enter(context), count, token_id, top)):
+        while context.is_short(status := machine.accept(self._enter(context), count, token_id, top)):
             context.resolve(status)
-        if status == k.DEAD:
+        if status == layout.DEAD:
             return token_id in self._vocabulary.eos_token_ids and self._terminate()
         registers = context.registers
         self._history.append((self._threads, arena.top, False, self._written.length))
         if self._written is not _NOTHING:
             self._written.append(self._vocabulary.tokens[token_id])
-        if registers[k.TOP] < 0:
-            self._settle(context, registers[k.FRESH])
+        if registers[layout.TOP] < 0:
+            self._settle(context, registers[layout.FRESH])
         else:
             if top >= 0:
-                arena.top = registers[k.TOP]
+                arena.top = registers[layout.TOP]
             self._take(context)
         return True
 
@@ -185,14 +185,14 @@ class GrammarMatcher:
             for start in range(0, len(data), PIECE):
                 end = min(start + PIECE, len(data))
                 count = len(self._threads) >> 2
-                while context.is_short(status := k.advance(self._enter(context), count, start, end)):
+                while context.is_short(status := machine.advance(self._enter(context), count, start, end)):
                     context.resolve(status)
-                if status == k.DEAD:
+                if status == layout.DEAD:
                     self._threads, self._written.length, self.dropped = before[0], before[3], dropped
                     if not self._arena.shared:
                         self._arena.top = before[1]
                     return False
-                self._settle(context, context.registers[k.TOP])
+                self._settle(context, context.registers[layout.TOP])
                 if self._written is not _NOTHING:
                     self._written.append(data[start:end])
         finally:
@@ -251,7 +251,7 @@ class GrammarMatcher:
         if self._terminated:
             return False
         context = self._rows.context()
-        return bool(k.accepting(self._enter(context), len(self._threads) >> 2))
+        return bool(machine.accepting(self._enter(context), len(self._threads) >> 2))
 
     def is_terminated(self) -> bool:
         """Whether the end of sequence was accepted."""
@@ -263,7 +263,7 @@ class GrammarMatcher:
         if not self._terminated:
             context = self._rows.context()
             count = len(self._threads) >> 2
-            while (status := k.next_bytes(self._enter(context), count, out.ctypes.data)) >= k.MISS:
+            while (status := machine.next_bytes(self._enter(context), count, out.ctypes.data)) >= layout.MISS:
                 context.resolve(status)
         return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
 
@@ -315,8 +315,8 @@ class GrammarMatcher:
     def _take(self, context: Context) -> None:
         """The configurations that the kernel found are the state now."""
         registers = context.registers
-        self._threads = context.result[: 4 * registers[k.ALTERNATIVES]]
-        self.dropped += registers[k.MISSING]
+        self._threads = context.result[: 4 * registers[layout.ALTERNATIVES]]
+        self.dropped += registers[layout.MISSING]
 
     def _settle(self, context: Context, words: int) -> None:
         """Take the configurations found after moving their frames, of that many words, into the arena."""
@@ -325,7 +325,7 @@ class GrammarMatcher:
             with arena.lock:
                 top = arena.top
                 arena.reserve(words)
-                arena.top = k.settle(self._enter(context), top, context.registers[k.ALTERNATIVES])
+                arena.top = machine.settle(self._enter(context), top, context.registers[layout.ALTERNATIVES])
         self._take(context)
 
 

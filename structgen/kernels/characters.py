@@ -1,6 +1,6 @@
 """Array code about characters: their kinds, which of them leave a pool state as it is, and what tokens hold.
 
-Kinds of characters let masks treat whole subtrees of tokens at once (`_stay` in `structgen.kernels.json_machine`).
+Kinds of characters let masks treat whole subtrees of tokens at once (`stay` in `structgen.kernels.json.rows`).
 The plain-Python oracles are in tests/kernels/test_characters.py.
 """
 

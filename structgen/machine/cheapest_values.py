@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, universal
 from structgen.errors import CompletionTooLongError
-from structgen.kernels.json_machine import HASH_PRIME, HASH_START
+from structgen.kernels.json.layout import HASH_PRIME, HASH_START
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.machine.key_classes import settle
 from structgen.machine.liveness import array_live, is_live, object_live

@@ -1,6 +1,6 @@
 """Short completions of an output from any state of its matcher.
 
-A configuration of the machine (`structgen.kernels.json_machine`) is read as what is still to be written: the rest of a
+A configuration of the machine (`structgen.kernels.json`) is read as what is still to be written: the rest of a
 string, number or key, then what each open container lacks, innermost first. Each piece is a shortest one
 (`structgen.machine.cheapest_values`); of several configurations the one with the shortest text decides. What comes out
 is fed to the matcher before it is returned.
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import CompletionTooLongError, InternalError
-from structgen.kernels import json_machine as k
+from structgen.kernels.json import layout
 from structgen.machine.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.machine.cheapest_words import spelled
 from structgen.machine.liveness import array_live, children, is_live, object_live
@@ -103,7 +103,7 @@ class Completions:
         try:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
-                if threads[0, 0] > k.STRING and threads[0, 0] & 15:
+                if threads[0, 0] > layout.STRING and threads[0, 0] & 15:
                     pieces = list(self._escape_rests(threads, arena))
                 else:
                     pieces = self._texts(threads, arena)
@@ -143,7 +143,7 @@ class Completions:
         reader = _Reader(self._index, self._values, arena)
         order = threads.tolist()
         if len(order) > 1:
-            order.sort(key=lambda thread: len(reader.completion(*thread) or b"") or k.LOW32)
+            order.sort(key=lambda thread: len(reader.completion(*thread) or b"") or layout.LOW32)
         for thread in order:
             following = reader.next_item(*thread)
             if following is not None:
@@ -162,7 +162,7 @@ class Completions:
         For arrays of distinct items, where the cheapest repeats one.
         """
         following = matcher.next_bytes()
-        if (threads[:, 0] == k.NUMBER).all():
+        if (threads[:, 0] == layout.NUMBER).all():
             pool, led = matcher.grammar.rows.pool, np.ones(256, np.bool_)
             led[list(b"0123456789+-.eE")] = False
             for state in threads[:, 2].tolist():
@@ -175,7 +175,7 @@ class Completions:
         """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
         bodies = threads.copy()
         bodies[:, 0] &= ~15
-        bodies[:, 1] &= k.LOW32
+        bodies[:, 1] &= layout.LOW32
         place, read = int(threads[0, 0]) & 15, int(threads[0, 1]) >> 32
         for text in self._texts(bodies, arena):
             for escape in _escapes_of(text):
@@ -225,10 +225,10 @@ def _escapes_of(text: bytes) -> Iterator[bytes]:
 
 def _begun(place: int, read: int) -> bytes | None:
     """The text of an escape so far, from its place and the digits read; None past a high surrogate."""
-    if place == k.ESCAPE:
+    if place == layout.ESCAPE:
         return b"\\"
-    if place < k.LOW_BACKSLASH:
-        digits = place - k.HEX
+    if place < layout.LOW_BACKSLASH:
+        digits = place - layout.HEX
         return b"\\u" + (b"%04x" % read)[4 - digits :]
     return None
 
@@ -246,10 +246,10 @@ class _Index:
         self.nodes[root.offset] = root
         found = [root]
         for node in found:
-            for place, string in zip(self._records(node, k.NODE_STRINGS), node.strings, strict=True):
+            for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
                 self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
             objects = [spec for spec in node.objects if object_live(spec, is_live)]
-            for place, spec in zip(self._records(node, k.NODE_OBJECTS), objects, strict=True):
+            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), objects, strict=True):
                 self.frames[place] = values.object_form(spec)
             self._arrays(node)
             for child in children(node):
@@ -259,7 +259,7 @@ class _Index:
 
     def _arrays(self, node: Node) -> None:
         """A counted array has a record for each of its first choices, and further ones for its states."""
-        records = iter(self._records(node, k.NODE_ARRAYS))
+        records = iter(self._records(node, layout.NODE_ARRAYS))
         for spec in node.arrays:
             if not array_live(spec, is_live):
                 continue
@@ -267,7 +267,7 @@ class _Index:
                 place = next(records)
                 self.frames[place] = spec
                 if spec.distinct is False:
-                    self.frames[int(self.table[place + k.A_PAIRED])] = spec
+                    self.frames[int(self.table[place + layout.A_PAIRED])] = spec
                 continue
             choices = [after for child, after in spec.states[0].choices if child.live and spec.live[after]]
             starts = [next(records) for _ in choices or [0]]
@@ -275,7 +275,7 @@ class _Index:
             waiting = list(reached)
             for place in waiting:
                 self.frames[place] = Counted(spec, reached[place])
-                first, count = int(self.table[place + k.T_CHOICES]), int(self.table[place + k.T_COUNT])
+                first, count = int(self.table[place + layout.T_CHOICES]), int(self.table[place + layout.T_COUNT])
                 afters = [a for child, a in spec.states[reached[place]].choices if child.live and spec.live[a]]
                 if place in starts and choices:
                     afters = [choices[starts.index(place)]]
@@ -314,14 +314,14 @@ class _Reader:
 
     def completion(self, q: int, a: int, b: int, frame: int) -> bytes | None:
         """What completes the output after a configuration; None if nothing does."""
-        if q >= k.KEY:
+        if q >= layout.KEY:
             return self._key(q, a, b, frame)
-        if q in (k.OBJECT_FIRST, k.ARRAY_FIRST, k.KEY_NEXT):
+        if q in (layout.OBJECT_FIRST, layout.ARRAY_FIRST, layout.KEY_NEXT):
             piece, outer = self._inner(q, frame), self._after(self._parent(frame))
-        elif q in (k.PAD, k.NEWLINE):
+        elif q in (layout.PAD, layout.NEWLINE):
             spaces, target, node = b" " * b, a >> 40, a & ((1 << 40) - 1)
-            piece, outer = b"\n" * (q == k.NEWLINE) + spaces, self.completion(target, node, 1, frame)
-        elif q == k.CLOSE:
+            piece, outer = b"\n" * (q == layout.NEWLINE) + spaces, self.completion(target, node, 1, frame)
+        elif q == layout.CLOSE:
             closing = b"}" if isinstance(self._form(frame), ObjectForm) else b"]"
             piece, outer = closing, self._after(self._parent(frame))
         else:
@@ -330,38 +330,38 @@ class _Reader:
 
     def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[Node, bytes, int, int] | None:
         """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
-        if frame < 0 or q not in (k.VALUE, k.AFTER, k.ARRAY_FIRST):
+        if frame < 0 or q not in (layout.VALUE, layout.AFTER, layout.ARRAY_FIRST):
             return None
         form, depth = self._form(frame), self._depth(frame)
         if isinstance(form, ObjectForm) or (form.spec if isinstance(form, Counted) else form).distinct is not True:
             return None
         count = int(self._arena[frame]) >> 32
-        if q == k.VALUE:
+        if q == layout.VALUE:
             return self._index.nodes[a], b"", count, depth
         spec, start = form if isinstance(form, Counted) else (form, count)
         nodes = self._values.items(spec, start=start)
         if not nodes:
             return None
-        return nodes[0], (b"," if q == k.AFTER else b"") + self._values.line(depth), count, depth
+        return nodes[0], (b"," if q == layout.AFTER else b"") + self._values.line(depth), count, depth
 
     def _value(self, q: int, a: int, b: int, frame: int) -> bytes:
         """The rest of a value."""
         index, values = self._index, self._values
-        if q >= k.STRING:
-            string = index.strings[a & k.LOW32]
+        if q >= layout.STRING:
+            string = index.strings[a & layout.LOW32]
             if isinstance(string, EnumForm):
-                return string.rest(b & k.MASK20, b >> 20 & k.MASK20, b >> 40) + b'"'
-            start = int(index.table[(a & k.LOW32) + k.S_START])
-            return values.string_rest(string, (b & k.LOW32) - start, b >> 32) + b'"'
-        if q == k.NUMBER:
+                return string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40) + b'"'
+            start = int(index.table[(a & layout.LOW32) + layout.S_START])
+            return values.string_rest(string, (b & layout.LOW32) - start, b >> 32) + b'"'
+        if q == layout.NUMBER:
             automaton, state = index.pool.number_at(b)
             return automaton.shortest(state)
-        if q == k.LITERAL:
+        if q == layout.LITERAL:
             return _LITERALS[a][b:]
-        if q == k.AFTER:
+        if q == layout.AFTER:
             return b""
         text = values.text(index.nodes[a], self._depth(frame))
-        return text if q == k.VALUE else values.colon + text
+        return text if q == layout.VALUE else values.colon + text
 
     # --- containers ---
     def _after(self, frame: int) -> bytes | None:
@@ -371,19 +371,19 @@ class _Reader:
             chain.append(frame)
             frame = self._parent(frame)
         for inner in reversed(chain):
-            rest, outer = self._inner(k.AFTER, inner), self._outer[self._parent(inner)]
+            rest, outer = self._inner(layout.AFTER, inner), self._outer[self._parent(inner)]
             self._outer[inner] = None if rest is None or outer is None else rest + outer
         return self._outer[chain[0] if chain else frame]
 
     def _inner(self, q: int, frame: int) -> bytes | None:
         """What completes the innermost container, closing bracket included."""
         form, depth = self._form(frame), self._depth(frame)
-        lead = self._values.line(depth) if q != k.KEY_NEXT else b""
-        if q == k.AFTER:
+        lead = self._values.line(depth) if q != layout.KEY_NEXT else b""
+        if q == layout.AFTER:
             lead = b"," + lead
         if not isinstance(form, ObjectForm):
-            return self._array(form, int(self._arena[frame]) >> 32, q != k.ARRAY_FIRST, depth, lead)
-        return self._object(self._open(form, frame), depth, lead, q == k.KEY_NEXT)
+            return self._array(form, int(self._arena[frame]) >> 32, q != layout.ARRAY_FIRST, depth, lead)
+        return self._object(self._open(form, frame), depth, lead, q == layout.KEY_NEXT)
 
     def _array(self, form: ArraySpec | Counted, count: int, begun: bool, depth: int, lead: bytes) -> bytes | None:
         values = self._values
@@ -420,11 +420,11 @@ class _Reader:
         outer = self._after(self._parent(frame))
         if outer is None:
             return None
-        if q >= k.OTHER_KEY:
-            start = int(self._index.table[(int(self._arena[frame]) & k.LOW32) + k.O_START])
-            text = self._undeclared(state, (a & k.LOW32) - start, b, None, frame)
+        if q >= layout.OTHER_KEY:
+            start = int(self._index.table[(int(self._arena[frame]) & layout.LOW32) + layout.O_START])
+            text = self._undeclared(state, (a & layout.LOW32) - start, b, None, frame)
         else:
-            lo, hi, at = b & k.MASK20, b >> 20 & k.MASK20, b >> 40
+            lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
             bits, missing = form.entries[lo:hi], form.missing(state.seen)
             # What is required has to be written anyway, so it comes before all that is only cheap.
             text = self._declared(state, sorted(bit for bit in bits if missing >> bit & 1), at, frame)
@@ -508,19 +508,19 @@ class _Reader:
 
     # --- frames ---
     def _form(self, frame: int) -> ObjectForm | ArraySpec | Counted:
-        return self._index.frames[int(self._arena[frame]) & k.LOW32]
+        return self._index.frames[int(self._arena[frame]) & layout.LOW32]
 
     def _parent(self, frame: int) -> int:
-        return int(self._arena[frame + k.F_PARENT])
+        return int(self._arena[frame + layout.F_PARENT])
 
     def _depth(self, frame: int) -> int:
-        return int(self._arena[frame + k.F_DEPTH]) if frame >= 0 else 0
+        return int(self._arena[frame + layout.F_DEPTH]) if frame >= 0 else 0
 
     def _open(self, form: ObjectForm, frame: int) -> Open:
-        words = max(1, -(-len(form.keys) // k.SEEN_BITS))
-        head, _, _, others, *seen = self._arena[frame : frame + k.F_SEEN + words].tolist()
-        mask = sum(word << k.SEEN_BITS * place for place, word in enumerate(seen))
-        met = int(self._arena[frame + k.F_SEEN + words]) if form.spec.duties else 0
+        words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
+        head, _, _, others, *seen = self._arena[frame : frame + layout.F_SEEN + words].tolist()
+        mask = sum(word << layout.SEEN_BITS * place for place, word in enumerate(seen))
+        met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.duties else 0
         return Open(form, head >> 32, mask, others >= 0, met, partial(self._hashes, others))
 
     def _hashes(self, place: int) -> set[int]:
@@ -529,7 +529,7 @@ class _Reader:
         while waiting:
             place = waiting.pop()
             if place >= 0:
-                left, right, hashed = self._arena[place : place + k.K_START].tolist()
+                left, right, hashed = self._arena[place : place + layout.K_START].tolist()
                 found.add(hashed)
                 waiting += (left, right)
         return found

@@ -2,7 +2,7 @@
 
 Restriction to a type is the best simplification there is: of ``anyOf`` over a string and an object nothing remains but
 one branch each. What is left is expanded to disjunctive normal form within a budget; each conjunction becomes one
-alternative of the machine (`structgen.kernels.json_machine`: a thread). Literals are atoms and negated atoms, and
+alternative of the machine (`structgen.kernels.json`: a thread). Literals are atoms and negated atoms, and
 clauses "key k absent, or keys d present" (``dependentRequired``), which the machine counts without a choice.
 """
 

@@ -20,7 +20,7 @@ from structgen.automata.word_counts import short_words, words_everywhere
 from structgen.errors import InternalError
 from structgen.kernels import table_checks as checks
 from structgen.kernels.characters import add_rows
-from structgen.kernels.json_machine import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.machine.key_classes import reaching
 from structgen.machine.number_values import symbols, value_counts
 from structgen.machine.numbers import NumberAutomaton
@@ -46,7 +46,7 @@ def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
 
 
 class AutomatonPool:
-    """Growing arrays, one entry a state (see `structgen.kernels.json_machine`). Thread-safe.
+    """Growing arrays, one entry a state (see `structgen.kernels.json`). Thread-safe.
 
     Attributes:
         transitions: int32[256 * n], next state or -1.

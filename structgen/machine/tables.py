@@ -1,4 +1,4 @@
-"""Goals as integer tables: the arrays that `structgen.kernels.json_machine` reads.
+"""Goals as integer tables: the arrays that `structgen.kernels.json` reads.
 
 Two passes: every live node that the root reaches gets its place, then the records are written behind them. Linear in
 the goals.
@@ -14,7 +14,7 @@ import numpy as np
 from structgen.automata.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import MAX_COUNT
-from structgen.kernels import json_machine as k
+from structgen.kernels.json import layout
 from structgen.machine.cardinality import count_values, endless_nodes, endless_states
 from structgen.machine.key_classes import settle
 from structgen.machine.liveness import array_live, children, is_live, longest, object_live
@@ -66,10 +66,10 @@ class _Writer:
 
     def write(self, root: Node) -> Tables:
         nodes = self._place(root)
-        self.grammar.extend([0] * (k.NODE_SIZE * len(nodes)))
+        self.grammar.extend([0] * (layout.NODE_SIZE * len(nodes)))
         self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
         if self._distinct:
-            self.grammar[k.H_UNIQUE] = 1
+            self.grammar[layout.H_UNIQUE] = 1
             self._endless = endless_nodes(nodes)
         for node in nodes:
             self._node(node)
@@ -91,7 +91,7 @@ class _Writer:
                 continue
             for child in children(node):
                 if child.live and child not in placed:
-                    place += k.NODE_SIZE
+                    place += layout.NODE_SIZE
                     child.offset = place
                     placed.add(child)
                     nodes.append(child)
@@ -103,25 +103,25 @@ class _Writer:
         grammar, place = self.grammar, node.offset
         grammar[place] = node.flags | self._amount(node)
         if node.strings:
-            self._alternatives(place + k.NODE_STRINGS, [self._string(spec) for spec in node.strings])
+            self._alternatives(place + layout.NODE_STRINGS, [self._string(spec) for spec in node.strings])
         if node.numbers:
             numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
-            self._alternatives(place + k.NODE_NUMBERS, numbers)
+            self._alternatives(place + layout.NODE_NUMBERS, numbers)
         if node.objects:
             objects = [self._object(spec) for spec in node.objects if object_live(spec, is_live)]
-            self._alternatives(place + k.NODE_OBJECTS, objects)
+            self._alternatives(place + layout.NODE_OBJECTS, objects)
         if node.arrays:
             arrays = [record for spec in node.arrays if array_live(spec, is_live) for record in self._array(spec)]
-            self._alternatives(place + k.NODE_ARRAYS, arrays)
+            self._alternatives(place + layout.NODE_ARRAYS, arrays)
 
     def _amount(self, node: Node) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
         if not self._distinct:
             return 0
         if node in self._endless:
-            return k.ENDLESS_FLAG | k.MAX_VALUES << k.VALUES_SHIFT
-        count, _ = count_values(node, k.MAX_VALUES, self._endless.__contains__, is_live, MAX_LISTED)
-        return count << k.VALUES_SHIFT
+            return layout.ENDLESS_FLAG | layout.MAX_VALUES << layout.VALUES_SHIFT
+        count, _ = count_values(node, layout.MAX_VALUES, self._endless.__contains__, is_live, MAX_LISTED)
+        return count << layout.VALUES_SHIFT
 
     def _alternatives(self, field: int, records: list[int]) -> None:
         self.grammar[field] = len(self.grammar)
@@ -143,7 +143,7 @@ class _Writer:
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
             entries = self._table("word", [(value.encode(), 0, 0) for value in spec.values])
-            return self._record(k.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
+            return self._record(layout.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
         if spec.dfa is None:
             start, distances = self.pool.universal, 0
         else:
@@ -153,7 +153,7 @@ class _Writer:
                 distances = self._record(start, table.nxt.shape[1], table.period, slack(table))
                 self.grammar.extend(table.nxt.ravel().tolist())
         most = -1 if spec.most is None else spec.most
-        return self._record(k.S_DFA, start, spec.least, most, distances, 0, 0)
+        return self._record(layout.S_DFA, start, spec.least, most, distances, 0, 0)
 
     def _table(self, kind: str, rows: list[tuple[bytes, int, int]]) -> int:
         """Write a sorted table of (text, child, bit) rows; equal tables of one kind are shared."""
@@ -171,7 +171,7 @@ class _Writer:
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
-        words = max(1, -(-len(spec.keys) // k.SEEN_BITS)) + (1 if spec.duties else 0)
+        words = max(1, -(-len(spec.keys) // layout.SEEN_BITS)) + (1 if spec.duties else 0)
         rows, bits = [], {}
         for bit, (name, node) in enumerate(spec.keys.items()):
             bits[name] = bit
@@ -191,7 +191,7 @@ class _Writer:
         self.grammar.extend(dependent)
         most = -1 if spec.most is None else spec.most
         return self._record(
-            k.R_OBJECT, entries, len(rows), words, required, spec.least, most,
+            layout.R_OBJECT, entries, len(rows), words, required, spec.least, most,
             kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.duties) - 1, classes,
             counts,
         )  # fmt: skip
@@ -200,23 +200,23 @@ class _Writer:
         """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
         others = settle(spec, self.options.max_automaton_states)
         if others is None:
-            return k.NO_OTHERS, 0, 0, 0, 0, 0
+            return layout.NO_OTHERS, 0, 0, 0, 0, 0
         if isinstance(spec.others, Node):
             child = self._choices(spec.others, others.choices[0]) if spec.duties else spec.others.offset
-            return k.ONE_CLASS, self.pool.universal, child, 1, 0, 0
+            return layout.ONE_CLASS, self.pool.universal, child, 1, 0, 0
         start = self.pool.add_key_classes(others)
         places = [node.offset for node in others.nodes]
         counts = 0
         if spec.duties:
             counts = self._record(*class_words(others).ravel().tolist())
             places = [self._choices(node, ways) for node, ways in zip(others.nodes, others.choices, strict=True)]
-        return k.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
+        return layout.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
 
     def _mask(self, bits: list[int], words: int) -> int:
         place = len(self.words)
         self.words.extend([0] * words)
         for bit in bits:
-            self.words[place + bit // k.SEEN_BITS] |= 1 << (bit % k.SEEN_BITS)
+            self.words[place + bit // layout.SEEN_BITS] |= 1 << (bit % layout.SEEN_BITS)
         return place
 
     def _choices(self, node: Node, ways: list[Choice]) -> int:
@@ -232,24 +232,24 @@ class _Writer:
         prefix = self._record(*[node.offset for node in spec.prefix])
         rest = spec.rest.offset if spec.rest.live else -1
         limit = -1 if most == float("inf") else int(most)
-        fields = (k.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+        fields = (layout.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
         if spec.distinct is False:
-            return [self._record(*fields, k.PAIRED, self._record(*fields, 0, 0))]
-        return [self._record(*fields, k.DISTINCT if spec.distinct else 0, 0)]
+            return [self._record(*fields, layout.PAIRED, self._record(*fields, 0, 0))]
+        return [self._record(*fields, layout.DISTINCT if spec.distinct else 0, 0)]
 
     def _counted(self, spec: CountedSpec) -> list[int]:
         """Records of the states; the first has one for each choice, since no comma stands before a first item."""
         endless = endless_states(spec, self._endless.__contains__)
         live = [number for number, alive in enumerate(spec.live) if alive]
-        records = {number: self._record(*[0] * k.A_SIZE) for number in live}
+        records = {number: self._record(*[0] * layout.A_SIZE) for number in live}
         first: list[int] = []
         for number in live:
             ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
             choices = [(node.offset, records[after]) for node, after in ways]
-            head = (k.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
-            tail = (0, k.DISTINCT if spec.distinct else 0, 0)
+            head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
+            tail = (0, layout.DISTINCT if spec.distinct else 0, 0)
             place = self._record(*[field for choice in choices for field in choice])
-            self.grammar[records[number] : records[number] + k.A_SIZE] = [*head, len(choices), place, *tail]
+            self.grammar[records[number] : records[number] + layout.A_SIZE] = [*head, len(choices), place, *tail]
             if number == 0:
                 first = [self._record(*head, 1, place + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
         return first
@@ -261,15 +261,17 @@ def _is_paired(spec: ArraySpec | CountedSpec) -> bool:
 
 def header(options: JsonOptions) -> list[int]:
     """The head of a grammar array: how text may be spelled."""
-    fields = [0] * k.H_SIZE
+    fields = [0] * layout.H_SIZE
     run = options.max_whitespace_run
     if isinstance(options.whitespace, int):
-        fields[k.H_WHITESPACE], fields[k.H_INDENT] = k.INDENT, options.whitespace
+        fields[layout.H_WHITESPACE], fields[layout.H_INDENT] = layout.INDENT, options.whitespace
     else:
-        fields[k.H_WHITESPACE] = {"compact": k.COMPACT, "single": k.SINGLE, "any": k.ANY}[options.whitespace]
-    fields[k.H_RUN] = -1 if run is None or run > MAX_COUNT else run
-    fields[k.H_ESCAPES] = int(options.string_escapes == "any")
-    fields[k.H_ORDER] = int(options.key_order == "declared")
+        fields[layout.H_WHITESPACE] = {"compact": layout.COMPACT, "single": layout.SINGLE, "any": layout.ANY}[
+            options.whitespace
+        ]
+    fields[layout.H_RUN] = -1 if run is None or run > MAX_COUNT else run
+    fields[layout.H_ESCAPES] = int(options.string_escapes == "any")
+    fields[layout.H_ORDER] = int(options.key_order == "declared")
     return fields
 
 

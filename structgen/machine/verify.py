@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import InternalError
-from structgen.kernels import json_machine as k
 from structgen.kernels import table_checks as c
+from structgen.kernels.json import layout
 from structgen.machine.pool import AutomatonPool
 
 if TYPE_CHECKING:
@@ -71,62 +71,68 @@ MEANING = {
 }
 # Records that share a beginning: field, then the kind for each of its values (`c.OTHERWISE`: any other).
 DISPATCH: dict[str, tuple[int, dict[int, str]]] = {
-    "string": (k.S_KIND, {k.S_DFA: "string of a DFA", k.S_ENUM: "string of an enumeration"}),
-    "object": (k.R_KIND, {k.R_OBJECT: "any object"}),
-    "any object": (k.O_DUTIES, {0: "plain object", c.OTHERWISE: "obliged object"}),
-    "plain object": (k.O_OTHERS, {k.NO_OTHERS: "object 0", k.ONE_CLASS: "object 1", k.CLASSES: "object 2"}),
-    "obliged object": (k.O_OTHERS, {k.NO_OTHERS: "obliged 0", k.ONE_CLASS: "obliged 1", k.CLASSES: "obliged 2"}),
-    "items": (k.R_KIND, {k.R_ARRAY: "plain array", k.R_COUNTED: "counted"}),
-    "any array": (k.R_KIND, {k.R_ARRAY: "plain array"}),
-    "plain array": (k.A_UNIQUE, {0: "array", k.DISTINCT: "array", k.PAIRED: "paired array"}),
+    "string": (layout.S_KIND, {layout.S_DFA: "string of a DFA", layout.S_ENUM: "string of an enumeration"}),
+    "object": (layout.R_KIND, {layout.R_OBJECT: "any object"}),
+    "any object": (layout.O_DUTIES, {0: "plain object", c.OTHERWISE: "obliged object"}),
+    "plain object": (
+        layout.O_OTHERS,
+        {layout.NO_OTHERS: "object 0", layout.ONE_CLASS: "object 1", layout.CLASSES: "object 2"},
+    ),
+    "obliged object": (
+        layout.O_OTHERS,
+        {layout.NO_OTHERS: "obliged 0", layout.ONE_CLASS: "obliged 1", layout.CLASSES: "obliged 2"},
+    ),
+    "items": (layout.R_KIND, {layout.R_ARRAY: "plain array", layout.R_COUNTED: "counted"}),
+    "any array": (layout.R_KIND, {layout.R_ARRAY: "plain array"}),
+    "plain array": (layout.A_UNIQUE, {0: "array", layout.DISTINCT: "array", layout.PAIRED: "paired array"}),
 }
-OBJECT_SIZE = k.O_COUNTS + 1
+OBJECT_SIZE = layout.O_COUNTS + 1
 
 
 def _object(kind: str, others: list[Field]) -> list[Field]:
     return [
-        many(k.O_ENTRIES, "obliged key" if kind == "obliged" else "key", k.O_COUNT),
-        whole(k.O_WORDS, 1),
-        bits(k.O_REQUIRED, k.O_WORDS),
-        whole(k.O_MIN),
-        whole(k.O_MAX, -1),
-        many(k.O_DEPENDENT, "dependent", k.O_DEPENDENTS),
-        whole(k.O_NARROW, 0, 1),
-        whole(k.O_DUTIES, 0, c.MAX_DUTY_SETS - 1),
+        many(layout.O_ENTRIES, "obliged key" if kind == "obliged" else "key", layout.O_COUNT),
+        whole(layout.O_WORDS, 1),
+        bits(layout.O_REQUIRED, layout.O_WORDS),
+        whole(layout.O_MIN),
+        whole(layout.O_MAX, -1),
+        many(layout.O_DEPENDENT, "dependent", layout.O_DEPENDENTS),
+        whole(layout.O_NARROW, 0, 1),
+        whole(layout.O_DUTIES, 0, c.MAX_DUTY_SETS - 1),
         *others,
     ]
 
 
-_ONE = [start(k.O_START, c.STRING_START), whole(k.O_CLASSES, 1, 1)]
-_CLASSES = [start(k.O_START, c.CLASSES_START), whole(k.O_CLASSES, 1)]
-_NO_COUNTS = whole(k.O_COUNTS, 0, 0)
+_ONE = [start(layout.O_START, c.STRING_START), whole(layout.O_CLASSES, 1, 1)]
+_CLASSES = [start(layout.O_START, c.CLASSES_START), whole(layout.O_CLASSES, 1)]
+_NO_COUNTS = whole(layout.O_COUNTS, 0, 0)
 _PLAIN_ARRAY = [
-    many(k.A_PREFIX, "item", k.A_PREFIXES),
-    ref(k.A_REST, "node", -1),
-    whole(k.A_MIN),
-    whole(k.A_MAX, -1),
+    many(layout.A_PREFIX, "item", layout.A_PREFIXES),
+    ref(layout.A_REST, "node", -1),
+    whole(layout.A_MIN),
+    whole(layout.A_MAX, -1),
 ]
 # Of each kind its length and its fields. What is not named is not read.
 RECORDS: dict[str, tuple[int, list[Field]]] = {
     "header": (
-        k.H_SIZE,
+        layout.H_SIZE,
         [
-            whole(k.H_WHITESPACE, k.COMPACT, k.INDENT),
-            whole(k.H_RUN, -1),
-            whole(k.H_INDENT),
-            whole(k.H_ESCAPES, 0, 1),
-            whole(k.H_ORDER, 0, 1),
-            whole(k.H_UNIQUE, 0, 1),
+            whole(layout.H_WHITESPACE, layout.COMPACT, layout.INDENT),
+            whole(layout.H_RUN, -1),
+            whole(layout.H_INDENT),
+            whole(layout.H_ESCAPES, 0, 1),
+            whole(layout.H_ORDER, 0, 1),
+            whole(layout.H_UNIQUE, 0, 1),
         ],
     ),
     "node": (
-        k.NODE_SIZE,
+        layout.NODE_SIZE,
         [
-            whole(k.NODE_FLAGS),
-            many(k.NODE_STRINGS, "string ref", k.NODE_STRINGS + 1),
-            many(k.NODE_NUMBERS, "number ref", k.NODE_NUMBERS + 1),
-            many(k.NODE_OBJECTS, "object ref", k.NODE_OBJECTS + 1),
-            many(k.NODE_ARRAYS, "items ref", k.NODE_ARRAYS + 1),
+            whole(layout.NODE_FLAGS),
+            many(layout.NODE_STRINGS, "string ref", layout.NODE_STRINGS + 1),
+            many(layout.NODE_NUMBERS, "number ref", layout.NODE_NUMBERS + 1),
+            many(layout.NODE_OBJECTS, "object ref", layout.NODE_OBJECTS + 1),
+            many(layout.NODE_ARRAYS, "items ref", layout.NODE_ARRAYS + 1),
         ],
     ),
     "node ref": (1, [ref(0, "node")]),
@@ -136,35 +142,44 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
     "items ref": (1, [ref(0, "items")]),
     "item": (1, [ref(0, "node", -1)]),
     "string of a DFA": (
-        k.S_SIZE,
-        [start(k.S_START, c.STRING_START), whole(k.S_MIN), whole(k.S_MAX, -1)],
+        layout.S_SIZE,
+        [start(layout.S_START, c.STRING_START), whole(layout.S_MIN), whole(layout.S_MAX, -1)],
     ),
-    "string of an enumeration": (k.S_SIZE, [many(k.S_ENTRIES, "word", k.S_COUNT), whole(k.S_COUNT, 1)]),
-    "word": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH)]),
-    "key": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH), ref(k.E_CHILD, "node", -1)]),
-    "obliged key": (k.E_SIZE, [text(k.E_OFFSET, k.E_LENGTH), ref(k.E_CHILD, "choices", -1)]),
+    "string of an enumeration": (
+        layout.S_SIZE,
+        [many(layout.S_ENTRIES, "word", layout.S_COUNT), whole(layout.S_COUNT, 1)],
+    ),
+    "word": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH)]),
+    "key": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH), ref(layout.E_CHILD, "node", -1)]),
+    "obliged key": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH), ref(layout.E_CHILD, "choices", -1)]),
     "choices": (1, [many(c.HERE, "way", 0, 1), whole(0, 1)]),
     "choices ref": (1, [ref(0, "choices")]),
     "way": (2, [ref(0, "node"), whole(1, 0, c.MAX_DUTY_SETS - 1)]),
     "dependent": (2, [whole(0), whole(1)]),
     "object 0": (OBJECT_SIZE, _object("plain", [_NO_COUNTS])),
-    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(k.O_CHILD, "node"), _NO_COUNTS])),
-    "object 2": (OBJECT_SIZE, _object("plain", [*_CLASSES, many(k.O_CHILD, "node ref", k.O_CLASSES, 1), _NO_COUNTS])),
+    "object 1": (OBJECT_SIZE, _object("plain", [*_ONE, ref(layout.O_CHILD, "node"), _NO_COUNTS])),
+    "object 2": (
+        OBJECT_SIZE,
+        _object("plain", [*_CLASSES, many(layout.O_CHILD, "node ref", layout.O_CLASSES, 1), _NO_COUNTS]),
+    ),
     "obliged 0": (OBJECT_SIZE, _object("obliged", [_NO_COUNTS])),
-    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(k.O_CHILD, "choices"), _NO_COUNTS])),
-    "obliged 2": (OBJECT_SIZE, _object("obliged", [*_CLASSES, many(k.O_CHILD, "choices ref", k.O_CLASSES, 1)])),
-    "array": (k.A_SIZE, _PLAIN_ARRAY),
+    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(layout.O_CHILD, "choices"), _NO_COUNTS])),
+    "obliged 2": (
+        OBJECT_SIZE,
+        _object("obliged", [*_CLASSES, many(layout.O_CHILD, "choices ref", layout.O_CLASSES, 1)]),
+    ),
+    "array": (layout.A_SIZE, _PLAIN_ARRAY),
     "paired array": (
-        k.A_SIZE,
-        [*_PLAIN_ARRAY, whole(k.A_PREFIXES, 0, 0), whole(k.A_MAX, -1, -1), ref(k.A_PAIRED, "any array")],
+        layout.A_SIZE,
+        [*_PLAIN_ARRAY, whole(layout.A_PREFIXES, 0, 0), whole(layout.A_MAX, -1, -1), ref(layout.A_PAIRED, "any array")],
     ),
     "counted": (
-        k.A_SIZE,
+        layout.A_SIZE,
         [
-            whole(k.T_CLOSES, 0, 1),
-            whole(k.T_ENDLESS, 0, 1),
-            many(k.T_CHOICES, "transition", k.T_COUNT),
-            whole(k.A_UNIQUE, 0, 1),
+            whole(layout.T_CLOSES, 0, 1),
+            whole(layout.T_ENDLESS, 0, 1),
+            many(layout.T_CHOICES, "transition", layout.T_COUNT),
+            whole(layout.A_UNIQUE, 0, 1),
         ],
     ),
     "transition": (2, [ref(0, "node"), ref(1, "items")]),
@@ -192,7 +207,7 @@ def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
     """
     with pool.lock:  # states never change their meaning, so these arrays stay right
         arrays = pool.transitions, pool.flags, pool.payload, pool.class_words, pool.labels, pool.narrow, pool.states
-    if bool(tables.grammar[k.H_UNIQUE]) != tables.distinct:
+    if bool(tables.grammar[layout.H_UNIQUE]) != tables.distinct:
         raise InternalError("the head of a grammar does not say whether items are compared")
     if not is_text(tables):
         raise InternalError("the tables hold a key or string that is not UTF-8")
@@ -240,4 +255,4 @@ _CHOOSE = np.full(len(KINDS), -1, np.int32)
 for _row in range(len(_DISPATCH) - 1, -1, -1):
     _CHOOSE[_DISPATCH[_row, 0]] = _row
 # The universal automaton's start is the pool's; it is filled in for each call.
-_PARAMETERS = np.array([0 if name == "UNIVERSAL" else getattr(k, name) for name in c.PARAMETERS], np.int64)
+_PARAMETERS = np.array([0 if name == "UNIVERSAL" else getattr(layout, name) for name in c.PARAMETERS], np.int64)

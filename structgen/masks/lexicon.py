@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.kernels import characters as t
-from structgen.kernels import json_machine as k
+from structgen.kernels.json import layout
 from structgen.masks.remainders import find_remainders
 from structgen.vocabulary import store
 from structgen.vocabulary.trie import Trie, subtrie
@@ -29,7 +29,7 @@ class Lexicon:
     """Tries and remainder groups of one vocabulary under one way of spelling escapes.
 
     Attributes:
-        nodes, tries, next_same, groups, members, decoded, classes: as `structgen.kernels.json_machine` reads them.
+        nodes, tries, next_same, groups, members, decoded, classes: as `structgen.kernels.json` reads them.
         points: int32[V], code points that each token of text stands for, one still to come after an unfinished escape
             included; 0 for tokens that cannot be in a string.
         kinds: int32[V], flags of `structgen.kernels.characters`.
@@ -53,9 +53,15 @@ class Lexicon:
         return int(self.points.max(initial=0)) + 1
 
     @property
+    def longest_written(self) -> int:
+        """No token has as many code points, as it is written."""
+        begun = np.concatenate([[0], np.cumsum(self.vocabulary.token_bytes & 0xC0 != 0x80)])
+        return int(np.diff(begun[self.vocabulary.token_offsets]).max(initial=0)) + 1
+
+    @property
     def max_depth(self) -> int:
         """Longest token in bytes."""
-        return int(self.nodes[:, k.NODE_DEPTH].max(initial=0)) + 1
+        return int(self.nodes[:, layout.NODE_DEPTH].max(initial=0)) + 1
 
     @property
     def width(self) -> int:
@@ -124,7 +130,7 @@ def _is_whole(stored: Mapping[str, npt.NDArray[Any]], size: int) -> bool:
     if any(stored[name].dtype != dtype or stored[name].ndim != ndim for name, (dtype, ndim) in _SAVED.items()):
         return False
     return (
-        stored["tries"].shape == (k.TRIES, 2)
+        stored["tries"].shape == (layout.TRIES, 2)
         and stored["nodes"].shape == (len(stored["classes"]), 4)
         and len(stored["points"]) == len(stored["kinds"]) == size
     )

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.kernels import characters as t
-from structgen.kernels import json_machine as k
 from structgen.kernels.characters import NEVER, NON_ASCII, kind_of
+from structgen.kernels.json import layout, machine
 from structgen.machine.pool import AutomatonPool
 from structgen.machine.tables import Tables
 from structgen.masks.context import Context
@@ -49,7 +49,7 @@ SLICES = (
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (`k.ROW_BLANK`, `k.ROW_SLICES` + n, `k.ROW_LENGTHS` + n).
+    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n).
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -57,19 +57,20 @@ class MaskRows:
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
         self.version = 0
-        fixed = k.ROW_LENGTHS + lexicon.longest_text + 1
+        fixed = layout.ROW_LENGTHS + lexicon.longest_text + 1
         self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
         self.count = fixed
-        self.limits = np.zeros(3, np.int64)
-        self.limits[k.L_TEXT] = lexicon.longest_text
-        self.limits[k.L_UNIVERSAL] = self.pool.universal
-        self.limits[k.L_WIDTH] = lexicon.width
-        self.slices = np.zeros(k.SLICES, np.int32)
+        self.limits = np.zeros(4, np.int64)
+        self.limits[layout.L_TEXT] = lexicon.longest_text
+        self.limits[layout.L_UNIVERSAL] = self.pool.universal
+        self.limits[layout.L_WIDTH] = lexicon.width
+        self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.slices = np.zeros(layout.SLICES, np.int32)
         self._token_kinds = token_characters(lexicon)
         self.kinds = KINDS
         self._local = threading.local()
-        header = array("i", [0] * k.H_SIZE)
-        header[k.H_ESCAPES] = int(lexicon.escapes)
+        header = array("i", [0] * layout.H_SIZE)
+        header[layout.H_ESCAPES] = int(lexicon.escapes)
         self._header = Tables(header, array("q", [0]), array("B", [0]), 0, False)
         self._fill_fixed()
 
@@ -101,8 +102,8 @@ class MaskRows:
             number = self.pool.is_number(state)
             while True:
                 address = context.enter(self._header, _NO_THREADS, _NO_THREADS, _NO_TEXT, 0)
-                status = k.fill_row(address, state, place, number, out.ctypes.data)
-                if status < k.MISS:
+                status = machine.fill_row(address, state, place, number, out.ctypes.data)
+                if status < layout.MISS:
                     break
                 context.resolve(status)
             self.pool.slots[2 * state + place] = self.count
@@ -110,7 +111,7 @@ class MaskRows:
 
     def _fill_fixed(self) -> None:
         lexicon = self.lexicon
-        self.rows[k.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
+        self.rows[layout.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
         free = self.text_tokens()
         counts = []
         for kinds in SLICES:
@@ -119,11 +120,11 @@ class MaskRows:
         counts.sort(key=lambda entry: -entry[0])
         for number, (_, kinds, row) in enumerate(counts):
             self.slices[number] = kinds
-            self.rows[k.ROW_SLICES + number] = row
-        self.compute(self.pool.universal, k.BODY)
+            self.rows[layout.ROW_SLICES + number] = row
+        self.compute(self.pool.universal, layout.BODY)
         stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
         for length in range(lexicon.longest_text + 1):
-            self.rows[k.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
+            self.rows[layout.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
 
     def text_tokens(self) -> npt.NDArray[np.bool_]:
         """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
@@ -148,7 +149,7 @@ def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
 def token_characters(lexicon: Lexicon) -> npt.NDArray[np.int64]:
     """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
     kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
-    end = int(lexicon.tries[k.TEXT, 1])
+    end = int(lexicon.tries[layout.TEXT, 1])
     t.path_kinds(lexicon.nodes[:end], lexicon.next_same, np.zeros((lexicon.max_depth + 2, 2), np.int64), kinds)
     return kinds
 

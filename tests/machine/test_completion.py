@@ -13,7 +13,7 @@ from structgen.automata.dfa import accepts, from_strings, universal
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
 from structgen.compiled import CompiledGrammar, compile_json_schema
-from structgen.kernels import json_machine as k
+from structgen.kernels.json import layout
 from structgen.machine.cheapest_values import key_hash
 from structgen.machine.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.matcher import GrammarMatcher
@@ -43,13 +43,15 @@ def state_of(matcher: GrammarMatcher) -> Any:
 
     def frames(place: int) -> Any:
         while place >= 0:
-            record = int(arena[place]) & k.LOW32
-            is_object = grammar[record + k.R_KIND] == k.R_OBJECT
+            record = int(arena[place]) & layout.LOW32
+            is_object = grammar[record + layout.R_KIND] == layout.R_OBJECT
             seen = (
-                arena[place + k.F_OTHERS : place + k.F_SEEN + grammar[record + k.O_WORDS]] if is_object else arena[:0]
+                arena[place + layout.F_OTHERS : place + layout.F_SEEN + grammar[record + layout.O_WORDS]]
+                if is_object
+                else arena[:0]
             )
             yield (int(arena[place]), *seen.tolist())
-            place = int(arena[place + k.F_PARENT])
+            place = int(arena[place + layout.F_PARENT])
 
     return tuple(sorted((q, a, b, *frames(f)) for q, a, b, f in threads.tolist()))
 

@@ -1,0 +1,52 @@
+"""Tokens into the row of a mask."""
+
+from structgen.kernels.jit import internal
+from structgen.kernels.json.layout import *
+from structgen.kernels.json.tables import clear_bit, limit, next_same, node, reg, set_bit, set_reg
+from structgen.kernels.memory import address, copy_words, or_words, set_mask_word
+
+
+@internal
+def set_tokens(m, token, out):
+    while token >= 0:
+        set_bit(m, out, token)
+        token = next_same(m, token)
+
+
+@internal
+def clear_tokens(m, token, out):
+    while token >= 0:
+        clear_bit(m, out, token)
+        token = next_same(m, token)
+
+
+@internal
+def zero_words(out, width):
+    for w in range(width):
+        set_mask_word(out, w, 0)
+
+
+@internal
+def ready(m, out):
+    """Make sure that the row holds a mask: a fresh one is cleared only where no row is copied over it."""
+    if reg(m, FRESH):
+        zero_words(out, limit(m, L_WIDTH))
+        set_reg(m, FRESH, 0)
+
+
+@internal
+def or_row(m, row, out):
+    width = limit(m, L_WIDTH)
+    source = address(m, C_ROWS) + 4 * row * width
+    if reg(m, FRESH):
+        copy_words(source, out, width)
+        set_reg(m, FRESH, 0)
+    else:
+        or_words(source, out, width)
+
+
+@internal
+def emit_subtree(m, lo, hi, out):
+    for j in range(lo, hi):
+        if node(m, j, NODE_TOKEN) >= 0:
+            set_tokens(m, node(m, j, NODE_TOKEN), out)

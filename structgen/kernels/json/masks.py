@@ -1,0 +1,517 @@
+"""Masks: which tokens may come next in a set of configurations."""
+
+from structgen.kernels.jit import internal
+from structgen.kernels.json.containers import item_node
+from structgen.kernels.json.distinct import endless_frame, step, values_here
+from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens, zero_words
+from structgen.kernels.json.ends import key_done, value_done
+from structgen.kernels.json.escapes import table_inside_sequence
+from structgen.kernels.json.frames import load, new_frame
+from structgen.kernels.json.items import is_distinct
+from structgen.kernels.json.layout import *
+from structgen.kernels.json.objects import others_admissible
+from structgen.kernels.json.obligations import all_classes_alive
+from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
+from structgen.kernels.json.tables import (
+    class_of,
+    count_of,
+    end_token,
+    flags,
+    grammar,
+    group_of,
+    limit,
+    member_field,
+    node,
+    reg,
+    restore_cross,
+    restore_own,
+    restore_stack,
+    restore_start,
+    save_cross,
+    save_own,
+    save_stack,
+    save_start,
+    set_bit,
+    set_reg,
+    set_stack,
+    set_string,
+    slot_of,
+    stack,
+    start,
+    thread,
+    thread_to_regs,
+    token_byte,
+    trie_field,
+)
+from structgen.kernels.memory import address, and_words, or_words, size
+
+
+@internal
+def _set_group(m, group, out, length, least, most, frame, hashed):
+    """Set the tokens of a remainder group: those whose text before the quote fits the string or key they close.
+
+    ``members`` int32[M, 4]: token, code points before the quote, place and number of the bytes before it in
+    ``token_bytes`` (decoded).
+    """
+    ready(m, out)
+    for i in range(group_of(m, group), group_of(m, group + 1)):
+        points = member_field(m, 4 * i + 1)
+        if length + points < least or (most >= 0 and length + points > most):
+            continue
+        if frame >= 0:
+            value = hashed
+            for place in range(member_field(m, 4 * i + 2), member_field(m, 4 * i + 2) + member_field(m, 4 * i + 3)):
+                value = hash_byte(value, token_byte(m, place))
+            if is_duplicate(m, frame, value):
+                continue
+        token = member_field(m, 4 * i + 0)
+        set_bit(m, out, token)
+
+
+@internal
+def _is_free(m):
+    """Whether any text may follow: inside a string or undeclared key without conditions, between characters."""
+    q = reg(m, Q)
+    if q == STRING:
+        record = reg(m, A) & LOW32
+        if (reg(m, B) & LOW32) != limit(m, L_UNIVERSAL):
+            return False
+        return record == 0 or (grammar(m, record + S_MAX) < 0 and grammar(m, record + S_DISTANCES) == 0)
+    if q != KEY and q != OTHER_KEY:
+        return False
+    record = load(m, reg(m, FRAME)) & LOW32
+    if grammar(m, record + O_OTHERS) != ONE_CLASS or grammar(m, record + O_NARROW) != 0:
+        return False
+    if q == OTHER_KEY:
+        return (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL)
+    return others_admissible(m, record, reg(m, FRAME)) and not table_inside_sequence(
+        m, grammar(m, record + O_ENTRIES), reg(m, B)
+    )
+
+
+@internal
+def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
+    """Set the tokens of ``nodes[lo:hi]`` that can follow the configuration in ``regs``. Depth first, no recursion.
+
+    The nodes hold tokens, or if ``grouped`` remainder groups, see `_set_group`.
+    """
+    ready(m, out)
+    if lo >= hi:
+        return ALIVE
+    base = node(m, lo, NODE_DEPTH)
+    save_stack(m, 0)
+    half = size(m, C_STACK) // 2
+    forks = half  # places of (node, next alternative, alternatives) of the nodes on the path that have several
+    i = lo
+    alt = 0
+    while True:
+        alt = 0
+        while forks > half and i >= node(m, stack(m, forks - 3), NODE_END):
+            if stack(m, forks - 2) < stack(m, forks - 1):
+                i = stack(m, forks - 3)
+                alt = stack(m, forks - 2)
+                set_stack(m, forks - 2, stack(m, forks - 2) + 1)
+                break
+            forks -= 3
+        if i >= hi:
+            return ALIVE
+        level = 5 * (node(m, i, NODE_DEPTH) - base)
+        if level + 10 > half or forks + 3 > size(m, C_STACK):
+            return FULL
+        restore_stack(m, level)
+        byte = node(m, i, NODE_BYTE)
+        set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
+        status = step(m, byte, alt)
+        if status >= MISS:
+            return status
+        if alt == 0 and reg(m, ALTERNATIVES) > 1:
+            set_stack(m, forks, i)
+            set_stack(m, forks + 1, 1)
+            set_stack(m, forks + 2, reg(m, ALTERNATIVES))
+            forks += 3
+        if status == DEAD:
+            i = node(m, i, NODE_END)
+            continue
+        if not grouped and node(m, i, NODE_END) > i + 1 and class_of(m, i) >> NEVER_KIND == 0 and _is_free(m):
+            emit_subtree(m, i, node(m, i, NODE_END), out)
+            i = node(m, i, NODE_END)
+            continue
+        save_stack(m, level + 5)
+        token = node(m, i, NODE_TOKEN)
+        if token >= 0:
+            if not grouped:
+                set_tokens(m, token, out)
+            else:
+                _set_group(m, token, out, length, least, most, frame, hashed)
+        i += 1
+
+
+@internal
+def _exact(m, lo, hi, out):
+    """`_walk` over a trie of tokens."""
+    none = -1
+    return _walk(m, lo, hi, out, False, 0, 0, none, none, 0)
+
+
+@internal
+def _declared_keys(m, lo, hi, out):
+    """Correct the mask of an open object's key for the tokens that keep to *declared* keys.
+
+    The mask was made as if every key were undeclared. Walks the tokens as long as they are a prefix of declared keys;
+    those that close on one are cleared and done again exactly.
+    """
+    ready(m, out)
+    save_own(m, 0)
+    frame = reg(m, FRAME)
+    i = lo
+    while i < hi:
+        level = 5 * node(m, i, NODE_DEPTH)
+        if level + 10 > size(m, C_OWN):
+            return FULL
+        restore_own(m, level)
+        byte = node(m, i, NODE_BYTE)
+        set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
+        if reg(m, Q) == KEY and byte == 0x22:
+            at = reg(m, B) & MASK20
+            record = load(m, frame) & LOW32
+            entry = grammar(m, record + O_ENTRIES) + E_SIZE * at
+            if at < (reg(m, B) >> 20) & MASK20 and grammar(m, entry + E_LENGTH) == reg(m, B) >> 40:
+                for j in range(i, node(m, i, NODE_END)):
+                    clear_tokens(m, node(m, j, NODE_TOKEN), out)
+                status = _exact(m, i, node(m, i, NODE_END), out)
+                if status >= MISS:
+                    return status
+            i = node(m, i, NODE_END)
+            continue
+        status = step(m, byte, 0)
+        if status >= MISS:
+            return status
+        if status == DEAD or reg(m, Q) & ~15 != KEY or reg(m, FRAME) != frame:
+            i = node(m, i, NODE_END)
+            continue
+        set_tokens(m, node(m, i, NODE_TOKEN), out)
+        save_own(m, level + 5)
+        i += 1
+    return ALIVE
+
+
+@internal
+def _numbers_of(m):
+    """The node whose numbers may begin here, or -1."""
+    if reg(m, Q) == VALUE:
+        return reg(m, A)
+    if reg(m, Q) == ARRAY_FIRST and grammar(m, H_WHITESPACE) != INDENT:
+        return item_node(m, load(m, reg(m, FRAME)) & LOW32, 0, 0)
+    return -1
+
+
+@internal
+def _structure_rows(m, out):
+    """Or in the whitespace tokens and the tokens that are wholly digits, where rows are known for them."""
+    q = reg(m, Q)
+    if grammar(m, H_WHITESPACE) == ANY and grammar(m, H_RUN) < 0 and q != LITERAL:
+        if q != NUMBER or flags(m, reg(m, B)) & ACCEPTING:
+            or_row(m, ROW_BLANK, out)
+    if q == NUMBER:
+        if slot_of(m, 2 * reg(m, B) + 0) < 0:
+            set_reg(m, MISSING, reg(m, B))
+            set_reg(m, ALTERNATIVES, BODY)
+            return MISS_ROW
+        or_row(m, slot_of(m, 2 * reg(m, B) + 0), out)
+    node = _numbers_of(m)
+    if node >= 0:
+        for alt in range(grammar(m, node + NODE_NUMBERS + 1)):
+            state = grammar(m, grammar(m, node + NODE_NUMBERS) + alt)
+            if slot_of(m, 2 * state + 0) < 0:
+                set_reg(m, MISSING, state)
+                set_reg(m, ALTERNATIVES, BODY)
+                return MISS_ROW
+            or_row(m, slot_of(m, 2 * state + 0), out)
+    return ALIVE
+
+
+@internal
+def _stay_row(m, state, place, out):
+    """Or in the tokens that stay inside a string from pool state ``state``."""
+    if slot_of(m, 2 * state + place) < 0:
+        set_reg(m, MISSING, state)
+        set_reg(m, ALTERNATIVES, place)
+        return MISS_ROW
+    or_row(m, slot_of(m, 2 * state + place), out)
+    return ALIVE
+
+
+@internal
+def _among_distinct(m):
+    """Whether some open array has distinct items, so that masks depend on the text of what is being written."""
+    if grammar(m, H_UNIQUE) == 0:
+        return False
+    frame = reg(m, FRAME)
+    while frame >= 0:
+        record = load(m, frame) & LOW32
+        if grammar(m, record + R_KIND) != R_OBJECT and grammar(m, record + A_UNIQUE):
+            return True
+        frame = load(m, frame + F_PARENT)
+    return False
+
+
+@internal
+def _longest(m):
+    """More code points than any token of text stands for here: behind a backslash its own escapes may be text."""
+    return limit(m, L_TEXT if reg(m, Q) & 15 == BODY else L_WRITTEN)
+
+
+@internal
+def _stays_endless(m):
+    """Whether a string or key has endlessly many completions after every token that stays inside it."""
+    mode = reg(m, Q) & ~15
+    if mode == OTHER_KEY:
+        return values_here(m) == MANY
+    if mode != STRING:
+        return False
+    record = reg(m, A) & LOW32
+    if record == 0:
+        return True
+    most = grammar(m, record + S_MAX)
+    if most >= 0 and most - (reg(m, B) >> 32) <= _longest(m):
+        return False
+    if grammar(m, record + S_DISTANCES) == 0 and (reg(m, B) & LOW32) == limit(m, L_UNIVERSAL):
+        return True
+    return most < 0 and count_of(m, 2 * (reg(m, B) & LOW32)) > MANY
+
+
+@internal
+def _endless_here(m):
+    """Whether the string or key, or a container around it within an array of distinct items, can go on endlessly."""
+    if _stays_endless(m):
+        return True
+    frame = reg(m, FRAME)
+    while frame >= 0:
+        record = load(m, frame) & LOW32
+        if is_distinct(m, record):
+            return False
+        if endless_frame(m, frame):
+            return True
+        frame = load(m, frame + F_PARENT)
+    return True
+
+
+@internal
+def _string_plan(m):
+    """How to make the mask of a value string.
+
+    0: walk all text. 1: stay row, then walk what has a quote. 2: stay row and remainders. 3: length row and remainders
+    (a limit is near). 4: stay row cut by length row, then walk what has a quote.
+    """
+    place = reg(m, Q) & 15
+    record = reg(m, A) & LOW32
+    universal = (reg(m, B) & LOW32) == limit(m, L_UNIVERSAL)
+    if place > ESCAPE:
+        return 0
+    if record == 0:
+        return 2 if universal and place == BODY else 1
+    least, most = grammar(m, record + S_MIN), grammar(m, record + S_MAX)
+    room = most - (reg(m, B) >> 32) if most >= 0 else 1 << 30
+    longest = _longest(m)
+    table = grammar(m, record + S_DISTANCES)
+    if table == 0:
+        if room >= longest:
+            return 2 if universal and place == BODY else 1
+        return 3 if universal and place == BODY else 0
+    slack = grammar(m, table + D_SLACK)
+    if slack < 0 or (most >= 0 and least + slack > most):
+        return 0
+    if slack <= room - longest:
+        return 1
+    return 4 if slack == 0 and place == BODY and not flags(m, reg(m, B) & LOW32) & PARTIAL else 0
+
+
+@internal
+def _key_plan(m):
+    """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
+    record = load(m, reg(m, FRAME)) & LOW32
+    place = reg(m, Q) & 15
+    if place > ESCAPE or grammar(m, record + O_NARROW) != 0:
+        return 0
+    if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
+        return 0
+    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_DUTIES) == 0
+    if reg(m, Q) & ~15 == OTHER_KEY:
+        if simple and (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL) and place == BODY:
+            return 2
+        return 1
+    if place != BODY or not others_admissible(m, record, reg(m, FRAME)):
+        return 0
+    if grammar(m, record + O_COUNT) > 0 and table_inside_sequence(m, grammar(m, record + O_ENTRIES), reg(m, B)):
+        return 0
+    return 2 if simple else 1
+
+
+@internal
+def _fill_thread(m, out):
+    """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
+    save_start(m, 0)
+    mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
+    trie = TEXT
+    if mode == 0:
+        distinct = _among_distinct(m)
+        if distinct:
+            status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
+            if status < MISS:
+                restore_start(m, 0)
+        else:
+            status = _structure_rows(m, out)
+        if status >= MISS:
+            return status
+        if distinct or grammar(m, H_WHITESPACE) != ANY or grammar(m, H_RUN) >= 0:
+            status = _exact(m, trie_field(m, 2 * BLANK + 0), trie_field(m, 2 * BLANK + 1), out)
+            if status >= MISS:
+                return status
+            restore_start(m, 0)
+        trie = STRUCTURE
+    plan = 0
+    if mode == STRING:
+        plan = _string_plan(m)
+    elif mode == KEY or mode == OTHER_KEY:
+        plan = _key_plan(m)
+    if plan and _among_distinct(m):  # remainders would do without the text before the quote
+        plan = 1 if plan <= 2 and _endless_here(m) else 0
+    if plan == 0:
+        return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
+    return _fill_text(m, out, mode, plan)
+
+
+@internal
+def _fill_text(m, out, mode, plan):
+    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end."""
+    state = reg(m, B) & LOW32
+    length, least, most = 0, 0, -1
+    frame, hashed = -1, 0
+    if mode == STRING:
+        record = reg(m, A) & LOW32
+        if record != 0:
+            length, least, most = (reg(m, B) >> 32, grammar(m, record + S_MIN), grammar(m, record + S_MAX))
+    else:
+        frame = reg(m, FRAME)
+        record = load(m, frame) & LOW32
+        state, hashed = reg(m, A) & LOW32, reg(m, B)
+        if mode == KEY:
+            state, hashed = replay(m, record, reg(m, B))
+            set_string(m, OTHER_KEY, state, hashed)
+    status = ALIVE
+    if plan == 3:
+        or_row(m, ROW_LENGTHS + most - length, out)
+    elif state >= 0:
+        status = _stay_row(m, state, start(m, Q) & 15, out)
+        if status >= MISS:
+            return status
+        if plan == 4:
+            width = limit(m, L_WIDTH)
+            and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
+    if plan == 2 or plan == 3:
+        status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
+    elif state >= 0:
+        status = _exact(m, trie_field(m, 2 * QUOTED), trie_field(m, 2 * QUOTED + 1), out)
+    if status >= MISS or mode != KEY:
+        return status
+    restore_start(m, 0)
+    # Any text may begin an undeclared key unless these have classes, so only tokens that end the key can differ.
+    trie = TEXT if grammar(m, record + O_OTHERS) == CLASSES else QUOTED
+    return _declared_keys(m, trie_field(m, 2 * trie), trie_field(m, 2 * trie + 1), out)
+
+
+@internal
+def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
+    """Tokens that close a free string (or undeclared key) here: walk what follows the quote once for all of them."""
+    save_cross(m, 0)
+    status = _exact(m, trie_field(m, 2 * HARD + 0), trie_field(m, 2 * HARD + 1), out)
+    if status >= MISS:
+        return status
+    restore_cross(m, 0)
+    if mode == STRING:
+        value_done(m)
+    else:
+        record = load(m, frame) & LOW32
+        parent = load(m, frame + F_PARENT)
+        count = (load(m, frame) >> 32) + 1
+        new = new_frame(m, record, count, parent, frame)
+        if new < 0:
+            return FULL
+        key_done(m, new, grammar(m, record + O_CHILD))
+        if load(m, frame + F_OTHERS) < 0:
+            frame = -1  # no undeclared key yet, so none can be repeated
+    # Group 0: nothing follows the quote.
+    _set_group(m, 0, out, length, least, most, frame, hashed)
+    return _walk(
+        m,
+        trie_field(m, 2 * REMAINDERS + 0),
+        trie_field(m, 2 * REMAINDERS + 1),
+        out,
+        True,
+        length,
+        least,
+        most,
+        frame,
+        hashed,
+    )
+
+
+@internal
+def accepting(m, count):
+    """Whether the text may stop after one of the ``count`` configurations in ``threads``."""
+    for t in range(count):
+        if thread(m, 4 * t + 3) < 0:
+            q = thread(m, 4 * t)
+            if q == AFTER or (q == NUMBER and flags(m, thread(m, 4 * t + 2)) & ACCEPTING):
+                return True
+    return False
+
+
+@internal
+def fill(m, count, out, first):
+    """The mask of ``count`` configurations into the row at address ``out``, end-of-sequence tokens included.
+
+    Where something is missing, ``regs[RESUME]`` is the configuration to go on with, as ``first``, when it is there:
+    else many configurations that each miss something would all be done again each time.
+    """
+    width = limit(m, L_WIDTH)
+    spare = address(m, C_SPARE)
+    for t in range(first, count):
+        row = out if t == 0 else spare
+        thread_to_regs(m, t)
+        set_reg(m, TOP, 0)
+        set_reg(m, FRESH, 1)
+        status = _fill_thread(m, row)
+        if status >= MISS:
+            set_reg(m, RESUME, t)
+            return status
+        ready(m, row)
+        if t > 0:
+            or_words(spare, out, width)
+    if accepting(m, count):
+        for e in range(size(m, C_ENDS)):
+            set_bit(m, out, end_token(m, e))
+    return ALIVE
+
+
+@internal
+def next_bytes(m, count, out):
+    """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
+    zero_words(out, 8)
+    for t in range(count):
+        for byte in range(256):
+            alt = 0
+            while True:
+                set_reg(m, POSITION, reg(m, WRITTEN))
+                thread_to_regs(m, t)
+                set_reg(m, TOP, 0)
+                status = step(m, byte, alt)
+                if status >= MISS:
+                    return status
+                if status == ALIVE:
+                    set_bit(m, out, byte)
+                    break
+                alt += 1
+                if alt >= reg(m, ALTERNATIVES):
+                    break
+    return ALIVE

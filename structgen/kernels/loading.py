@@ -1,0 +1,129 @@
+"""Where a kernel comes from: an object in the package, one in the cache folder, one made now, or numba's JIT.
+
+``kernel(name)`` tries them in this order. Making objects takes half a minute of processor time, once per
+installation, which is said in one line. ``STRUCTGEN_JIT=1`` forces the JIT, which debuggers and profilers see into.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from structgen.kernels import objects
+from structgen.kernels.objects import Kernel
+
+BUILDER = objects.FOLDER / "build.py"
+KEPT = 6  # folders of objects of other versions of the sources that stay in the cache
+
+
+def is_jit() -> bool:
+    """Whether ``STRUCTGEN_JIT=1`` asks for numba's JIT in place of objects."""
+    return os.environ.get("STRUCTGEN_JIT", "0") not in ("", "0")
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    """The entry of a kernel (a name of `structgen.kernels.objects.ENTRIES`), ready to be called."""
+    if not is_jit() and (path := _object(name)) is not None:
+        try:
+            return objects.load_object(path)
+        except (OSError, RuntimeError) as error:
+            warnings.warn(f"{path} could not be loaded ({error}); using numba's JIT", RuntimeWarning, stacklevel=2)
+    return importlib.import_module(objects.ENTRIES[name]).run  # type: ignore[no-any-return]
+
+
+def _object(name: str) -> Path | None:
+    target, checked = objects.host_target(), objects.is_checked()
+    if target is None:
+        return None
+    shipped = objects.shipped_object(name, target, checked)
+    if shipped is not None:
+        return shipped
+    path = objects.object_path(cache_folder(), name, target, checked)
+    if not path.is_file():
+        build()
+    return path if path.is_file() else None
+
+
+@cache
+def cache_folder() -> Path:
+    """Where objects made on this machine lie, by the hash of the sources; a temporary folder if none can be written."""
+    import platformdirs
+
+    folder = Path(os.environ.get("STRUCTGEN_CACHE_DIR") or platformdirs.user_cache_dir("structgen")) / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder / objects.sources_hash()[:16]
+    except OSError:
+        pass
+    import atexit
+
+    temporary = tempfile.mkdtemp(prefix="structgen-kernels-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Path(temporary) / objects.sources_hash()[:16]
+
+
+def build(names: Sequence[str] | None = None) -> bool:
+    """Make the objects that the cache lacks, as many at once as there are processors. Whether all are there now.
+
+    Other processes that need them wait for this one (where the platform has file locks).
+    """
+    folder, target, checked = cache_folder(), objects.host_target(), objects.is_checked()
+    if target is None:
+        return False
+    with _locked(folder):
+        missing = [
+            name for name in names or objects.ENTRIES
+            if not objects.object_path(folder, name, target, checked).is_file()
+        ]  # fmt: skip
+        if not missing:
+            return True
+        print(f"structgen: compiling kernels, once per installation ({len(missing)} to do) ...", file=sys.stderr)
+        failed = _run_builders(missing, folder)
+        _forget_old(folder)
+    if failed:
+        warnings.warn(f"kernels could not be compiled ahead; using numba's JIT: {failed}", RuntimeWarning, stacklevel=2)
+    return not failed
+
+
+def _run_builders(names: Sequence[str], folder: Path) -> str:
+    """Run a builder for each kernel; what the first that failed said, or nothing."""
+    waiting, running, failed = list(names), [], ""
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            command = [sys.executable, str(BUILDER), "--out", str(folder), "--kernel", waiting.pop(0)]
+            running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        process = running.pop(0)
+        _, said = process.communicate()
+        if process.returncode:
+            failed = failed or said.strip()[-500:] or f"exit status {process.returncode}"
+    return failed
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # not on Windows: processes that start together each build, and the last one's files stay
+        yield
+        return
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_old(folder: Path) -> None:
+    others = sorted((path for path in folder.parent.iterdir() if path != folder), key=lambda path: path.stat().st_mtime)
+    for old in others[: max(0, len(others) - KEPT)]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,257 @@
+"""Memory as kernels see it: tables of a context, arrays by their address, rows of bits, arithmetic that wraps.
+
+Kernels get one address. A **context** is an int64 array: entry ``k`` of it is the address of a table and entry
+``k + 1`` its length in elements. (Arrays as arguments cost 60 ns each per call and, between functions, minutes of
+compile time; addresses cost neither.) **Arguments**, of the kernels that are plain functions of arrays, are an int64
+array too: three words for each array, address, rows and columns (`structgen.kernels.calls` makes them).
+
+With ``NUMBA_BOUNDSCHECK=1`` every access of a table compares the index with the table's length and raises IndexError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from structgen.kernels.jit import CHECKED, internal
+
+_WORD = ir.IntType(64)
+
+
+def _pointer(builder, address, index, bits):
+    """LLVM pointer to element ``index`` of an array at ``address`` (as base and index, which loops vectorise)."""
+    base = builder.inttoptr(address, ir.IntType(bits).as_pointer())
+    return builder.gep(base, [index])
+
+
+def _widened(builder, value, bits, signed):
+    return value if bits == 64 else (builder.sext if signed else builder.zext)(value, _WORD)
+
+
+# --- arrays by their address ---
+def element_reader(bits: int, signed: bool = True) -> Callable[[int, int], int]:
+    """A function ``(address, index)`` that reads an element of an array as int64, unchecked."""
+
+    @intrinsic
+    def read(typingctx, address, index):
+        def codegen(context, builder, signature, args):
+            return _widened(builder, builder.load(_pointer(builder, *args, bits)), bits, signed)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return read
+
+
+def element_writer(bits: int) -> Callable[[int, int, int], None]:
+    """A function ``(address, index, value)`` that writes an element of an array, given as int64, unchecked."""
+
+    @intrinsic
+    def write(typingctx, address, index, value):
+        def codegen(context, builder, signature, args):
+            value = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
+            builder.store(value, _pointer(builder, args[0], args[1], bits))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return write
+
+
+word, set_word = element_reader(64), element_writer(64)
+mask_word, set_mask_word = element_reader(32, signed=False), element_writer(32)
+
+
+# --- tables of a context ---
+@intrinsic
+def size(typingctx, m, table):
+    """Length of a table."""
+
+    def codegen(context, builder, signature, args):
+        place = builder.add(args[1], ir.Constant(_WORD, 1))
+        return builder.load(_pointer(builder, args[0], place, 64))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def address(typingctx, m, table):
+    """Address of a table."""
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_pointer(builder, args[0], args[1], 64))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+def _element(builder, context, table, index, bits):
+    return _pointer(builder, builder.load(_pointer(builder, context, ir.Constant(_WORD, table), 64)), index, bits)
+
+
+def _table_reader(table, bits, signed):
+    @intrinsic
+    def read(typingctx, m, index):
+        def codegen(context, builder, signature, args):
+            return _widened(builder, builder.load(_element(builder, args[0], table, args[1], bits)), bits, signed)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return read
+
+
+def _table_writer(table, bits):
+    @intrinsic
+    def write(typingctx, m, index, value):
+        def codegen(context, builder, signature, args):
+            value = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
+            builder.store(value, _element(builder, args[0], table, args[1], bits))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return write
+
+
+def reader(table: int, bits: int, signed: bool = True) -> Callable[[int, int], int]:
+    """A function ``(m, index)`` that reads an element of a table as int64."""
+    read = _table_reader(table, bits, signed)
+    if not CHECKED:
+        return read
+
+    @internal
+    def checked(m, index):
+        if not 0 <= index < size(m, table):
+            raise IndexError("kernel read out of bounds")
+        return read(m, index)
+
+    return checked
+
+
+def writer(table: int, bits: int = 64) -> Callable[[int, int, int], None]:
+    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
+    write = _table_writer(table, bits)
+    if not CHECKED:
+        return write
+
+    @internal
+    def checked(m, index, value):
+        if not 0 <= index < size(m, table):
+            raise IndexError("kernel write out of bounds")
+        write(m, index, value)
+
+    return checked
+
+
+# --- arithmetic modulo 2**64 ---
+def _wrapped(combine):
+    """(Numba's own tells LLVM that it never overflows, and LLVM makes use of that.)"""
+
+    @intrinsic
+    def apply(typingctx, one, two):
+        def codegen(context, builder, signature, args):
+            return combine(builder, *args)
+
+        return types.int64(types.int64, types.int64), codegen
+
+    return apply
+
+
+wrapped_add = _wrapped(lambda builder, one, two: builder.add(one, two))
+wrapped_mul = _wrapped(lambda builder, one, two: builder.mul(one, two))
+
+
+# --- rows of 32-bit words ---
+def _bulk(combine):
+    """A loop over two rows of words, eight at a time (rows are padded by their owner or end with single words)."""
+
+    @intrinsic
+    def apply(typingctx, source, target, width):
+        def codegen(context, builder, signature, args):
+            source, target, width = args
+            whole = builder.and_(width, ir.Constant(_WORD, -8))
+            wide, single = ir.VectorType(ir.IntType(32), 8), ir.IntType(32)
+            for element, lanes, first, last in ((wide, 8, ir.Constant(_WORD, 0), whole), (single, 1, whole, width)):
+                head, body, done = (builder.append_basic_block(name) for name in ("head", "body", "done"))
+                before = builder.block
+                builder.branch(head)
+                builder.position_at_end(head)
+                index = builder.phi(_WORD)
+                index.add_incoming(first, before)
+                builder.cbranch(builder.icmp_signed("<", index, last), body, done)
+                builder.position_at_end(body)
+                offset = builder.shl(index, ir.Constant(_WORD, 2))
+                left = builder.inttoptr(builder.add(source, offset), element.as_pointer())
+                right = builder.inttoptr(builder.add(target, offset), element.as_pointer())
+                builder.store(combine(builder, builder.load(left, align=4), right), right, align=4)
+                index.add_incoming(builder.add(index, ir.Constant(_WORD, lanes)), body)
+                builder.branch(head)
+                builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return apply
+
+
+copy_words = _bulk(lambda builder, value, target: value)
+"""``(source, target, width)``: copy a row of int32 words between addresses."""
+or_words = _bulk(lambda builder, value, target: builder.or_(value, builder.load(target, align=4)))
+"""``(source, target, width)``: or a row of int32 words into another."""
+and_words = _bulk(lambda builder, value, target: builder.and_(value, builder.load(target, align=4)))
+"""``(source, target, width)``: and a row of int32 words into another."""
+
+
+@intrinsic
+def clear_words(typingctx, target, width):
+    """Set ``width`` int32 words to zero (memset: a loop would not know that it overlaps nothing)."""
+
+    def codegen(context, builder, signature, args):
+        count = builder.mul(args[1], ir.Constant(_WORD, 4))
+        cgutils.memset(builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()), count, 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+# --- arguments: arrays of the kernels that are functions of arrays ---
+ARGUMENT_WORDS = 3
+
+
+def _argument_pointer(dtype):
+    @intrinsic
+    def pointer(typingctx, m, argument):
+        def codegen(context, builder, signature, args):
+            place = builder.mul(args[1], ir.Constant(_WORD, ARGUMENT_WORDS))
+            found = builder.load(_pointer(builder, args[0], place, 64))
+            return builder.inttoptr(found, context.get_value_type(types.CPointer(dtype)))
+
+        return types.CPointer(dtype)(types.int64, types.int64), codegen
+
+    return pointer
+
+
+def vector(dtype: Any) -> Callable[[int, int], Any]:
+    """A function ``(m, argument)``: the one-dimensional array that an argument is, of a numba dtype."""
+    pointer = _argument_pointer(dtype)
+
+    @internal
+    def view(m, argument):
+        return carray(pointer(m, argument), (word(m, ARGUMENT_WORDS * argument + 1),))
+
+    return view
+
+
+def matrix(dtype: Any) -> Callable[[int, int], Any]:
+    """A function ``(m, argument)``: the two-dimensional array in C order that an argument is."""
+    pointer = _argument_pointer(dtype)
+
+    @internal
+    def view(m, argument):
+        rows, columns = word(m, ARGUMENT_WORDS * argument + 1), word(m, ARGUMENT_WORDS * argument + 2)
+        return carray(pointer(m, argument), (rows, columns))
+
+    return view

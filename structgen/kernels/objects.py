@@ -1,0 +1,149 @@
+"""Kernels as object code: where an object lies, whether it is the right one, how it becomes a function.
+
+An object holds one function, `SYMBOL`, in the calling convention of C extensions (METH_FASTCALL), and refers to a few
+functions of C and of Python only (`EXTERNALS`). It is made by `structgen.kernels.build` and loaded here by LLVM's
+MCJIT, so it works for any Python of its platform. What an object was made from is told by a hash of all sources.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+SYMBOL = "structgen_kernel"
+FOLDER = Path(__file__).parent
+SHIPPED = FOLDER / "objects"
+ENTRIES = {
+    "json": "structgen.kernels.json.run",
+    "cfg": "structgen.kernels.grammar_machine",
+    "lalr": "structgen.kernels.lalr_machine",
+}
+"""The kernels, and the module of each one's entry."""
+
+TARGETS = {
+    "linux-x86_64": "x86_64-unknown-linux-gnu",
+    "linux-aarch64": "aarch64-unknown-linux-gnu",
+    "darwin-x86_64": "x86_64-apple-macosx11.0.0",
+    "darwin-arm64": "arm64-apple-macosx11.0.0",
+    "windows-x86_64": "x86_64-pc-windows-msvc",
+}
+"""Platforms that objects are made for, and LLVM's names for them."""
+
+PYTHON_FUNCTIONS = (
+    "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_SetString", "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+)  # fmt: skip
+PYTHON_DATA = ("PyExc_IndexError", "PyExc_TypeError")
+C_FUNCTIONS = ("memset", "memcpy", "memmove", "bzero", "exp", "log", "__chkstk")
+EXTERNALS = frozenset((*PYTHON_FUNCTIONS, *PYTHON_DATA, *C_FUNCTIONS))
+
+Kernel = Callable[[int, int, int, int, int], int]
+_METH_FASTCALL = 0x0080
+
+
+def is_checked() -> bool:
+    """Whether kernels are to check every access (``NUMBA_BOUNDSCHECK=1``); a checked kernel raises IndexError."""
+    return os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+
+
+@lru_cache(1)
+def sources_hash() -> str:
+    """SHA-256 of all Python files below ``kernels/``, in hexadecimal. 0.5 ms."""
+    digest = hashlib.sha256()
+    for path in sorted(FOLDER.rglob("*.py")):
+        digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def host_target() -> str | None:
+    """The name of this platform among `TARGETS`; None: no object fits it."""
+    machine = {"amd64": "x86_64", "x64": "x86_64", "aarch64": "arm64" if sys.platform == "darwin" else "aarch64"}
+    found = platform.machine().lower()
+    system = {"win32": "windows"}.get(sys.platform, sys.platform)
+    name = f"{system}-{machine.get(found, found)}"
+    return name if name in TARGETS and sys.maxsize > 2**32 and sys.implementation.name == "cpython" else None
+
+
+def object_path(folder: Path, name: str, target: str, checked: bool) -> Path:
+    """Where below ``folder`` the object of a kernel lies."""
+    return folder / (target + ("-checked" if checked else "")) / f"{name}.o"
+
+
+def shipped_object(name: str, target: str, checked: bool) -> Path | None:
+    """The object in this package, if it was made from these sources."""
+    path = object_path(SHIPPED, name, target, checked)
+    try:
+        made_from = (SHIPPED / "sources").read_text().strip()
+    except OSError:
+        return None
+    return path if made_from == sources_hash() and path.is_file() else None
+
+
+class _MethodDefinition(ctypes.Structure):
+    """``PyMethodDef`` (https://docs.python.org/3/c-api/structures.html)."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+_alive: list[Any] = []  # engines hold the code and definitions the names of functions that are in use
+
+
+@lru_cache(1)
+def _machine() -> Any:
+    """LLVM for this process, which finds the names that objects refer to."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in PYTHON_FUNCTIONS:
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    for name in PYTHON_DATA:
+        llvm.add_symbol(name, ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, name)))
+    for library in _C_LIBRARIES.get(sys.platform, (None,)):
+        for name in C_FUNCTIONS:
+            if llvm.address_of_symbol(name) is None and (function := _find(library, name)):
+                llvm.add_symbol(name, function)
+    return llvm
+
+
+_C_LIBRARIES: dict[str, tuple[str | None, ...]] = {"linux": (None, "libm.so.6"), "win32": ("ucrtbase", "ntdll")}
+
+
+def _find(library: str | None, name: str) -> int | None:
+    try:
+        return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
+    except (OSError, AttributeError):  # the library is called otherwise here, or has no such function
+        return None
+
+
+def load_object(path: Path) -> Kernel:
+    """The function in an object file. About 0.5 ms, and 30 ms for LLVM the first time.
+
+    Raises:
+        OSError, RuntimeError: it cannot be read, or is no object of this platform.
+    """
+    llvm = _machine()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(path.read_bytes()))
+    engine.finalize_object()
+    address = engine.get_function_address(SYMBOL)
+    if not address:
+        raise RuntimeError(f"{path} has no function {SYMBOL}")
+    definition = _MethodDefinition(b"run", address, _METH_FASTCALL, b"A kernel of structgen.")
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.POINTER(_MethodDefinition), ctypes.c_void_p, ctypes.c_void_p],
+    )
+    _alive.append((engine, definition))
+    return make(ctypes.byref(definition), None, None)  # type: ignore[no-any-return]
