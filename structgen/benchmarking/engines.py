@@ -106,7 +106,7 @@ class Structgen:
 
     def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
         structgen: Any = importlib.import_module("structgen")
-        self.version = _version("structgen")
+        self.version = structgen.__version__
         self._compile = structgen.compile_json_schema
         self._options = structgen.JsonOptions.exact() if style == "exact" else structgen.JsonOptions()
         self._vocabulary = structgen.Vocabulary(

@@ -81,7 +81,7 @@ def gsm8k(count: int, seed: int = 0) -> list[Case]:
 
         rows = list(datasets.load_dataset(GSM8K, "main", split="test"))
     except ImportError as error:
-        raise DataError("Reading the hub needs the package datasets: pip install 'structgen[bench]'") from error
+        raise DataError("Reading the hub needs the package datasets: pip install 'structgen-lm[bench]'") from error
     except Exception as error:  # datasets, its HTTP client and its file systems raise errors of many kinds
         raise DataError(f"Cannot read {GSM8K} from the hub: {error}. Leave gsm8k out of --tasks.") from error
     shot = _turns("Tom has 3 bags of 4 apples and eats 2. How many are left?", "3 * 4 = 12 and 12 - 2 = 10.", 10)

@@ -127,7 +127,7 @@ def _from_hub(split: str) -> list[Case]:
     try:
         import datasets
     except ImportError as error:
-        raise DataError("Reading the hub needs the package datasets: pip install 'structgen[bench]'") from error
+        raise DataError("Reading the hub needs the package datasets: pip install 'structgen-lm[bench]'") from error
     library: Any = datasets
     cases = []
     try:

@@ -101,7 +101,7 @@ def _check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise BadInput("Plots need matplotlib: pip install 'structgen[plots]'") from error
+        raise BadInput("Plots need matplotlib: pip install 'structgen-lm[plots]'") from error
 
 
 def _print(comparison: Comparison, most: int = 20) -> None:

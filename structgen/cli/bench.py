@@ -1,4 +1,4 @@
-"""``structgen bench``: benchmarks of this library and its peers. Needs the extra ``structgen[bench]`` for the peers."""
+"""``structgen bench``: benchmarks of this library and its peers. Needs the extra ``structgen-lm[bench]`` for the peers."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def write(records: list[Path], folder: Path | None, command: str = "") -> None:
         plain.print(as_markdown(make_sections(runs, command)), soft_wrap=True, markup=False)
         return
     if find_spec("matplotlib") is None:
-        raise BadInput("The report's plots need matplotlib: pip install 'structgen[bench]'")
+        raise BadInput("The report's plots need matplotlib: pip install 'structgen-lm[bench]'")
     for path in write_report(runs, folder, command):
         err.print(f"[dim]{path}[/]")
 
@@ -244,5 +244,5 @@ def check_engines(names: list[str]) -> list[str]:
         if ":" not in name and name != DECODER:
             _one_of(name, list(ENGINES), "--engines")
         if name in PACKAGES and find_spec(PACKAGES[name]) is None:
-            raise BadInput(f"The engine {name} is not installed: pip install 'structgen[bench]'")
+            raise BadInput(f"The engine {name} is not installed: pip install 'structgen-lm[bench]'")
     return names

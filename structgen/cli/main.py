@@ -10,7 +10,7 @@ def app() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
-        raise SystemExit(f"The command line needs {error.name}: pip install 'structgen[cli]'") from error
+        raise SystemExit(f"The command line needs {error.name}: pip install 'structgen-lm[cli]'") from error
     typer_app()
 
 

@@ -192,7 +192,7 @@ def lark_errors(text: str) -> Iterator[None]:
     try:
         from lark.exceptions import UnexpectedInput, VisitError
     except ImportError as error:
-        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen[lark]'") from error
+        raise ConstraintError("Lark grammars need the package lark: pip install 'structgen-lm[lark]'") from error
     try:
         yield
     except (ConstraintError, RecursionError, MemoryError):

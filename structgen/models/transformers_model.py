@@ -23,7 +23,7 @@ class TransformersModel:
         try:
             import torch  # noqa: F401
         except ImportError as error:
-            raise ModelError("torch is not installed: pip install 'structgen[transformers]'") from error
+            raise ModelError("torch is not installed: pip install 'structgen-lm[transformers]'") from error
         self.model = model.eval()
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)

