@@ -1,4 +1,4 @@
-"""``structgen bench``: benchmarks of this library and its peers. Needs the extra ``structgen-lm[bench]`` for the peers."""
+"""``structgen bench``: benchmarks of this library and its peers. Needs the extra ``structgen-lm[bench]`` for these."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from structgen.kernels.memory import address, copy_words, or_words, set_mask_wor
 
 @internal
 def set_tokens(m, token, out):
+    """Allow a token and all that spell the same."""
     while token >= 0:
         set_bit(m, out, token)
         token = next_same(m, token)
@@ -15,6 +16,7 @@ def set_tokens(m, token, out):
 
 @internal
 def clear_tokens(m, token, out):
+    """Forbid a token and all that spell the same."""
     while token >= 0:
         clear_bit(m, out, token)
         token = next_same(m, token)
@@ -22,6 +24,7 @@ def clear_tokens(m, token, out):
 
 @internal
 def zero_words(out, width):
+    """Forbid all tokens of a row."""
     for w in range(width):
         set_mask_word(out, w, 0)
 
@@ -36,6 +39,7 @@ def ready(m, out):
 
 @internal
 def or_row(m, row, out):
+    """Allow the tokens of a kept row."""
     width = limit(m, L_WIDTH)
     source = address(m, C_ROWS) + 4 * row * width
     if reg(m, FRESH):
@@ -47,6 +51,7 @@ def or_row(m, row, out):
 
 @internal
 def emit_subtree(m, lo, hi, out):
+    """Allow all tokens of the trie's nodes lo..hi."""
     for j in range(lo, hi):
         if node(m, j, NODE_TOKEN) >= 0:
             set_tokens(m, node(m, j, NODE_TOKEN), out)

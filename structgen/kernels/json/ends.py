@@ -13,6 +13,7 @@ from structgen.kernels.json.tables import flags, grammar, payload, reg, scratch,
 
 @internal
 def value_done(m):
+    """A value ends: what is expected behind it, and whether it may be an item of its array."""
     if grammar(m, H_UNIQUE) and not is_fresh(m, reg(m, FRAME), reg(m, POSITION) + 1):
         return DEAD
     set_reg(m, Q, AFTER)
@@ -23,6 +24,7 @@ def value_done(m):
 
 @internal
 def key_done(m, frame, child):
+    """A key ends in a new frame: the member's node comes after the colon."""
     set_reg(m, Q, COLON)
     set_reg(m, A, child)
     set_reg(m, B, 0 if grammar(m, H_WHITESPACE) == ANY else 1)
@@ -32,6 +34,7 @@ def key_done(m, frame, child):
 
 @internal
 def _close_declared_key(m, record, entry, alt):
+    """The quote that ends a declared key."""
     frame = reg(m, FRAME)
     child, bits = grammar(m, entry + E_CHILD), 0
     if grammar(m, record + O_DUTIES):
@@ -70,6 +73,7 @@ def _meet(m, record, frame, bits):
 
 @internal
 def _close_other_key(m, record, state, hashed, alt):
+    """The quote that ends an undeclared key."""
     frame = reg(m, FRAME)
     if not flags(m, state) & ACCEPTING or is_duplicate(m, frame, hashed):
         return DEAD

@@ -135,6 +135,7 @@ def _must_escape_alive(m, first, last):
 
 @internal
 def hex_value(byte):
+    """The value of a hexadecimal digit, or -1."""
     if 0x30 <= byte <= 0x39:
         return byte - 0x30
     lower = byte | 0x20

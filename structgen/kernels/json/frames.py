@@ -8,6 +8,7 @@ from structgen.kernels.memory import size
 
 @internal
 def load(m, place):
+    """A word of a frame, in the arena or in scratch."""
     return scratch(m, place - SCRATCH) if place >= SCRATCH else arena(m, place)
 
 

@@ -8,6 +8,7 @@ from structgen.kernels.json.tables import grammar, reg, word
 
 @internal
 def seen(m, frame, bit):
+    """Whether the key of a bit was seen: 0 or 1."""
     return (load(m, frame + F_SEEN + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
 
 

@@ -84,6 +84,7 @@ def others_admissible(m, record, frame):
 
 @internal
 def any_admissible(m, record, frame, lo, hi):
+    """Whether one of the declared keys lo..hi may be added now."""
     for e in range(lo, hi):
         if admissible(m, record, frame, grammar(m, record + O_ENTRIES) + E_SIZE * e):
             return True

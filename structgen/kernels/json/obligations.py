@@ -176,6 +176,7 @@ def others_alive(m, record, frame):
 
 @internal
 def all_classes_alive(m, record, frame):
+    """Whether each class of undeclared keys has one that leaves obligations that can be met."""
     for number in range(grammar(m, record + O_CLASSES)):
         if not class_alive(m, record, frame, number):
             return False

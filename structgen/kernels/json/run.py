@@ -8,6 +8,8 @@ from structgen.kernels.json.threads import accept, advance, settle
 
 
 def _make(stamp):
+    """The entry, for a stamp of the sources."""
+
     def run(m, operation, x, y, z):
         """Run an operation on the context at address ``m``; `structgen.kernels.json.machine` says which and how."""
         if operation == FILL:

@@ -85,6 +85,7 @@ def narrow(m, entries, value, byte):
 
 @internal
 def hash_byte(value, byte):
+    """FNV-1a, one byte more."""
     return wrapped_mul(value ^ byte, HASH_PRIME)
 
 

@@ -86,6 +86,7 @@ def _start_value(m, node, byte, alt):
 
 @internal
 def number_byte(m, state, byte):
+    """A byte of a number: its next pool state in register B, or DEAD, or MISS for a state that is not filled yet."""
     if flags(m, state) & LAZY:
         set_reg(m, MISSING, state)
         return MISS
@@ -128,12 +129,14 @@ def _separated(m, target, node):
 
 @internal
 def _close_container(m):
+    """Close the innermost container: its parent's frame is the innermost one."""
     set_reg(m, FRAME, load(m, reg(m, FRAME) + F_PARENT))
     return value_done(m)
 
 
 @internal
 def _start_key(m, record):
+    """A key begins: a prefix of all declared ones, or an undeclared one."""
     set_reg(m, Q, KEY)
     set_reg(m, A, 0)
     set_reg(m, B, grammar(m, record + O_COUNT) << 20)

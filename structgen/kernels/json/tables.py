@@ -45,11 +45,13 @@ symbols = reader(C_SYMBOLS, 32)
 
 @internal
 def set_bit(m, out, token):
+    """Allow a token."""
     set_mask_word(out, token >> 5, mask_word(out, token >> 5) | (1 << (token & 31)))
 
 
 @internal
 def clear_bit(m, out, token):
+    """Forbid a token."""
     set_mask_word(out, token >> 5, mask_word(out, token >> 5) & ~(1 << (token & 31)))
 
 
@@ -65,6 +67,8 @@ def _saver(write):
 
 
 def _restorer(read):
+    """A function that copies them back."""
+
     @internal
     def restore(m, index):
         for i in range(5):
@@ -82,11 +86,13 @@ save_probe, restore_probe = _saver(set_probe), _restorer(probe)
 
 @internal
 def node(m, node, field):
+    """A field of a trie's node."""
     return _node_field(m, 4 * node + field)
 
 
 @internal
 def set_string(m, q, a, b):
+    """Lexical state and both registers of the configuration."""
     set_reg(m, Q, q)
     set_reg(m, A, a)
     set_reg(m, B, b)
@@ -94,6 +100,7 @@ def set_string(m, q, a, b):
 
 @internal
 def push(m, index, q, a, b, f):
+    """Write a configuration to the stack."""
     set_stack(m, index, q)
     set_stack(m, index + 1, a)
     set_stack(m, index + 2, b)
@@ -102,5 +109,6 @@ def push(m, index, q, a, b, f):
 
 @internal
 def thread_to_regs(m, t):
+    """A configuration of the set into the registers."""
     for i in range(4):
         set_reg(m, i, thread(m, 4 * t + i))

@@ -44,6 +44,7 @@ def _equal_strings(m, one, two):
 
 @internal
 def _equal_numbers(m, one, two, limit):
+    """Whether two numbers have the same value, however they are spelled."""
     sign, one, digits, scale, _ = number_parts(m, one, limit)
     other_sign, two, other_digits, other_scale, _ = number_parts(m, two, limit)
     if sign != other_sign or digits != other_digits or scale != other_scale:

@@ -133,6 +133,7 @@ def _hash_number(m, place, limit):
 
 @internal
 def skip_blank(m, place):
+    """The first place from one on that is no whitespace."""
     while written(m, place) <= 0x20:
         place += 1
     return place
