@@ -7,11 +7,11 @@ import random
 import numpy as np
 
 from structgen.automata.pattern import full_match_dfa
+from structgen.engines.cfg.analysis import analyse
+from structgen.engines.cfg.compiled import compile_grammar
+from structgen.engines.cfg.lexicon import lexicon
+from structgen.engines.cfg.machine import Automata
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.grammar_machine.analysis import analyse
-from structgen.grammar_machine.compiled import compile_grammar
-from structgen.grammar_machine.lexicon import lexicon
-from structgen.grammar_machine.machine import Automata
 from structgen.kernels import grammar_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 

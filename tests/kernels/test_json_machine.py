@@ -1,6 +1,7 @@
 """The JSON machine on fixed schemas and texts: its verdict is jsonschema's, and each mask says what accepting does.
 
-Small enough to run with bounds checks as well (``make test`` does). Random schemas: tests/test_engine_completion.py.
+Small enough to run with bounds checks as well (``make test`` does). Random schemas:
+tests/engines/json/test_engine_completion.py.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import pytest
 
 from structgen import JsonOptions, Vocabulary, allocate_token_bitmask, compile_json_schema
 from structgen.automata.pattern import pattern_dfa
+from structgen.engines.json.tables import verify
+from structgen.engines.json.tables.arrays import Tables
 from structgen.errors import InternalError
 from structgen.kernels.json_machine import NODE_SIZE, NULL_FLAG
 from structgen.kernels.table_checks import check_automaton
-from structgen.machine import verify
-from structgen.machine.tables import Tables
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 LIKELY = set(b'"{}[],:123abxy')
