@@ -9,8 +9,10 @@ from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.engines.composed.json_lines import compile_json_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
-from structgen.engines.json.compiled import CompiledGrammar, compile_json_schema
-from structgen.engines.json.matcher import GrammarMatcher
+from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
+from structgen.engines.json.matcher import JsonMatcher
+from structgen.engines.protocols import Grammar as CompiledGrammar
+from structgen.engines.protocols import Matcher as GrammarMatcher
 from structgen.errors import (
     BitmaskError,
     CompletionTooLongError,
@@ -63,6 +65,8 @@ __all__ = [
     "GrammarWarning",
     "IncompleteOutputError",
     "InternalError",
+    "JsonGrammar",
+    "JsonMatcher",
     "JsonOptions",
     "MatcherStateError",
     "ModelError",

@@ -36,7 +36,7 @@ class Constraint(Protocol):
     """What a generator needs of a constraint."""
 
     def compile(self, vocabulary: Vocabulary) -> Any:
-        """The ``CompiledGrammar`` for this vocabulary."""
+        """The compiled ``Grammar`` for this vocabulary."""
         ...
 
     def parse(self, text: str) -> Any:
@@ -75,7 +75,7 @@ class JsonSchemaConstraint:
         return copy.deepcopy(self._schema)
 
     def compile(self, vocabulary: Vocabulary) -> Any:
-        """The ``CompiledGrammar`` of this schema over ``vocabulary``; a few are kept for the process.
+        """The ``JsonGrammar`` of this schema over ``vocabulary``; a few are kept for the process.
 
         Raises:
             SchemaError: the schema is illegal, unsupported, unsatisfiable or too complex (subclasses say which).

@@ -81,7 +81,7 @@ TYPES: list[Any] = [
 ]
 
 
-def texts(grammar: structgen.CompiledGrammar, count: int) -> Iterator[str]:
+def texts(grammar: structgen.JsonGrammar, count: int) -> Iterator[str]:
     """Finished outputs of random walks over printable tokens, closed after sixty."""
     bitmask = allocate_token_bitmask(1, BYTES.size)
     for seed in range(count):

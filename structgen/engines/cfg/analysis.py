@@ -12,7 +12,7 @@ MAX_CLASSES, MAX_SUFFIXES = 1 << 15, 1 << 20
 
 
 @dataclass(frozen=True)
-class Tables:
+class CfgTables:
     """A trimmed grammar in numbers; what `structgen.kernels.grammar_machine` calls by the same names.
 
     Terminals that the grammar cannot tell apart (each the whole of one alternative of the same rule, and used nowhere
@@ -73,7 +73,7 @@ class _Suffixes:
         return suffix
 
 
-def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset()) -> Tables:
+def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset()) -> CfgTables:
     """Trim a grammar and number what is left. Linear in its size.
 
     Args:
@@ -115,7 +115,7 @@ def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset())
         for y in own_members:
             component[y] = c
     loops = [int(any(component[z] == c for y in own for z, _ in corners[y])) for c, own in enumerate(members)]
-    return Tables(
+    return CfgTables(
         suffixes.first,
         suffixes.next,
         suffixes.nullable,

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from structgen.engines.cfg.analysis import analyse
-from structgen.engines.cfg.completion import Completions
+from structgen.engines.cfg.completion import CfgCompletions
 from structgen.engines.cfg.lexicon import lexicon
-from structgen.engines.cfg.machine import Automata, Machine
+from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
@@ -44,7 +44,7 @@ class CfgGrammar:
             self.tables = analyse(source, embedded)
         except EmptyLanguageError as error:
             raise unspellable(error, vocabulary, given) from None
-        self.automata = Automata(source, self.tables)
+        self.automata = CfgAutomata(source, self.tables)
         self._limits = mask_bytes, row_bytes
         self._lock = threading.Lock()
         self._machine = self._new_machine()
@@ -53,7 +53,7 @@ class CfgGrammar:
         """A matcher at the start of the text. O(1)."""
         return CfgMatcher(self)
 
-    def machine(self) -> Machine:
+    def machine(self) -> CfgMachine:
         """The machine that new matchers share; a fresh one once its rows have outgrown their bound."""
         if self._machine.is_full:
             with self._lock:
@@ -69,12 +69,12 @@ class CfgGrammar:
         return tables + self._machine.memory_bytes
 
     @cached_property
-    def completions(self) -> Completions:
+    def completions(self) -> CfgCompletions:
         """Shortest texts, for closing an output."""
-        return Completions(self.source, self.tables, self.automata)
+        return CfgCompletions(self.source, self.tables, self.automata)
 
-    def _new_machine(self) -> Machine:
-        return Machine(self.tables, self.automata, lexicon(self.vocabulary), *self._limits)
+    def _new_machine(self) -> CfgMachine:
+        return CfgMachine(self.tables, self.automata, lexicon(self.vocabulary), *self._limits)
 
 
 def compile_grammar(

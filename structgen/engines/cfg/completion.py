@@ -8,25 +8,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from structgen.automata.dfa import shortest
-from structgen.engines.cfg.analysis import Tables
+from structgen.engines.cfg.analysis import CfgTables
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.kernels import grammar_machine as k
 
 if TYPE_CHECKING:
-    from structgen.engines.cfg.machine import Automata, Machine
+    from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 
 
-class Completions:
+class CfgCompletions:
     """Shortest completions of one grammar's configurations."""
 
-    def __init__(self, grammar: ContextFreeGrammar, tables: Tables, automata: Automata) -> None:
+    def __init__(self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata) -> None:
         self._grammar = grammar
         self._tables = tables
         self._automata = automata
         self._bases = [position for position, _ in automata.first]
         self._words: dict[int, bytes] = {}
 
-    def complete(self, machine: Machine, config: int) -> bytes:
+    def complete(self, machine: CfgMachine, config: int) -> bytes:
         """A shortest text after which ``config`` may stop.
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
@@ -119,7 +119,7 @@ class Completions:
 class _Rests:
     """Shortest texts that rows and continuations of one machine need to the end of the output."""
 
-    def __init__(self, machine: Machine, words: Completions) -> None:
+    def __init__(self, machine: CfgMachine, words: CfgCompletions) -> None:
         self._machine = machine
         self._words = words
         self._end = int(machine.heap[k.H_END])

@@ -15,7 +15,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class CfgLexicon:
     """A vocabulary's trie as the kernel walks it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Lexicon:
 
 
 @lru_cache(8)
-def lexicon(vocabulary: Vocabulary) -> Lexicon:
+def lexicon(vocabulary: Vocabulary) -> CfgLexicon:
     """The lexicon of a vocabulary; kept for the last few. About 10 ms for 200,000 tokens whose trie is built.
 
     Raises:
@@ -70,7 +70,7 @@ def lexicon(vocabulary: Vocabulary) -> Lexicon:
     k.call(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
     order, before = _in_order(trie)
     eos = np.array(vocabulary.eos_token_ids, np.int32)
-    return Lexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)
+    return CfgLexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)
 
 
 def _in_order(trie: Trie) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.cfg.analysis import Tables
-from structgen.engines.cfg.lexicon import Lexicon
+from structgen.engines.cfg.analysis import CfgTables
+from structgen.engines.cfg.lexicon import CfgLexicon
 from structgen.errors import GrammarError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.kernels import grammar_machine as k
@@ -21,13 +21,13 @@ BUFFERS = (k.H_A, k.H_B, k.H_C, k.H_E)
 MOST_WORDS = k.LOCAL  # ids have 27 bits
 
 
-class Automata:
+class CfgAutomata:
     """The terminals' automata as positions: arrays that the kernel reads, shared by all machines of a grammar.
 
     Positions of a class of terminals that stand for no text of their own (embedded ones and the end) have no edges.
     """
 
-    def __init__(self, grammar: ContextFreeGrammar, tables: Tables) -> None:
+    def __init__(self, grammar: ContextFreeGrammar, tables: CfgTables) -> None:
         wanted = [(t, c) for c, members in enumerate(tables.classes) for t in members if t not in tables.embedded]
         wanted += [(t, -1) for t in tables.ignored]
         requests = array("q")
@@ -68,7 +68,7 @@ def _read_automata(
     return rows[: header[k.H_ATOP]].reshape(-1, 3), edges[: header[k.H_BTOP]].copy()
 
 
-class Machine:
+class CfgMachine:
     """What one grammar has learned while texts were read: the kernel's memory.
 
     Threads may share it: the kernel holds the GIL, so each call is atomic, and while it lacks room (a flag is up) it
@@ -83,7 +83,9 @@ class Machine:
         start: the configuration before any text.
     """
 
-    def __init__(self, tables: Tables, automata: Automata, lexicon: Lexicon, mask_bytes: int, row_bytes: int) -> None:
+    def __init__(
+        self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, row_bytes: int
+    ) -> None:
         self._lock = threading.Lock()
         self._root = np.zeros(1, np.int64)
         self.root: int = self._root.ctypes.data

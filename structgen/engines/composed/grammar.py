@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from structgen.engines.cfg.analysis import Tables
+from structgen.engines.cfg.analysis import CfgTables
 from structgen.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
-from structgen.engines.cfg.completion import Completions
-from structgen.engines.cfg.machine import Automata, Machine
+from structgen.engines.cfg.completion import CfgCompletions
+from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import crossing_index
 from structgen.engines.composed.last_bytes import byte_set, bytes_before, last_bytes, last_bytes_of
@@ -81,7 +81,7 @@ class ComposedGrammar:
         bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
         self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
         self._memo: dict[Hashable, Any] = {}
-        self._machine: Machine | None = None
+        self._machine: CfgMachine | None = None
         self._lock = threading.Lock()
 
     def matcher(self) -> ComposedMatcher:
@@ -138,14 +138,14 @@ class _Outer(CfgGrammar):
         self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
 
     @cached_property
-    def completions(self) -> Completions:
+    def completions(self) -> CfgCompletions:
         """Shortest texts, embedded ones included."""
         return _OuterCompletions(self.source, self.tables, self.automata, self._words)
 
 
-class _OuterCompletions(Completions):
+class _OuterCompletions(CfgCompletions):
     def __init__(
-        self, grammar: ContextFreeGrammar, tables: Tables, automata: Automata, words: Mapping[int, bytes]
+        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes]
     ) -> None:
         super().__init__(grammar, tables, automata)
         self._of_embedded = words

@@ -12,7 +12,7 @@ import numpy as np
 
 from structgen.automata.dfa import Dfa
 from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.engines.json.compiled import CompiledGrammar
+from structgen.engines.json.compiled import JsonGrammar
 from structgen.engines.protocols import Grammar
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 
@@ -42,7 +42,7 @@ _JSON_ENDS = {
 
 def last_bytes(grammar: Grammar) -> int:
     """Bytes that texts of a grammar can end with. O(grammar); every byte where nothing is known of the grammar."""
-    if isinstance(grammar, CompiledGrammar):
+    if isinstance(grammar, JsonGrammar):
         found = _SPACE if grammar.options.whitespace == "any" else 0
         for byte in np.flatnonzero(grammar.matcher().next_bytes()).tolist():
             found |= _JSON_ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))

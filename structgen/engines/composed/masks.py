@@ -17,7 +17,7 @@ from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import has_tokens, unpacked
 from structgen.engines.composed.last_bytes import byte_set
-from structgen.engines.json.compiled import CompiledGrammar
+from structgen.engines.json.compiled import JsonGrammar
 
 if TYPE_CHECKING:
     from structgen.engines.composed.crossings import Crossings
@@ -128,7 +128,7 @@ def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Cr
     """The pieces that the branch's own mask does not rule out."""
     gates = candidates.gates
     possible = has_tokens(row, gates) | (gates < 0)
-    if branch.content is not None and isinstance(branch.content.grammar, CompiledGrammar):
+    if branch.content is not None and isinstance(branch.content.grammar, JsonGrammar):
         letter = matcher.grammar.crossings.ids.get(b"A", -1)
         # Outside of strings JSON has no A: here is one, which ends with a quote, and only then the value can end.
         if letter >= 0 and row[letter >> 5] >> (letter & 31) & 1:
@@ -162,7 +162,7 @@ def _continued(matcher: ComposedMatcher, fresh: list[Branch], rests: tuple[tuple
     whole = has_tokens(row, ids).tolist()
     tokens = [token for (_, token), is_allowed in zip(rests, whole, strict=True) if is_allowed]
     unsure = [pair for pair, is_allowed in zip(rests, whole, strict=True) if not is_allowed and first[pair[0][0]]]
-    reader = Reader(matcher, fresh) if len(unsure) > MANY else None
+    reader = BranchAutomaton(matcher, fresh) if len(unsure) > MANY else None
     for rest, token in unsure:
         if matcher.survives(fresh, rest) if reader is None else reader.survives(rest):
             tokens.append(token)
@@ -173,7 +173,7 @@ MANY = 64
 """More rests than this are read by an automaton that is made on the way."""
 
 
-class Reader:
+class BranchAutomaton:
     """The automaton of what follows some branches, made as far as texts are read: equal states are met again."""
 
     def __init__(self, matcher: ComposedMatcher, branches: Sequence[Branch]) -> None:

@@ -57,7 +57,7 @@ class ComposedMatcher:
         return total
 
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
-        """Write the mask of the next token into row ``index`` of ``bitmask``, as `GrammarMatcher` does.
+        """Write the mask of the next token into row ``index`` of ``bitmask``, as `Matcher` says.
 
         Raises:
             BitmaskError: wrong dtype, shape or layout.

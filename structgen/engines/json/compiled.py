@@ -7,10 +7,10 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from structgen.engines.json.completion.closing import Completions
+from structgen.engines.json.completion.closing import JsonCompletions
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.needed_bytes import NeededBytes
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
@@ -23,10 +23,10 @@ from structgen.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from referencing import Registry
 
-    from structgen.engines.json.matcher import GrammarMatcher
+    from structgen.engines.json.matcher import JsonMatcher
 
 
-class CompiledGrammar:
+class JsonGrammar:
     """A JSON Schema as token-level automaton over a vocabulary. Make one with `compile_json_schema`.
 
     Attributes:
@@ -35,7 +35,7 @@ class CompiledGrammar:
         rows: mask rows and automata, shared with other grammars of the vocabulary.
     """
 
-    def __init__(self, lowered: Lowered, graph: GoalGraph, root: Node, vocabulary: Vocabulary) -> None:
+    def __init__(self, lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.options = graph.options
         self._lowered = lowered
@@ -45,11 +45,11 @@ class CompiledGrammar:
         self.tables = write_tables(root, self.rows.pool, self.options)
         verify_tables(self.tables, self.rows.pool)
 
-    def matcher(self) -> GrammarMatcher:
+    def matcher(self) -> JsonMatcher:
         """A matcher at the start of the text. O(1)."""
-        from structgen.engines.json.matcher import GrammarMatcher
+        from structgen.engines.json.matcher import JsonMatcher
 
-        return GrammarMatcher(self)
+        return JsonMatcher(self)
 
     @property
     def report(self) -> Report:
@@ -63,9 +63,9 @@ class CompiledGrammar:
         return self.tables.memory_bytes
 
     @cached_property
-    def completions(self) -> Completions:
+    def completions(self) -> JsonCompletions:
         """Shortest values per goal, for closing an output."""
-        return Completions(self._root, self.options)
+        return JsonCompletions(self._root, self.options)
 
 
 def check_arguments(vocabulary: Any, registry: Any) -> None:
@@ -95,7 +95,7 @@ def compile_json_schema(
     vocabulary: Vocabulary,
     options: JsonOptions | None = None,
     registry: Registry[Any] | None = None,
-) -> CompiledGrammar:
+) -> JsonGrammar:
     """Compile a parsed JSON Schema (an object, true or false) for a vocabulary.
 
     Args:
@@ -123,7 +123,7 @@ def compile_json_schema(
         root = graph.compile(lowered.root)
         if vocabulary.missing_bytes:
             _check_bytes(root, vocabulary, options)
-        return CompiledGrammar(lowered, graph, root, vocabulary)
+        return JsonGrammar(lowered, graph, root, vocabulary)
     except TooComplexError as error:
         raise SchemaTooComplexError(error.message, budget=known_budget(error), limit=error.limit) from None
     except RecursionError:
@@ -131,7 +131,7 @@ def compile_json_schema(
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
-def _check_bytes(root: Node, vocabulary: Vocabulary, options: JsonOptions) -> None:
+def _check_bytes(root: GoalNode, vocabulary: Vocabulary, options: JsonOptions) -> None:
     missing = sorted(NeededBytes(vocabulary, options).missing(root))
     if missing:
         shown = ", ".join(repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}" for byte in missing)

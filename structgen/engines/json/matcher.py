@@ -15,8 +15,8 @@ from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels import json_machine as k
 
 if TYPE_CHECKING:
-    from structgen.engines.json.compiled import CompiledGrammar
-    from structgen.engines.json.masks.context import Context
+    from structgen.engines.json.compiled import JsonGrammar
+    from structgen.engines.json.masks.context import KernelContext
 
 FIRST_ARENA = 64
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
@@ -70,8 +70,8 @@ class Written:
         return Written(self.array[:], self.length)
 
 
-class GrammarMatcher:
-    """One output in progress. Make one with `CompiledGrammar.matcher`.
+class JsonMatcher:
+    """One output in progress. Make one with `JsonGrammar.matcher`.
 
     Matchers of one grammar may be used in different threads at once, one matcher in one thread at a time.
     """
@@ -81,7 +81,7 @@ class GrammarMatcher:
         "_written", "dropped", "searches",
     )  # fmt: skip
 
-    def __init__(self, grammar: CompiledGrammar) -> None:
+    def __init__(self, grammar: JsonGrammar) -> None:
         self._grammar = grammar
         self._rows = grammar.rows
         self._tables = grammar.tables
@@ -97,7 +97,7 @@ class GrammarMatcher:
         self.searches = 0
 
     @property
-    def grammar(self) -> CompiledGrammar:
+    def grammar(self) -> JsonGrammar:
         """The grammar that this matcher follows."""
         return self._grammar
 
@@ -215,9 +215,9 @@ class GrammarMatcher:
         if not self._arena.shared:
             self._arena.top = top
 
-    def fork(self) -> GrammarMatcher:
+    def fork(self) -> JsonMatcher:
         """An independent matcher in the same state, which can be rolled back as far. O(1) but for the step list."""
-        twin = GrammarMatcher(self._grammar)
+        twin = JsonMatcher(self._grammar)
         self._arena.shared = True
         twin._arena = self._arena
         twin._threads = self._threads
@@ -228,12 +228,12 @@ class GrammarMatcher:
         twin.dropped = self.dropped
         return twin
 
-    def copy(self) -> GrammarMatcher:
+    def copy(self) -> JsonMatcher:
         """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena).
 
         Unlike a fork it shares no memory, so it leaves no frames behind in this matcher's arena.
         """
-        twin = GrammarMatcher(self._grammar)
+        twin = JsonMatcher(self._grammar)
         twin._arena.array = self._arena.array[:]
         twin._arena.top = self._arena.top
         twin._threads = self._threads
@@ -300,7 +300,7 @@ class GrammarMatcher:
         return np.array(self._threads, np.int64).reshape(-1, 4), np.array(self._arena.array, np.int64)
 
     # --- internals ---
-    def _enter(self, context: Context) -> int:
+    def _enter(self, context: KernelContext) -> int:
         """Set the thread's context to this matcher; again before each call, since resolving may use it for others."""
         written = self._written
         return context.enter(self._tables, self._threads, self._arena.array, written.array, written.length)
@@ -312,13 +312,13 @@ class GrammarMatcher:
         self._terminated = True
         return True
 
-    def _take(self, context: Context) -> None:
+    def _take(self, context: KernelContext) -> None:
         """The configurations that the kernel found are the state now."""
         registers = context.registers
         self._threads = context.result[: 4 * registers[k.ALTERNATIVES]]
         self.dropped += registers[k.MISSING]
 
-    def _settle(self, context: Context, words: int) -> None:
+    def _settle(self, context: KernelContext, words: int) -> None:
         """Take the configurations found after moving their frames, of that many words, into the arena."""
         arena = self._arena
         if words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from functools import cached_property
 
-from structgen.engines.lalr.tables import Tables
+from structgen.engines.lalr.tables import LalrTables
 from structgen.engines.lalr.terminals import ALIVE
 from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
@@ -22,7 +22,7 @@ Outcome = tuple[int, int] | None
 class Lexemes:
     """Words of one grammar's terminals, as tuples of classes of characters."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: LalrTables) -> None:
         automata = tables.automata
         self._tables = tables
         self._rows: list[list[int]] = automata.transitions.tolist()
@@ -282,7 +282,7 @@ class Lexemes:
             self._inherited.setdefault((lexer, tuple(threads)), {}).setdefault(terminal, word[i:])
 
 
-def _representatives(tables: Tables) -> list[str]:
+def _representatives(tables: LalrTables) -> list[str]:
     """A character of each class, the plainest."""
     best: dict[int, str] = {}
     for first, last, m in tables.automata.segments:

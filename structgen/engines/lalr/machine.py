@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.utf8 import Utf8Tree, utf8_tree
-from structgen.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, Tables
+from structgen.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.errors import GrammarError
 from structgen.kernels import lalr_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -32,7 +32,7 @@ class LalrMachine:
         width: int32 words of a mask row.
     """
 
-    def __init__(self, tables: Tables, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int) -> None:
+    def __init__(self, tables: LalrTables, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int) -> None:
         from structgen.engines.lalr.witness import Witnesses
 
         self._lock = threading.RLock()

@@ -37,7 +37,7 @@ _building = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class LalrTables:
     """A grammar for Lark's LALR parser in numbers.
 
     Attributes:
@@ -77,7 +77,7 @@ class Tables:
 
 def read_tables(
     source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = (), absent: CharSet = EMPTY
-) -> Tables:
+) -> LalrTables:
     """Read a grammar in Lark's language as ``Lark(..., parser="lalr", lexer="contextual")`` does.
 
     A grammar that declares ``_INDENT`` and ``_DEDENT`` gets an indenter as Lark's ``PythonIndenter`` (newlines are
@@ -150,7 +150,7 @@ class _Reader:
         self._names = [*self._patterns, *(name for name in declared if name not in self._patterns), END]
         self._numbers = {name: i for i, name in enumerate(self._names)}
 
-    def read(self) -> Tables:
+    def read(self) -> LalrTables:
         nodes = self._nodes()
         rules, origins = self._rules()
         action, goto = self._parser(rules, origins)
@@ -158,7 +158,7 @@ class _Reader:
         automata = self._automata(nodes, callbacks)
         symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
         numbered = [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules]
-        return Tables(
+        return LalrTables(
             self._text,
             self._names,
             automata,

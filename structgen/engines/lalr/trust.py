@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from structgen.engines.lalr.lexemes import Lexemes
-from structgen.engines.lalr.tables import DEDENT, INDENT, Tables
+from structgen.engines.lalr.tables import DEDENT, INDENT, LalrTables
 
 
-def with_trust(tables: Tables) -> Tables:
+def with_trust(tables: LalrTables) -> LalrTables:
     """The tables, distrusted too if some parser may run into a dead end because of what its lexers find.
 
     A parser that takes a terminal is at a viable prefix if Lark has resolved no conflict: some row of terminals
@@ -21,7 +21,7 @@ def with_trust(tables: Tables) -> Tables:
     return replace(tables, distrust=not _can_go_on(tables, clean), clean=clean)
 
 
-def _can_go_on(tables: Tables, clean: frozenset[int]) -> bool:
+def _can_go_on(tables: LalrTables, clean: frozenset[int]) -> bool:
     """Whether everything behind the first symbols of rules has a text of clean terminals."""
     written: set[int] = set()  # nonterminals with such a text
 
@@ -36,7 +36,7 @@ def _can_go_on(tables: Tables, clean: frozenset[int]) -> bool:
     return all(is_written(symbol) for _, body in tables.rules for symbol in body[1:])
 
 
-def _clean_everywhere(tables: Tables) -> set[int]:
+def _clean_everywhere(tables: LalrTables) -> set[int]:
     """The terminals that can be finished cleanly in every state that takes them; the indenter sees to its own."""
     lexemes, names = Lexemes(tables), tables.terminals
     found = set(range(len(names) - 1))

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.json.compiled import compile_json_schema
-from structgen.engines.json.matcher import GrammarMatcher
+from structgen.engines.json.matcher import JsonMatcher
 from structgen.errors import ConstraintError, SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ def vocabulary() -> Vocabulary:
     return Vocabulary([*tokens, None], eos_token_ids=len(tokens))
 
 
-def mask_of(matcher: GrammarMatcher) -> npt.NDArray[np.bool_]:
+def mask_of(matcher: JsonMatcher) -> npt.NDArray[np.bool_]:
     """The mask as bool[V]."""
     bitmask = allocate_token_bitmask(1, vocabulary().size)
     matcher.fill_next_token_bitmask(bitmask)
@@ -88,7 +88,7 @@ def check_valid(schema: Any, text: bytes) -> None:
         validator(schema).validate(parsed(decoded))
 
 
-def start(schema: Any, chosen: JsonOptions) -> GrammarMatcher:
+def start(schema: Any, chosen: JsonOptions) -> JsonMatcher:
     """A matcher, or give up on a schema that is not covered or has no value."""
     try:
         return compile_json_schema(schema, vocabulary(), chosen).matcher()
@@ -97,7 +97,7 @@ def start(schema: Any, chosen: JsonOptions) -> GrammarMatcher:
         raise
 
 
-def check_mask(matcher: GrammarMatcher) -> list[int]:
+def check_mask(matcher: JsonMatcher) -> list[int]:
     """A mask bit is set exactly if the token is accepted. The allowed tokens."""
     mask = mask_of(matcher)
     accepted = np.array([matcher.fork().accept_token(token) for token in range(vocabulary().size)])
@@ -108,7 +108,7 @@ def check_mask(matcher: GrammarMatcher) -> list[int]:
     return [token for token in np.flatnonzero(mask).tolist() if vocabulary().tokens[token]]
 
 
-def check_completion(matcher: GrammarMatcher, schema: Any, text: bytes) -> bytes:
+def check_completion(matcher: JsonMatcher, schema: Any, text: bytes) -> bytes:
     """The completion completes, is valid, and leaves the matcher as it was. The completion."""
     before = matcher.configurations()[0].copy()
     completion = matcher.shortest_completion()

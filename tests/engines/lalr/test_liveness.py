@@ -10,7 +10,7 @@ import pytest
 
 from structgen.engines.lalr.compiled import compile_contextual
 from structgen.engines.lalr.lexemes import IGNORED, UNSURE, Lexemes
-from structgen.engines.lalr.tables import Tables, read_tables
+from structgen.engines.lalr.tables import LalrTables, read_tables
 from structgen.engines.lalr.trust import with_trust
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ SHIFTED_FOR_EVER = 'start: s\n?s: "(" (s~2)~0..2'  # behind "((" Lark's parser s
 SWALLOWED_WITHIN = 'start: "a" | "b" start | "(" start T\nT: /[a-c]+/'  # behind "((" always lacks another T
 
 
-def lexemes(tables: Tables, terminals: str, word: str) -> int:
+def lexemes(tables: LalrTables, terminals: str, word: str) -> int:
     """What a word ends as at the start of a lexeme of a grammar with one lexer for these terminals."""
     found = Lexemes(tables)
     lexer = next(

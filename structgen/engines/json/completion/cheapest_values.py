@@ -24,7 +24,7 @@ from structgen.automata.dfa import Dfa, universal
 from structgen.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.engines.json.goals.key_classes import settle
 from structgen.engines.json.goals.liveness import array_live, is_live, object_live
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.number_values import value_texts
 from structgen.engines.json.goals.specs import (
     ArraySpec,
@@ -46,11 +46,11 @@ MAX_CHARACTERS, MAX_PARTS = 1 << 20, 1 << 14
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 _WORD = 1 << 64
 
-Costs = Callable[[Node], int]
-Items = tuple[Node, ...]
+Costs = Callable[[GoalNode], int]
+Items = tuple[GoalNode, ...]
 
 
-class DistinctItems(tuple[Node, ...]):
+class DistinctItems(tuple[GoalNode, ...]):
     """Items no two of which may be equal."""
 
     __slots__ = ()
@@ -149,10 +149,10 @@ class Member(NamedTuple):
     """A member to write: ``"key":`` and the node of its value."""
 
     key: bytes
-    node: Node
+    node: GoalNode
 
 
-class Plan(NamedTuple):
+class ValuePlan(NamedTuple):
     """Members that complete an object, what they cost with their separators, and whether all are declared ones."""
 
     cost: int
@@ -169,8 +169,8 @@ class Values:
         self.ordered = options.key_order == "declared"
         self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
         self.colon = b":" if self._indent is None else b": "
-        self._found: dict[Node, tuple[int, bytes | Items | Plan]] = {}
-        self._texts: dict[tuple[Node, int], bytes] = {}
+        self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        self._texts: dict[tuple[GoalNode, int], bytes] = {}
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
         self._enums: dict[int, EnumForm] = {}
@@ -195,7 +195,7 @@ class Values:
         return form
 
     # --- values ---
-    def cost(self, node: Node) -> int:
+    def cost(self, node: GoalNode) -> int:
         """Bytes of the shortest text of a node; `NEVER` if it has none."""
         found = self._found.get(node)
         if found is None:
@@ -203,7 +203,7 @@ class Values:
             found = self._found.get(node)
         return found[0] if found else NEVER
 
-    def text(self, node: Node, depth: int = 0) -> bytes:
+    def text(self, node: GoalNode, depth: int = 0) -> bytes:
         """The shortest text of a live node whose container is at ``depth`` (0: none)."""
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
@@ -213,23 +213,23 @@ class Values:
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
 
-    def _write(self, choice: bytes | Items | Plan, depth: int) -> bytes:
+    def _write(self, choice: bytes | Items | ValuePlan, depth: int) -> bytes:
         if isinstance(choice, bytes):
             return choice
-        if isinstance(choice, Plan):
+        if isinstance(choice, ValuePlan):
             parts = [self.member(member, depth + 1) for member in choice.members]
         elif isinstance(choice, DistinctItems):
             parts = self.distinct_texts(choice, depth + 1)
         else:
             parts = [self.text(node, depth + 1) for node in choice]
-        opening, closing = (b"{", b"}") if isinstance(choice, Plan) else (b"[", b"]")
+        opening, closing = (b"{", b"}") if isinstance(choice, ValuePlan) else (b"[", b"]")
         return self._bracketed(opening, parts, closing, depth) if parts else opening + closing
 
     def member(self, member: Member, depth: int) -> bytes:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def distinct(self, node: Node, depth: int = 0) -> Iterator[bytes]:
+    def distinct(self, node: GoalNode, depth: int = 0) -> Iterator[bytes]:
         """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
         a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
         """
@@ -248,7 +248,7 @@ class Values:
 
     def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
         """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
-        values: dict[Node, Iterator[bytes]] = {}
+        values: dict[GoalNode, Iterator[bytes]] = {}
         used: dict[bytes, None] = {}
         for node in nodes:
             shortest = self.text(node, depth)
@@ -310,10 +310,10 @@ class Values:
             texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
             yield from (text for text in texts if least <= code_points(text) <= most)
 
-    def _solve(self, root: Node) -> None:
+    def _solve(self, root: GoalNode) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
         nodes = [root]
-        parents: dict[Node, list[Node]] = {root: []}
+        parents: dict[GoalNode, list[GoalNode]] = {root: []}
         for node in nodes:
             for child in set(_needed(node)):
                 if child not in self._found and child.live:
@@ -321,13 +321,13 @@ class Values:
                         parents[child] = []
                         nodes.append(child)
                     parents[child].append(node)
-        trial: dict[Node, tuple[int, bytes | Items | Plan]] = {}
+        trial: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
         for node in nodes:
             scalar = self._scalar(node)
             if scalar is not None:
                 trial[node] = (len(scalar), scalar)
 
-        def cost(node: Node) -> int:
+        def cost(node: GoalNode) -> int:
             found = self._found.get(node) or trial.get(node)
             return found[0] if found else NEVER
 
@@ -340,7 +340,7 @@ class Values:
                 work.extend(parents[node])
         self._found.update(trial)
 
-    def _scalar(self, node: Node) -> bytes | None:
+    def _scalar(self, node: GoalNode) -> bytes | None:
         """The shortest text that is no object and no array."""
         texts = [word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1]
         texts += [choice.automaton.shortest(choice.automaton.start) for choice in node.numbers]
@@ -352,9 +352,9 @@ class Values:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
-    def _compound(self, node: Node, cost: Costs) -> tuple[int, Items | Plan] | None:
+    def _compound(self, node: GoalNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
         """The cheapest object or array, as far as ``cost`` knows its parts."""
-        best: tuple[int, Items | Plan] | None = None
+        best: tuple[int, Items | ValuePlan] | None = None
         for array in node.arrays:
             if array_live(array, is_live):
                 items = self.items(array, cost)
@@ -425,7 +425,7 @@ class Values:
         return spelled(text)
 
     # --- objects ---
-    def plan(self, state: Open, forced: bool, cost: Costs | None = None) -> Plan | None:
+    def plan(self, state: Open, forced: bool, cost: Costs | None = None) -> ValuePlan | None:
         """The cheapest members that complete an object; at least one if ``forced``. None if it cannot be done."""
         cost = cost or self.cost
         form, spec = state.form, state.form.spec
@@ -470,9 +470,9 @@ class Values:
         total += (size - state.size) * (len(self.colon) + self._line)
         if total >= NEVER:
             return None
-        return Plan(total, (*declared, *[member for _, member in members]), not members)
+        return ValuePlan(total, (*declared, *[member for _, member in members]), not members)
 
-    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, Node] | None:
+    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
         """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
 
         For each obligation the cheapest; if the object has no room for these, those that meet the most at once.
@@ -487,12 +487,14 @@ class Values:
                 return found
         return None
 
-    def _chosen(self, state: Open, free: int, add: int, cost: Costs, together: bool) -> dict[int | bytes, Node] | None:
+    def _chosen(
+        self, state: Open, free: int, add: int, cost: Costs, together: bool
+    ) -> dict[int | bytes, GoalNode] | None:
         """Members that meet the obligations left, one after the other; None if one cannot be met."""
         form, spec = state.form, state.form.spec
         unmet = (1 << spec.duties) - 1 & ~state.met
         names = list(spec.keys)
-        found: dict[int | bytes, Node] = {}
+        found: dict[int | bytes, GoalNode] = {}
         while unmet:
             duty = unmet & -unmet
             options: list[tuple[int, int | bytes, Choice]] = []
@@ -589,12 +591,12 @@ def bits_of(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def item(spec: ArraySpec, index: int) -> Node:
+def item(spec: ArraySpec, index: int) -> GoalNode:
     """The node of an array's item."""
     return spec.prefix[index] if index < len(spec.prefix) else spec.rest
 
 
-def _needed(node: Node) -> Iterator[Node]:
+def _needed(node: GoalNode) -> Iterator[GoalNode]:
     """The nodes that the cost of a node may depend on."""
     for array in node.arrays:
         if isinstance(array, CountedSpec):
@@ -617,4 +619,4 @@ def _needed(node: Node) -> Iterator[Node]:
             yield from (spec.keys[name] for name in spec.required)
 
 
-__all__ = ["EnumForm", "Member", "ObjectForm", "Open", "Plan", "Values", "bits_of", "item", "key_hash"]
+__all__ = ["EnumForm", "Member", "ObjectForm", "Open", "ValuePlan", "Values", "bits_of", "item", "key_hash"]

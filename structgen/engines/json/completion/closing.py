@@ -21,10 +21,10 @@ import numpy.typing as npt
 from structgen.engines.json.completion.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.engines.json.completion.cheapest_words import spelled
 from structgen.engines.json.goals.liveness import array_live, children, is_live, object_live
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.number_values import symbols
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
-from structgen.engines.json.tables.arrays import Tables
+from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.errors import CompletionTooLongError, InternalError
 from structgen.kernels import json_machine as k
@@ -59,13 +59,13 @@ class _Rows(Protocol):
 
 class _Grammar(Protocol):
     @property
-    def tables(self) -> Tables: ...
+    def tables(self) -> JsonTables: ...
     @property
     def rows(self) -> _Rows: ...
 
 
-class Matcher(Protocol):
-    """What is needed of a `matcher.GrammarMatcher`."""
+class OpenOutput(Protocol):
+    """What is needed of a `matcher.JsonMatcher`."""
 
     dropped: int
 
@@ -78,15 +78,15 @@ class Matcher(Protocol):
     def rollback(self, steps: int = 1) -> None: ...
 
 
-class Completions:
+class JsonCompletions:
     """Completions of the outputs of one grammar. Threads may share it."""
 
-    def __init__(self, root: Node, options: JsonOptions) -> None:
+    def __init__(self, root: GoalNode, options: JsonOptions) -> None:
         self._root = root
         self._values = Values(options)
         self._index: _Index | None = None
 
-    def complete(self, matcher: Matcher) -> bytes:
+    def complete(self, matcher: OpenOutput) -> bytes:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.
 
         Close to the shortest: see `completion.cheapest_values` for what is approximate, and of an escape that
@@ -99,7 +99,7 @@ class Completions:
         if self._index is None:
             self._index = _Index(self._root, matcher.grammar, self._values)
         text, steps, dropped = b"", 0, matcher.dropped
-        cursors: dict[Node, Iterator[bytes]] = {}
+        cursors: dict[GoalNode, Iterator[bytes]] = {}
         try:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
@@ -133,7 +133,11 @@ class Completions:
         return found
 
     def _other_item(
-        self, matcher: Matcher, threads: npt.NDArray[np.int64], arena: Arena, cursors: dict[Node, Iterator[bytes]]
+        self,
+        matcher: OpenOutput,
+        threads: npt.NDArray[np.int64],
+        arena: Arena,
+        cursors: dict[GoalNode, Iterator[bytes]],
     ) -> bytes | None:
         """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end.
 
@@ -156,7 +160,7 @@ class Completions:
                         matcher.rollback()
         return None
 
-    def _next_byte(self, matcher: Matcher, threads: npt.NDArray[np.int64]) -> bytes | None:
+    def _next_byte(self, matcher: OpenOutput, threads: npt.NDArray[np.int64]) -> bytes | None:
         """Accept one byte, of those that end things first, and of a number one that leads to another value.
 
         For arrays of distinct items, where the cheapest repeats one.
@@ -185,12 +189,12 @@ class Completions:
         yield from _ESCAPE_BYTES
 
 
-def _may_end(matcher: Matcher, value: bytes) -> bool:
+def _may_end(matcher: OpenOutput, value: bytes) -> bool:
     """Whether a value that was accepted may end: a number that is there already can be the beginning of another."""
     return not value[-1:].isdigit() or bool(matcher.next_bytes()[list(b",]\n")].any())
 
 
-def _first_items(matcher: Matcher, pieces: list[bytes]) -> bytes | None:
+def _first_items(matcher: OpenOutput, pieces: list[bytes]) -> bytes | None:
     """Accept of the first text that begins well as much as comes before the item that is there already."""
     for piece in pieces:
         taken, size = 0, 1
@@ -236,10 +240,10 @@ def _begun(place: int, read: int) -> bytes | None:
 class _Index:
     """What the places in a grammar's tables stand for."""
 
-    def __init__(self, root: Node, grammar: _Grammar, values: Values) -> None:
+    def __init__(self, root: GoalNode, grammar: _Grammar, values: Values) -> None:
         self.table = grammar.tables.grammar
         self.pool = grammar.rows.pool
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, GoalNode] = {}
         self.strings: dict[int, StringSpec | EnumForm] = {}
         self.frames: dict[int, ObjectForm | ArraySpec | Counted] = {}
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
@@ -257,7 +261,7 @@ class _Index:
                     self.nodes[child.offset] = child
                     found.append(child)
 
-    def _arrays(self, node: Node) -> None:
+    def _arrays(self, node: GoalNode) -> None:
         """A counted array has a record for each of its first choices, and further ones for its states."""
         records = iter(self._records(node, k.NODE_ARRAYS))
         for spec in node.arrays:
@@ -285,7 +289,7 @@ class _Index:
                         reached[record] = after
                         waiting.append(record)
 
-    def _records(self, node: Node, field: int) -> list[int]:
+    def _records(self, node: GoalNode, field: int) -> list[int]:
         first, count = self.table[node.offset + field : node.offset + field + 2].tolist()
         records: list[int] = self.table[first : first + count].tolist()
         return records
@@ -328,7 +332,7 @@ class _Reader:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
         return None if piece is None or outer is None else piece + outer
 
-    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[Node, bytes, int, int] | None:
+    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[GoalNode, bytes, int, int] | None:
         """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
         if frame < 0 or q not in (k.VALUE, k.AFTER, k.ARRAY_FIRST):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from structgen.errors import SchemaTooComplexError
 
 
-class Budget:
+class GoalBudget:
     """Steps that are left. A step is about a microsecond: a literal looked at, a node visited.
 
     Counted instead of timed, so that a schema is refused everywhere or nowhere.

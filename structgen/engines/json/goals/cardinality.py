@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from structgen.automata.dfa import count_words
 from structgen.engines.json.goals.few_values import FewValues
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import (
     MANY_WORDS,
     ArraySpec,
@@ -26,10 +26,10 @@ from structgen.engines.json.goals.specs import (
 from structgen.engines.json.numbers.spec import NumberSpec, lcm
 
 MANY = 1_000_000
-Test = Callable[[Node], bool]
+Test = Callable[[GoalNode], bool]
 
 
-def is_endless(node: Node, endless: Test) -> bool:
+def is_endless(node: GoalNode, endless: Test) -> bool:
     """Whether a live node has endlessly many values, given which others have."""
     if any(number_count(choice.automaton.spec) >= MANY for choice in node.numbers):
         return True
@@ -40,10 +40,10 @@ def is_endless(node: Node, endless: Test) -> bool:
     )
 
 
-def endless_nodes(nodes: Iterable[Node]) -> set[Node]:
+def endless_nodes(nodes: Iterable[GoalNode]) -> set[GoalNode]:
     """The live nodes with endlessly many values: the least fixpoint."""
     waiting = [node for node in nodes if node.live]
-    found: set[Node] = set()
+    found: set[GoalNode] = set()
     changed = True
     while changed:
         changed = False
@@ -129,7 +129,7 @@ def number_count(spec: NumberSpec) -> int:
     return sum(spec.contains(value * step) for value in range(int(first), min(int(last), int(first) + MANY // 100) + 1))
 
 
-def count_values(node: Node, enough: int, endless: Test, live: Test, listed: int) -> tuple[int, bool]:
+def count_values(node: GoalNode, enough: int, endless: Test, live: Test, listed: int) -> tuple[int, bool]:
     """(how many values a node has at least, up to ``enough``; whether that is exact).
 
     At most ``listed`` values are listed, of objects and arrays and where alternatives may overlap.

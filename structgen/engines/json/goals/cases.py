@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.errors import PatternError, SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
@@ -143,7 +143,7 @@ def _what_decides(value: Formula, restrict: Restrict) -> tuple[bool, bool]:
 class Cases:
     """The cases of ``formula``, over objects, by its member ``name``."""
 
-    def __init__(self, formula: Formula, name: str, restrict: Restrict, budget: Budget) -> None:
+    def __init__(self, formula: Formula, name: str, restrict: Restrict, budget: GoalBudget) -> None:
         self._formula = formula
         self._name = name
         self._restrict = restrict

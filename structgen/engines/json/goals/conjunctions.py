@@ -11,7 +11,7 @@ from structgen.automata.dfa import Dfa, complement, difference, from_strings, in
 from structgen.automata.formats import format_dfa
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
-from structgen.engines.json.goals.counted import CountedArrays, Plan, counters
+from structgen.engines.json.goals.counted import CountedArrays, CountedPlan, counters
 from structgen.engines.json.goals.key_classes import ObjectBuilder
 from structgen.engines.json.goals.key_terms import encodable
 from structgen.engines.json.goals.normal_form import Conjunction
@@ -49,7 +49,7 @@ from structgen.formula.language import (
 
 if TYPE_CHECKING:
     from structgen.engines.json.goals.graph import GoalGraph
-    from structgen.engines.json.goals.node import Node
+    from structgen.engines.json.goals.node import GoalNode
 
 # Specs of scalars depend on nothing but their literals and options, so all schemas share them. Formulas live as long as
 # the process in any case; the specs are forgotten when there are this many.
@@ -226,11 +226,11 @@ class Conjunctions:
         if distinct and most is not None and most < 2:
             distinct = None
         if counted:
-            return self._counted.build(Plan(ranges, counted, least, most, bool(distinct)))
+            return self._counted.build(CountedPlan(ranges, counted, least, most, bool(distinct)))
         prefix, rest = self._items(ranges)
         return ArraySpec(prefix, rest, least, most, distinct)
 
-    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[Node], Node]:
+    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[GoalNode], GoalNode]:
         """Nodes of the items before the last boundary, one each, and of all later items."""
         node = self._graph.node
         if all(lo == 0 and hi is None for lo, hi, _ in ranges):

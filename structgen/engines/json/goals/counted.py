@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.specs import CountedSpec, CountedState
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
 
 if TYPE_CHECKING:
-    from structgen.engines.json.goals.node import Node
+    from structgen.engines.json.goals.node import GoalNode
 
 
 K = TypeVar("K")
@@ -57,7 +57,7 @@ def counters(literals: Iterable[Formula]) -> list[Counter]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CountedPlan:
     """What the automaton is built from: conditions by place, counters, and how many items there may be."""
 
     ranges: list[tuple[int, int | None, Formula]]
@@ -72,17 +72,17 @@ class CountedArrays:
 
     def __init__(
         self,
-        node: Callable[[Formula], Node],
+        node: Callable[[Formula], GoalNode],
         possible: Callable[[Formula], bool],
         max_states: int,
-        budget: Budget,
+        budget: GoalBudget,
     ) -> None:
         self._budget = budget
         self._node = node
         self._possible = possible
         self._max_states = max_states
 
-    def build(self, plan: Plan) -> CountedSpec:
+    def build(self, plan: CountedPlan) -> CountedSpec:
         """The automaton from the empty array on, as far as it is reached. Its states may turn out to be dead.
 
         Raises:
@@ -115,7 +115,7 @@ class CountedArrays:
                 )
         return CountedSpec(states, plan.distinct)
 
-    def _choices(self, plan: Plan, place: int, counts: list[int]) -> Iterator[tuple[Formula, list[int]]]:
+    def _choices(self, plan: CountedPlan, place: int, counts: list[int]) -> Iterator[tuple[Formula, list[int]]]:
         """What the item at a place may satisfy, and the counts after it."""
         self._budget.spend(len(plan.ranges))
         base = and_(*[v for lo, hi, v in plan.ranges if lo <= place and (hi is None or place < hi)])

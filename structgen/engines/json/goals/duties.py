@@ -14,18 +14,18 @@ from structgen.engines.json.goals.specs import Choice, ObjectSpec
 from structgen.formula.language import FALSE, Formula, and_, not_, unordered
 
 if TYPE_CHECKING:
-    from structgen.engines.json.goals.node import Node
+    from structgen.engines.json.goals.node import GoalNode
 
 MAX_DUTIES = 6
 """Obligations of one object; the kernel's search for members that meet them is that deep."""
 
-Live = Callable[["Node"], bool]
+Live = Callable[["GoalNode"], bool]
 
 
 def choices(
     base: Formula,
     conditions: list[tuple[int, Formula]],
-    node: Callable[[Formula], Node],
+    node: Callable[[Formula], GoalNode],
     possible: Callable[[Formula], bool],
 ) -> list[Choice]:
     """The ways in which a member with values ``base`` can meet some of its obligations (bit, condition)."""

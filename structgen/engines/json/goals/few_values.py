@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import islice
 
 from structgen.automata.dfa import Dfa, count_words
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.number_values import value_texts
 from structgen.engines.json.goals.specs import (
     ArraySpec,
@@ -30,7 +30,7 @@ MAX_STEPS = 20_000
 MAX_DEPTH = 20
 """Values within values; deeper ones are left out."""
 
-Live = Callable[[Node], bool]
+Live = Callable[[GoalNode], bool]
 Values = dict[Canonical, None]
 
 
@@ -40,9 +40,9 @@ class FewValues:
     def __init__(self, live: Live) -> None:
         self._live = live
         self._steps = MAX_STEPS
-        self._visiting: set[Node] = set()
+        self._visiting: set[GoalNode] = set()
 
-    def of(self, node: Node, limit: int) -> tuple[Values, bool]:
+    def of(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
         """Up to ``limit`` values of a node, and whether these are all."""
         if node in self._visiting or not self._live(node):
             return {}, node not in self._visiting
@@ -56,7 +56,7 @@ class FewValues:
         finally:
             self._visiting.discard(node)
 
-    def scalars(self, node: Node, limit: int) -> tuple[Values, bool]:
+    def scalars(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
         """Values that are no object and no array."""
         found: Values = {}
         exact = True
@@ -68,7 +68,7 @@ class FewValues:
             exact = self._collect(found, limit, _strings(spec)) and exact
         return dict(islice(found.items(), limit)), exact and len(found) <= limit
 
-    def compounds(self, node: Node, limit: int) -> tuple[Values, bool]:
+    def compounds(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
         """Values that are objects or arrays."""
         found: Values = {}
         exact = True
@@ -156,7 +156,7 @@ class FewValues:
                     yield _CUT
 
     def _longer(
-        self, items: tuple[Canonical, ...], node: Node, limit: int, distinct: bool
+        self, items: tuple[Canonical, ...], node: GoalNode, limit: int, distinct: bool
     ) -> tuple[list[tuple[Canonical, ...]], bool]:
         """The items with one more, and whether with all; of distinct ones as many as could all be there already."""
         values, exact = self.of(node, limit + 1 + len(items))

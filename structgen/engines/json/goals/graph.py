@@ -1,7 +1,7 @@
 """Goals: one value node per distinct formula, with its alternatives per type, and which nodes have a value at all.
 
-A formula becomes a `Node` once; equal goals are one node however often a schema repeats them. A node lists, for each
-JSON type, alternatives that are plain conjunctions (`goals.specs`). What cannot be said as one raises
+A formula becomes a `GoalNode` once; equal goals are one node however often a schema repeats them. A node lists, for
+each JSON type, alternatives that are plain conjunctions (`goals.specs`). What cannot be said as one raises
 `UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so a goal
 that only leads to itself has none. Every alternative and key that has no value is taken out, which is what makes the
 machine live: it never enters what it cannot leave.
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.liveness import array_live, is_live, possibly_live, reachable, solve
-from structgen.engines.json.goals.node import Node, StringAlternative
+from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
 from structgen.engines.json.goals.specs import EnumSpec, NumberChoice
 from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -42,13 +42,13 @@ class GoalGraph:
         self.lowered = lowered
         self.options = options
         self.ignored: list[tuple[str, str]] = []
-        self.nodes: dict[Formula, Node] = {}
-        self._pending: list[Node] = []
-        self.budget = Budget(options.max_steps)
+        self.nodes: dict[Formula, GoalNode] = {}
+        self._pending: list[GoalNode] = []
+        self.budget = GoalBudget(options.max_steps)
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
-        self._active: set[Node] = set()
+        self._active: set[GoalNode] = set()
         self._scalars = _scalars.setdefault(options, {})
-        self._expansions: list[Node] = []
+        self._expansions: list[GoalNode] = []
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
@@ -56,7 +56,7 @@ class GoalGraph:
 
         self._conjunctions = Conjunctions(self)
 
-    def compile(self, formula: Formula) -> Node:
+    def compile(self, formula: Formula) -> GoalNode:
         """The node of a formula with all that it leads to, solved.
 
         Raises:
@@ -78,17 +78,17 @@ class GoalGraph:
             )
         return root
 
-    def _check_distinct(self, root: Node) -> None:
+    def _check_distinct(self, root: GoalNode) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
         for node in reachable(root):
             if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
                 self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
 
-    def node(self, formula: Formula) -> Node:
+    def node(self, formula: Formula) -> GoalNode:
         """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
         node = self.nodes.get(formula)
         if node is None:
-            node = self.nodes[formula] = Node(formula)
+            node = self.nodes[formula] = GoalNode(formula)
         if not node.expanded:
             self._pending.append(node)
         return node
@@ -122,7 +122,7 @@ class GoalGraph:
             finally:
                 self._active.discard(node)
 
-    def _expand(self, node: Node) -> None:
+    def _expand(self, node: GoalNode) -> None:
         formula = node.formula
         self.budget.spend(NODE_STEPS)
         types = possible_types(formula)
@@ -134,7 +134,7 @@ class GoalGraph:
         if types & ARRAY:
             node.arrays = _built(alternatives(formula, ARRAY), build.array)
 
-    def _expand_scalars(self, node: Node, types: int) -> None:
+    def _expand_scalars(self, node: GoalNode, types: int) -> None:
         """Flags, numbers and strings, which depend on the formula and the options alone: shared by all schemas."""
         known = self._scalars.get(node.formula)
         if known is None:
@@ -145,7 +145,7 @@ class GoalGraph:
         else:
             node.flags, node.numbers, node.strings = known
 
-    def _build_scalars(self, node: Node, types: int) -> None:
+    def _build_scalars(self, node: GoalNode, types: int) -> None:
         formula, form, build = node.formula, self.normal_form, self._conjunctions
         if types & (NULL | BOOLEAN):
             for bit, (value, kind) in enumerate(_CONSTANTS):

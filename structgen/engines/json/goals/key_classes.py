@@ -20,7 +20,7 @@ from structgen.formula.values import STRING
 if TYPE_CHECKING:
     from structgen.engines.json.goals.conjunctions import Conjunctions
     from structgen.engines.json.goals.graph import GoalGraph
-    from structgen.engines.json.goals.node import Node
+    from structgen.engines.json.goals.node import GoalNode
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
@@ -111,14 +111,14 @@ class ObjectBuilder:
         for name, node in spec.keys.items():
             allowed = sum(1 << i for i, (keys, _) in enumerate(self._duties) if self._holds(keys, name))
             spec.choices[name] = self._choices(node, allowed)
-        nodes: list[Node] = []
+        nodes: list[GoalNode] = []
         if isinstance(spec.others, KeyClasses):
             nodes = spec.others.nodes
         elif spec.others is not None:
             nodes = [spec.others]
         spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
 
-    def _choices(self, node: Node, allowed: int) -> list[Choice]:
+    def _choices(self, node: GoalNode, allowed: int) -> list[Choice]:
         """The ways in which a member with values ``node`` can meet some of the obligations ``allowed``."""
         conditions = [(1 << i, value) for i, (_, value) in enumerate(self._duties) if allowed >> i & 1]
         return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
@@ -133,7 +133,7 @@ class ObjectBuilder:
             names.update(dict.fromkeys(named(keys)))
         return names
 
-    def _value(self, name: str) -> Node:
+    def _value(self, name: str) -> GoalNode:
         """The node of a named key's value: what names the key, and the rules whose class it is in."""
         if not encodable(name):
             return self._graph.node(FALSE)
@@ -148,7 +148,7 @@ class ObjectBuilder:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
-    def _others(self, keys: dict[str, Node]) -> tuple[Node | KeyClasses | None, list[int]]:
+    def _others(self, keys: dict[str, GoalNode]) -> tuple[GoalNode | KeyClasses | None, list[int]]:
         """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
         if not self._rules and not self._duties:
             return self._graph.node(TRUE), []
@@ -172,7 +172,7 @@ class ObjectBuilder:
             return rule
         return self._graph.normal_form.restrict(rule, STRING)
 
-    def _classes(self, atoms: list[Formula], keys: dict[str, Node]) -> tuple[KeyClasses | None, list[int]]:
+    def _classes(self, atoms: list[Formula], keys: dict[str, GoalNode]) -> tuple[KeyClasses | None, list[int]]:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
@@ -196,7 +196,7 @@ class ObjectBuilder:
         return self._counted(table, labels, list(formulas), keys)
 
     def _counted(
-        self, table: np.ndarray, labels: np.ndarray, formulas: list[tuple[Formula, int]], keys: dict[str, Node]
+        self, table: np.ndarray, labels: np.ndarray, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
     ) -> tuple[KeyClasses | None, list[int]]:
         """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
         counts = words_by_class(table, labels, len(formulas), keys)

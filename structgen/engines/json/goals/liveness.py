@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cardinality import count_values, is_endless
 from structgen.engines.json.goals.duties import coverable
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import MANY_WORDS, ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
-Live = Callable[[Node], bool]
+Live = Callable[[GoalNode], bool]
 MAX_LISTED = 2_000
 """Values of a goal that are listed, to see whether there are enough for an array of distinct items."""
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: GoalNode) -> Iterator[GoalNode]:
     """The nodes that a node's objects and arrays lead to."""
     for spec in node.objects:
         yield from spec.keys.values()
@@ -38,7 +38,7 @@ def children(node: Node) -> Iterator[Node]:
             yield array.rest
 
 
-def _is_scalar_live(node: Node) -> bool:
+def _is_scalar_live(node: GoalNode) -> bool:
     return bool(node.flags or node.strings or node.numbers)
 
 
@@ -96,10 +96,10 @@ def array_live(spec: ArraySpec | CountedSpec, live: Live) -> bool:
     return True
 
 
-def _count(node: Node, need: int, live: Live) -> tuple[int, bool]:
-    visiting: set[Node] = set()
+def _count(node: GoalNode, need: int, live: Live) -> tuple[int, bool]:
+    visiting: set[GoalNode] = set()
 
-    def endless(node: Node) -> bool:
+    def endless(node: GoalNode) -> bool:
         if node in visiting or not live(node):
             return False
         visiting.add(node)
@@ -156,12 +156,12 @@ def longest(spec: ArraySpec, live: Live) -> float:
     return limit
 
 
-def _alive(node: Node, live: Live) -> bool:
+def _alive(node: GoalNode, live: Live) -> bool:
     return any(object_live(spec, live) for spec in node.objects) or any(array_live(s, live) for s in node.arrays)
 
 
 # --- the fixpoint ---
-def solve(nodes: Iterable[Node]) -> None:
+def solve(nodes: Iterable[GoalNode]) -> None:
     """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one."""
     open_nodes = []
     for node in nodes:
@@ -181,14 +181,14 @@ def solve(nodes: Iterable[Node]) -> None:
         open_nodes = waiting
 
 
-def is_live(node: Node) -> bool:
+def is_live(node: GoalNode) -> bool:
     """The answer that `solve` has found."""
     return node.live
 
 
-def reachable(root: Node) -> dict[Node, None]:
+def reachable(root: GoalNode) -> dict[GoalNode, None]:
     """The nodes that a node leads to, itself first."""
-    reached: dict[Node, None] = {root: None}
+    reached: dict[GoalNode, None] = {root: None}
     stack = [root]
     while stack:
         for child in children(stack.pop()):
@@ -198,7 +198,7 @@ def reachable(root: Node) -> dict[Node, None]:
     return reached
 
 
-def possibly_live(root: Node, active: set[Node], budget: Budget) -> bool:
+def possibly_live(root: GoalNode, active: set[GoalNode], budget: GoalBudget) -> bool:
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)
     budget.spend(len(reached))

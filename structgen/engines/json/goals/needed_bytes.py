@@ -20,7 +20,7 @@ from structgen.automata.dfa import universal
 from structgen.automata.lengths import MAX_ENTRIES
 from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.liveness import array_live, is_live, object_live, reachable
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 from structgen.options import JsonOptions
@@ -42,7 +42,7 @@ class NeededBytes:
         self._escapes = ord("\\") in self._occurring
         self._content = np.array([self._is_writable(byte) for byte in range(256)])
 
-    def missing(self, root: Node) -> set[int]:
+    def missing(self, root: GoalNode) -> set[int]:
         """Bytes that are needed and no token of their own. Empty: no text ends in a dead end.
 
         Linear in the live goals and the transitions of their automata.
@@ -54,7 +54,7 @@ class NeededBytes:
             needed.update(*(begun or [bytes_ for _, bytes_ in values]))
         return needed - self._single
 
-    def _of_values(self, node: Node) -> Iterator[tuple[bytes, set[int]]]:
+    def _of_values(self, node: GoalNode) -> Iterator[tuple[bytes, set[int]]]:
         """For each kind of value: the bytes that it may begin with, and those it needs once it was begun."""
         for bit, literal in enumerate(_LITERALS):
             if node.flags >> bit & 1:

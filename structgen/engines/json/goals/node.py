@@ -8,7 +8,7 @@ from structgen.formula.language import Formula
 StringAlternative = EnumSpec | StringSpec
 
 
-class Node:
+class GoalNode:
     """A goal for one value: flags for null, true and false, and alternatives for the other types.
 
     ``live``: some value satisfies it (set by `goals.liveness.solve`). ``offset``: its place in the tables.

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import combinations
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cases import Cases, discriminator
 from structgen.engines.json.goals.exclusion import candidates
 from structgen.engines.json.goals.object_choices import Conjunction as Conjunction
@@ -79,7 +79,7 @@ class NormalForm:
         self,
         refs: Mapping[Hashable, Formula],
         max_alternatives: int,
-        budget: Budget,
+        budget: GoalBudget,
         overlap: Callable[[Formula, int], bool],
     ) -> None:
         self._refs = refs

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from structgen.engines.json.goals.budget import Budget
+from structgen.engines.json.goals.budget import GoalBudget
 from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, and_, not_, or_, unordered
 
 Conjunction = tuple[Formula, ...]
@@ -19,7 +19,7 @@ Conjunction = tuple[Formula, ...]
 class ObjectChoices:
     """Joins conjunctions of object literals. ``possible(f)``: whether some value may satisfy f (False is certain)."""
 
-    def __init__(self, possible: Callable[[Formula], bool], budget: Budget) -> None:
+    def __init__(self, possible: Callable[[Formula], bool], budget: GoalBudget) -> None:
         self._possible = possible
         self._budget = budget
 
@@ -97,7 +97,7 @@ class ObjectChoices:
         return True
 
 
-def merged(alternatives: list[Conjunction], budget: Budget) -> list[Conjunction]:
+def merged(alternatives: list[Conjunction], budget: GoalBudget) -> list[Conjunction]:
     """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact.
 
     Linear in the alternatives times their keys, for as often as something was merged.
@@ -108,7 +108,7 @@ def merged(alternatives: list[Conjunction], budget: Budget) -> list[Conjunction]
 class _Merger:
     """Alternatives by the set of their literals, and by the keys that they speak of."""
 
-    def __init__(self, alternatives: Iterable[Conjunction], budget: Budget) -> None:
+    def __init__(self, alternatives: Iterable[Conjunction], budget: GoalBudget) -> None:
         self._budget = budget
         self._current: dict[frozenset[Formula], Conjunction] = {}
         self._speaking: dict[str, dict[frozenset[Formula], None]] = {}

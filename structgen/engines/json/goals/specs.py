@@ -13,7 +13,7 @@ from structgen.automata.lengths import Distances
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 
 if TYPE_CHECKING:
-    from structgen.engines.json.goals.node import Node
+    from structgen.engines.json.goals.node import GoalNode
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class KeyClasses:
 
     transitions: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
-    nodes: list[Node]
+    nodes: list[GoalNode]
     words: list[int]
 
 
 MANY_WORDS = 1 << 30
 """A number of keys that no object could hold; stands for endlessly many too."""
 
-Choice: TypeAlias = "tuple[Node, int]"
+Choice: TypeAlias = "tuple[GoalNode, int]"
 """The node of a member's value, and the obligations (bits) that such a value meets."""
 
 
@@ -74,7 +74,7 @@ class Undeclared:
 
     transitions: npt.NDArray[np.int32]
     labels: npt.NDArray[np.int32]
-    nodes: list[Node]
+    nodes: list[GoalNode]
     choices: list[list[Choice]]
     narrow: bool
 
@@ -89,12 +89,12 @@ class ObjectSpec:
     ``other_choices``: other keys, by class. ``settled``: what `goals.key_classes.settle` has found.
     """
 
-    keys: dict[str, Node]
+    keys: dict[str, GoalNode]
     required: set[str]
     dependents: dict[str, set[str]]
     least: int
     most: int | None
-    others: Node | KeyClasses | None
+    others: GoalNode | KeyClasses | None
     forbidden: set[str] = field(default_factory=set)  # keys whose values no JSON satisfies; set when solved
     duties: int = 0
     choices: dict[str, list[Choice]] = field(default_factory=dict)
@@ -109,8 +109,8 @@ class ArraySpec:
     ``distinct``: no two items are equal (True), or two must be (False); None: either.
     """
 
-    prefix: list[Node]
-    rest: Node
+    prefix: list[GoalNode]
+    rest: GoalNode
     least: int
     most: int | None
     distinct: bool | None = None
@@ -125,7 +125,7 @@ class CountedState:
     """
 
     closes: bool
-    choices: list[tuple[Node, int]]
+    choices: list[tuple[GoalNode, int]]
     needs: list[int]
 
 

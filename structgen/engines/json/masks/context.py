@@ -12,7 +12,7 @@ from structgen.kernels import json_machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.json.masks.rows import MaskRows
-    from structgen.engines.json.tables.arrays import Tables
+    from structgen.engines.json.tables.arrays import JsonTables
 
 # Room for configurations: at first, and at most. One more costs a look at each of the others at every step.
 FIRST_THREADS = 256
@@ -24,7 +24,7 @@ STACK_WORDS = 4096
 EMPTY = np.zeros(1, np.int64)
 
 
-class Context:
+class KernelContext:
     """Memory for one thread and one set of rows, as `structgen.kernels.json_machine` reads it.
 
     It holds no state of a matcher: each call enters its own. ``registers`` are the kernel's results (`k.TOP` and
@@ -89,7 +89,7 @@ class Context:
             self._set(k.C_SYMBOLS, pool.symbols)
             self._set(k.C_ROWS, rows.rows)
 
-    def enter(self, tables: Tables, threads: array[int], arena: array[int], text: array[int], length: int) -> int:
+    def enter(self, tables: JsonTables, threads: array[int], arena: array[int], text: array[int], length: int) -> int:
         """Work on a matcher's configurations, arena and (of distinct items) text so far; the context's address."""
         fields = self.fields
         fields[k.C_THREADS], fields[k.C_THREADS + 1] = threads.buffer_info()

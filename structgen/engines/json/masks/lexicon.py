@@ -25,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class JsonLexicon:
     """Tries and remainder groups of one vocabulary under one way of spelling escapes.
 
     Attributes:
@@ -63,7 +63,7 @@ class Lexicon:
         return -(-self.vocabulary.size // 32)
 
 
-def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
+def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     """Split a vocabulary. About 0.3 s for 200,000 tokens."""
     kinds = np.zeros(vocabulary.size, np.int32)
     points = np.zeros(vocabulary.size, np.int32)
@@ -85,7 +85,7 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
         t.subtree_kinds(nodes[lo:hi], depth, np.zeros(depth + 2, np.int32), classes[lo:hi])
     for token in np.flatnonzero(text & (kinds & t.BACKSLASH != 0)).tolist():
         points[token] = escaped_points(vocabulary.tokens[token])
-    return Lexicon(
+    return JsonLexicon(
         vocabulary=vocabulary,
         escapes=escapes,
         nodes=nodes,
@@ -106,12 +106,12 @@ _SAVED = {
 }  # fmt: skip
 
 
-def load_lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
+def load_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     """The lexicon from the cache folder, or built and saved there."""
     key = f"{vocabulary.digest}-{'any' if escapes else 'minimal'}"
     stored = store.load("lexicon", key)
     if stored is not None and _is_whole(stored, vocabulary.size):
-        return Lexicon(vocabulary=vocabulary, escapes=escapes, next_same=vocabulary.trie.next_same, **stored)
+        return JsonLexicon(vocabulary=vocabulary, escapes=escapes, next_same=vocabulary.trie.next_same, **stored)
     lexicon = build_lexicon(vocabulary, escapes)
     store.save("lexicon", key, {name: getattr(lexicon, name) for name in _SAVED})
     return lexicon

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.json.masks.context import Context
-from structgen.engines.json.masks.lexicon import Int32, Lexicon, load_lexicon
-from structgen.engines.json.tables.arrays import Tables
+from structgen.engines.json.masks.context import KernelContext
+from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
+from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels import characters as t
 from structgen.kernels import json_machine as k
@@ -52,7 +52,7 @@ class MaskRows:
     ``rows`` int32[n, width]; the first are fixed (`k.ROW_BLANK`, `k.ROW_SLICES` + n, `k.ROW_LENGTHS` + n).
     """
 
-    def __init__(self, lexicon: Lexicon) -> None:
+    def __init__(self, lexicon: JsonLexicon) -> None:
         self.lexicon = lexicon
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
@@ -70,7 +70,7 @@ class MaskRows:
         self._local = threading.local()
         header = array("i", [0] * k.H_SIZE)
         header[k.H_ESCAPES] = int(lexicon.escapes)
-        self._header = Tables(header, array("q", [0]), array("B", [0]), 0, False)
+        self._header = JsonTables(header, array("q", [0]), array("B", [0]), 0, False)
         self._fill_fixed()
 
     @property
@@ -78,12 +78,12 @@ class MaskRows:
         """Bytes of rows and pool."""
         return self.rows.nbytes + self.pool.memory_bytes
 
-    def context(self) -> Context:
+    def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
         try:
-            context: Context = self._local.context
+            context: KernelContext = self._local.context
         except AttributeError:
-            context = self._local.context = Context(self)
+            context = self._local.context = KernelContext(self)
         return context
 
     def compute(self, state: int, place: int) -> None:
@@ -145,7 +145,7 @@ def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
     return np.unpackbits(row.view(np.uint8), bitorder="little").astype(bool)
 
 
-def token_characters(lexicon: Lexicon) -> npt.NDArray[np.int64]:
+def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
     """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
     kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
     end = int(lexicon.tries[k.TEXT, 1])
@@ -160,7 +160,7 @@ _CURRENT: dict[tuple[str, bool], MaskRows] = {}
 
 
 @lru_cache(8)
-def _lexicon(vocabulary: Vocabulary, escapes: bool) -> Lexicon:
+def _lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     return load_lexicon(vocabulary, escapes)
 
 

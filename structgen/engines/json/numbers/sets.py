@@ -3,8 +3,9 @@
 A number is written as digits, a point and an exponent. Take the digits without leading zeros as a *significand* and
 write the value as ``0.SIGNIFICAND * 10**point``. The exponent can still move the point anywhere, so a prefix is judged
 by two things only: how its significand lies to the few significands that matter (bounds, listed and excluded values;
-`Magnitudes`), and what it leaves modulo the steps (`Steps`). Both are small however long the text grows, and together
-they give the exact set of points, or exponents, at which the number may end, and whether further digits can help.
+`Magnitudes`), and what it leaves modulo the steps (`NumberSteps`). Both are small however long the text grows, and
+together they give the exact set of points, or exponents, at which the number may end, and whether further digits can
+help.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from structgen.engines.json.numbers.spec import (
 )
 from structgen.formula.values import decimal_digits, factors
 
-__all__ = ["EVERY", "ROOT", "Intervals", "Magnitudes", "Place", "Steps", "clip", "moved"]
+__all__ = ["EVERY", "ROOT", "Intervals", "Magnitudes", "NumberPlace", "NumberSteps", "clip", "moved"]
 
 Intervals = tuple[tuple[float, float], ...]
 """Integers as sorted, disjoint, closed intervals; the outermost ends may be -inf and inf."""
@@ -57,7 +58,7 @@ def without(intervals: Intervals, points: Iterable[int]) -> Intervals:
     return intervals
 
 
-class Steps:
+class NumberSteps:
     """The multiples and non-multiples of a `NumberSpec`, as moduli of the digits.
 
     ``step = factor * 10**-scale`` with the powers of ten in the scale, so for the integers factor is 1 and scale 0. A
@@ -135,7 +136,7 @@ class _Mark:
 
 
 @dataclass(slots=True)
-class Place:
+class NumberPlace:
     """Where a significand lies among the landmarks: on the path of some of them, or in a gap between two."""
 
     here: list[_Mark]
@@ -179,7 +180,7 @@ class Magnitudes:
     The trie is made as it is walked: each place costs time in the number of landmarks that it is on the path of.
     """
 
-    def __init__(self, members: Range, steps: Steps) -> None:
+    def __init__(self, members: Range, steps: NumberSteps) -> None:
         self.members, self.steps = members, steps
         low, high = members.low, members.high
         self._low = _Mark(*decimal_parts(low), low) if low is not None else None
@@ -201,14 +202,14 @@ class Magnitudes:
         self._unit_high = int(high / unit) if high is not None and unit else 0
         self._places = {ROOT: self._place(marks, 0, 0 if self._low else 1, 0 if self._high else -1)}
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> NumberPlace:
         """The place of a number: a gap (0 to 3), ``ROOT`` or one that `after` gave."""
         place = self._places.get(index)
         if place is None:
             place = self._places[index] = self._place([], 0, index % 2 or -1, -(index // 2) or 1)
         return place
 
-    def after(self, index: int) -> Place:
+    def after(self, index: int) -> NumberPlace:
         """The same with ``moves`` and ``groups`` filled in."""
         place = self.place(index)
         if not place.moves:
@@ -220,7 +221,7 @@ class Magnitudes:
             place.moves = moves
         return place
 
-    def _moves(self, index: int, place: Place) -> list[int]:
+    def _moves(self, index: int, place: NumberPlace) -> list[int]:
         depth, low, high = place.depth, place.low_side, place.high_side
         groups: dict[int, list[_Mark]] = {}
         for mark in place.here:
@@ -242,8 +243,8 @@ class Magnitudes:
             moves[0] = index
         return moves
 
-    def _place(self, here: list[_Mark], depth: int, low: int, high: int) -> Place:
-        place = Place(here, depth, low, high)
+    def _place(self, here: list[_Mark], depth: int, low: int, high: int) -> NumberPlace:
+        place = NumberPlace(here, depth, low, high)
         ended = []
         for mark in here:
             if mark is not self._low and mark is not self._high:
@@ -302,7 +303,7 @@ class Magnitudes:
                 return point, decimal_digits(number).zfill(length)
         return None
 
-    def _suffix(self, place: Place, point: int, length: int, residue: int, leading: bool) -> int | None:
+    def _suffix(self, place: NumberPlace, point: int, length: int, residue: int, leading: bool) -> int | None:
         """The least number of ``length`` digits that completes the significand to a member with this point."""
         steps, power = self.steps, 10**length
         least, most = (power // 10 if leading else 1), power - 1

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from structgen.engines.json.numbers.sets import EVERY, ROOT, Intervals, Magnitudes, Steps, clip, moved
+from structgen.engines.json.numbers.sets import EVERY, ROOT, Intervals, Magnitudes, NumberSteps, clip, moved
 from structgen.engines.json.numbers.spec import NOTHING, NumberSpec, magnitudes
 
 __all__ = ["NumberReader", "State"]
@@ -116,7 +116,7 @@ class NumberReader:
     def __init__(self, spec: NumberSpec) -> None:
         self.plain = spec.spelling in ("plain", "integer")  # no exponents, no redundant fractions
         self.marked = spec.spelling == "marked"
-        self.steps = Steps(spec if spec.values is None else NumberSpec())
+        self.steps = NumberSteps(spec if spec.values is None else NumberSpec())
         members = [NOTHING if self.steps.never else magnitudes(spec, sign) for sign in (1, -1)]
         self.sides = [Magnitudes(one, self.steps) for one in dict.fromkeys(members)]
         self._side = {1: 0, -1: len(self.sides) - 1}

@@ -15,7 +15,7 @@ from structgen.automata.lengths import Distances
 from structgen.engines.json.goals.cardinality import count_values, endless_nodes, endless_states
 from structgen.engines.json.goals.key_classes import settle
 from structgen.engines.json.goals.liveness import array_live, children, is_live, longest, object_live
-from structgen.engines.json.goals.node import Node
+from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
 from structgen.engines.json.tables.pool import AutomatonPool, class_words
 from structgen.errors import SchemaTooComplexError
@@ -28,7 +28,7 @@ MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class JsonTables:
     """Arrays of one grammar: int32 records, int64 words (key sets), uint8 texts (keys and enumerated strings)."""
 
     grammar: array[int]
@@ -43,7 +43,7 @@ class Tables:
         return 4 * len(self.grammar) + 8 * len(self.words) + len(self.texts)
 
 
-def write_tables(root: Node, pool: AutomatonPool, options: JsonOptions) -> Tables:
+def write_tables(root: GoalNode, pool: AutomatonPool, options: JsonOptions) -> JsonTables:
     """The tables of a solved goal.
 
     Raises:
@@ -61,10 +61,10 @@ class _Writer:
         self.texts = bytearray()
         self._entries: dict[tuple[str, tuple[tuple[bytes, int, int], ...]], int] = {}
         self._strings: dict[int, int] = {}  # the root keeps the specs alive
-        self._endless: set[Node] = set()
+        self._endless: set[GoalNode] = set()
         self._distinct = False
 
-    def write(self, root: Node) -> Tables:
+    def write(self, root: GoalNode) -> JsonTables:
         nodes = self._place(root)
         self.grammar.extend([0] * (k.NODE_SIZE * len(nodes)))
         self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
@@ -73,7 +73,7 @@ class _Writer:
             self._endless = endless_nodes(nodes)
         for node in nodes:
             self._node(node)
-        return Tables(
+        return JsonTables(
             array("i", self.grammar),
             array("q", self.words or [0]),
             array("B", bytes(self.texts) or b"\0"),
@@ -81,7 +81,7 @@ class _Writer:
             self._distinct,
         )
 
-    def _place(self, root: Node) -> list[Node]:
+    def _place(self, root: GoalNode) -> list[GoalNode]:
         """Give every live node that the root reaches its place."""
         max_goals = self.options.max_goals
         place = root.offset = len(self.grammar)
@@ -99,7 +99,7 @@ class _Writer:
                 raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
         return nodes
 
-    def _node(self, node: Node) -> None:
+    def _node(self, node: GoalNode) -> None:
         grammar, place = self.grammar, node.offset
         grammar[place] = node.flags | self._amount(node)
         if node.strings:
@@ -114,7 +114,7 @@ class _Writer:
             arrays = [record for spec in node.arrays if array_live(spec, is_live) for record in self._array(spec)]
             self._alternatives(place + k.NODE_ARRAYS, arrays)
 
-    def _amount(self, node: Node) -> int:
+    def _amount(self, node: GoalNode) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
         if not self._distinct:
             return 0
@@ -201,7 +201,7 @@ class _Writer:
         others = settle(spec, self.options.max_automaton_states)
         if others is None:
             return k.NO_OTHERS, 0, 0, 0, 0, 0
-        if isinstance(spec.others, Node):
+        if isinstance(spec.others, GoalNode):
             child = self._choices(spec.others, others.choices[0]) if spec.duties else spec.others.offset
             return k.ONE_CLASS, self.pool.universal, child, 1, 0, 0
         start = self.pool.add_key_classes(others)
@@ -219,7 +219,7 @@ class _Writer:
             self.words[place + bit // k.SEEN_BITS] |= 1 << (bit % k.SEEN_BITS)
         return place
 
-    def _choices(self, node: Node, ways: list[Choice]) -> int:
+    def _choices(self, node: GoalNode, ways: list[Choice]) -> int:
         """Choices of a member's value: the plain one, then those that meet obligations."""
         live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
         return self._record(len(live), *[field for child, bits in live for field in (child.offset, bits)])

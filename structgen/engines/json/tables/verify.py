@@ -17,7 +17,7 @@ from structgen.kernels import json_machine as k
 from structgen.kernels import table_checks as c
 
 if TYPE_CHECKING:
-    from structgen.engines.json.tables.arrays import Tables
+    from structgen.engines.json.tables.arrays import JsonTables
 
 MOST = (1 << 31) - 1
 Field = tuple[int, ...]
@@ -184,7 +184,7 @@ WRONG = {
 }
 
 
-def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
+def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
     """Check the tables of a grammar. Linear, some microseconds a record.
 
     Raises:
@@ -209,7 +209,7 @@ def verify_tables(tables: Tables, pool: AutomatonPool) -> None:
         raise InternalError(f"the tables of a grammar are wrong at {where[0]}, field {where[1]}: {what}")
 
 
-def is_text(tables: Tables) -> bool:
+def is_text(tables: JsonTables) -> bool:
     """Whether keys and strings, one after another, are UTF-8."""
     try:
         bytes(tables.texts).decode()

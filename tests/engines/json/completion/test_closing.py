@@ -12,10 +12,10 @@ import pytest
 from structgen.automata.dfa import accepts, from_strings, universal
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
-from structgen.engines.json.compiled import CompiledGrammar, compile_json_schema
+from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
 from structgen.engines.json.completion.cheapest_values import key_hash
 from structgen.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
-from structgen.engines.json.matcher import GrammarMatcher
+from structgen.engines.json.matcher import JsonMatcher
 from structgen.kernels import json_machine as k
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -25,18 +25,18 @@ ALPHABET = [bytes([byte]) for byte in b'{}[]",:01234569.-abcdeflnrstux\\ \n']
 MANY_STATES = 4_000
 
 
-def compiled(schema: Any, **options: Any) -> CompiledGrammar:
+def compiled(schema: Any, **options: Any) -> JsonGrammar:
     return compile_json_schema(schema, BYTES, JsonOptions(**options))
 
 
-def after(text: bytes, schema: Any, **options: Any) -> GrammarMatcher:
+def after(text: bytes, schema: Any, **options: Any) -> JsonMatcher:
     """A matcher that has read ``text``."""
     matcher = compiled(schema, **options).matcher()
     assert matcher.accept_bytes(text)
     return matcher
 
 
-def state_of(matcher: GrammarMatcher) -> Any:
+def state_of(matcher: JsonMatcher) -> Any:
     """The parse state by content, to tell states that have been met."""
     threads, arena = matcher.configurations()
     grammar = matcher.grammar.tables.grammar
@@ -54,7 +54,7 @@ def state_of(matcher: GrammarMatcher) -> Any:
     return tuple(sorted((q, a, b, *frames(f)) for q, a, b, f in threads.tolist()))
 
 
-def shortest_by_search(matcher: GrammarMatcher) -> int:
+def shortest_by_search(matcher: JsonMatcher) -> int:
     """Bytes of a shortest completion: breadth first over bytes."""
     layer, met, length = [matcher.fork()], {state_of(matcher)}, 0
     while not any(one.is_accepting() for one in layer):

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from structgen import JsonOptions, Vocabulary, compile_json_schema
-from structgen.engines.json.compiled import CompiledGrammar
+from structgen.engines.json.compiled import JsonGrammar
 from tests.engines.json.goals.test_cases import UNIONS, union
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
@@ -30,7 +30,7 @@ def instances() -> list[Any]:
     return found
 
 
-def follow(grammar: CompiledGrammar, value: Any) -> bool:
+def follow(grammar: JsonGrammar, value: Any) -> bool:
     """Whether a value is accepted, by masks and by steps, which agree on every byte."""
     matcher = grammar.matcher()
     bitmask = np.zeros(9, np.int32)

@@ -7,7 +7,7 @@ from fractions import Fraction as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structgen.engines.json.numbers.sets import EVERY, Intervals, Steps, clip, moved, without
+from structgen.engines.json.numbers.sets import EVERY, Intervals, NumberSteps, clip, moved, without
 from structgen.engines.json.numbers.spec import NumberSpec
 
 POINTS = st.sets(st.integers(-9, 9))
@@ -29,7 +29,7 @@ def test_intervals(points: set[int], by: int, low: int, high: int) -> None:
 @given(st.sampled_from(["1", "7", "0.25", "60", "0.003", "12.5", "1024"]), st.integers(1, 10**6))
 def test_thresholds(step: str, number: int) -> None:
     """The threshold is the least power of ten with which the digits are a multiple."""
-    steps = Steps(NumberSpec(multiples=frozenset({F(step)})))
+    steps = NumberSteps(NumberSpec(multiples=frozenset({F(step)})))
     number += number % 10 == 0
     (least,) = steps.thresholds(number % steps.modulus)
     found = [power for power in range(-12, 13) if (number * F(10) ** power / F(step)).denominator == 1]
