@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from structgen import JsonOptions
+from structgen.engines.json.goals.graph import GoalGraph
+from structgen.engines.json.goals.liveness import reachable
+from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.json.goals.specs import CountedSpec, KeyClasses, StringSpec
 from structgen.errors import ConstraintError
 from structgen.json_schema.lowering import lower
-from structgen.machine.goals import GoalGraph
-from structgen.machine.liveness import reachable
-from structgen.machine.node import Node
-from structgen.machine.specs import CountedSpec, KeyClasses, StringSpec
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 
 
-def automata(node: Node) -> Iterator[int]:
+def automata(node: GoalNode) -> Iterator[int]:
     """States of the automata of one goal."""
     for string in node.strings:
         if isinstance(string, StringSpec) and string.dfa is not None:

@@ -25,8 +25,8 @@ import numpy as np
 
 from structgen.benchmarking.engines import LLGuidance, Structgen, XGrammar
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
+from structgen.engines.cfg.compiled import compile_grammar
 from structgen.grammar.lark_reader import read_lark
-from structgen.grammar_machine.compiled import compile_grammar
 
 GRAMMARS = Path(__file__).parents[1] / "grammars"
 CONTROL = {0x2400 + code: code for code in range(32)}  # pictures of control characters in the corpora

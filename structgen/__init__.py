@@ -2,12 +2,17 @@
 
 from structgen import first_import as _first_import  # noqa: F401  (before anything that holds kernels)
 from structgen.api import generate_json
-from structgen.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
-from structgen.compiled import CompiledGrammar, compile_json_schema
-from structgen.composed_constraints import TagDispatch, TagPart, json_lines, tag_dispatch
-from structgen.composition.json_lines import compile_json_lines
-from structgen.composition.tag_dispatch import compile_tag_dispatch
-from structgen.constraints import Constraint, json_schema
+from structgen.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
+from structgen.constraints.json import Constraint, json_schema
+from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.engines.composed.json_lines import compile_json_lines
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
+from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
+from structgen.engines.json.matcher import JsonMatcher
+from structgen.engines.protocols import Grammar as CompiledGrammar
+from structgen.engines.protocols import Matcher as GrammarMatcher
 from structgen.errors import (
     BitmaskError,
     CompletionTooLongError,
@@ -36,11 +41,8 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
-from structgen.grammar_machine.api import compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.json_schema.loading import load_schema
-from structgen.matcher import GrammarMatcher
 from structgen.options import JsonOptions
-from structgen.text_constraints import TextConstraint, choice, gbnf, lark, regex
 from structgen.vocabulary.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -63,6 +65,8 @@ __all__ = [
     "GrammarWarning",
     "IncompleteOutputError",
     "InternalError",
+    "JsonGrammar",
+    "JsonMatcher",
     "JsonOptions",
     "MatcherStateError",
     "ModelError",

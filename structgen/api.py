@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from typing import Any, Unpack
 
-from structgen.constraints import json_schema
+from structgen.constraints.json import json_schema
 from structgen.decoding.prompts import Prompt
 from structgen.generator import GenerationOptions, Generator
 

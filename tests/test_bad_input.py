@@ -36,7 +36,7 @@ from structgen import (
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 
 
-def compiled(schema: Any, **options: Any) -> structgen.CompiledGrammar:
+def compiled(schema: Any, **options: Any) -> structgen.JsonGrammar:
     return compile_json_schema(schema, BYTES, JsonOptions(**options))
 
 

@@ -21,7 +21,7 @@ from structgen import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from structgen.compiled import known_budget
+from structgen.engines.json.compiled import known_budget
 from structgen.errors import TooComplexError
 from structgen.formula.language import MAX_COUNT
 

@@ -16,7 +16,7 @@ import pydantic
 import pytest
 
 import structgen.api
-from structgen.constraints import json_schema
+from structgen.constraints.json import json_schema
 from structgen.decoding.closing import ClosingTokens
 from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator

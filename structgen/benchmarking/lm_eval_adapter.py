@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from structgen.constraints import JsonSchemaConstraint, json_schema
+from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.decoding.output import Output
 from structgen.decoding.plain import decode
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
-from structgen.constraints import JsonSchemaConstraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import UnsupportedSchemaError
 
 

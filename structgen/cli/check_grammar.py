@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from structgen.cli.common import byte_vocabulary, err, out, print_json
+from structgen.compilers import compile_gbnf, compile_lark
 from structgen.errors import GrammarWarning
-from structgen.grammar_machine.api import compile_gbnf, compile_lark
 
 SUFFIXES = (".lark", ".gbnf")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from structgen.cli.bench import bench
-from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text
+from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text, summary
 from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
 from structgen.options import JsonOptions
 
@@ -250,21 +250,6 @@ def load(model: str | None, device: str | None, dtype: str | None) -> Generator:
     generator = Generator(model, device=device, dtype=dtype)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
-
-
-def summary(result: GenerationResult) -> str:
-    """One line on how an output came about."""
-    stats = result.stats
-    rate = stats.output_tokens / stats.seconds if stats.seconds else 0.0
-    parts = [
-        f"{stats.output_tokens} tokens in {stats.seconds:.1f} s ({rate:.0f}/s)",
-        f"{stats.target_forwards} model calls",
-        f"{stats.forced_tokens} forced",
-        *([f"{sum(stats.accepted.values())} of {sum(stats.drafted.values())} drafts right"] if stats.drafted else []),
-        f"masks {1e3 * stats.mask_seconds / max(1, stats.output_tokens):.2f} ms a token",
-        f"finished: {result.finish_reason}",
-    ]
-    return ", ".join(parts)
 
 
 def result_dict(result: GenerationResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
-from structgen.constraints import JsonSchemaConstraint, json_schema
+from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.errors import (
     EmptyLanguageError,
     GenerationError,
@@ -22,6 +22,7 @@ from structgen.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from structgen.generator import GenerationResult
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -97,3 +98,18 @@ def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
 def byte_vocabulary() -> Vocabulary:
     """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model."""
     return Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+
+
+def summary(result: GenerationResult) -> str:
+    """One line on how an output came about."""
+    stats = result.stats
+    rate = stats.output_tokens / stats.seconds if stats.seconds else 0.0
+    parts = [
+        f"{stats.output_tokens} tokens in {stats.seconds:.1f} s ({rate:.0f}/s)",
+        f"{stats.target_forwards} model calls",
+        f"{stats.forced_tokens} forced",
+        *([f"{sum(stats.accepted.values())} of {sum(stats.drafted.values())} drafts right"] if stats.drafted else []),
+        f"masks {1e3 * stats.mask_seconds / max(1, stats.output_tokens):.2f} ms a token",
+        f"finished: {result.finish_reason}",
+    ]
+    return ", ".join(parts)

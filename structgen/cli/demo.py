@@ -10,9 +10,9 @@ from typing import Any
 from rich.rule import Rule
 
 import structgen
-from structgen.cli.common import INVALID, BadInput, out, print_json
+from structgen.cli.common import INVALID, BadInput, out, print_json, summary
 from structgen.cli.validate import schema_errors
-from structgen.constraints import json_schema
+from structgen.constraints.json import json_schema
 from structgen.generator import GenerationResult, Generator
 from structgen.options import JsonOptions
 
@@ -52,8 +52,6 @@ def run(
 
 def _example(generator: Generator, name: str, path: Path, options: dict[str, Any], as_json: bool) -> dict[str, Any]:
     """Stream one example and judge it."""
-    from structgen.cli.commands import summary
-
     constraint = json_schema(path, JsonOptions(whitespace=2))
     if not as_json:
         out.print(Rule(f"[bold]{name}[/]  [dim]{path.name}[/]", align="left", style="dim"))

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
-from structgen.constraints import JsonSchemaConstraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.decoding.sampling import allowed_token_ids
 from structgen.vocabulary.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ import jsonschema
 from jsonschema.validators import validator_for
 
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
-from structgen.constraints import JsonSchemaConstraint, Schema, loads_exact
+from structgen.constraints.json import JsonSchemaConstraint, Schema, loads_exact
 from structgen.errors import GenerationError, UnsupportedSchemaError
 
 CHUNK = 4096

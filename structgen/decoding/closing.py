@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from structgen.engines.protocols import Matcher
 from structgen.errors import CompletionTooLongError
-from structgen.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # Longer tokens are left out of the search. The count stays an upper bound of the least number of tokens, and

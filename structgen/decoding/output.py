@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from structgen.decoding.closing import ClosingTokens, shortest_completion
 from structgen.decoding.sampling import FirstDraw, SamplingParams, allowed_token_ids, draw, masked_log_probs, to_numpy
+from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError
-from structgen.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
 FinishReason = Literal["stop", "length"]

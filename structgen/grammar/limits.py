@@ -37,7 +37,7 @@ _HERE = Path(__file__).parents[1]
 _INTERRUPTIBLE = (
     f"{_HERE / 'grammar'}{os.sep}",
     *(str(_HERE / "automata" / name) for name in ("charset.py", "ecma_parser.py", "lookaround.py", "nfa.py")),
-    *(str(_HERE / "contextual" / name) for name in ("tables.py", "terminals.py")),
+    *(str(_HERE / "engines" / "lalr" / name) for name in ("tables.py", "terminals.py")),
     f"{Path(re.__file__).parent}{os.sep}",
     copy.__file__,
 )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
-from structgen.constraints import JsonSchemaConstraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import UnsupportedSchemaError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel

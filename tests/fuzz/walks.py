@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.protocols import Grammar, Matcher
+from structgen.engines.protocols import Grammar, Matcher
 
 Judge = Callable[[bytes], str | None]
 """What is wrong with a whole text; None: nothing."""

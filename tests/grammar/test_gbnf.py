@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
+from structgen.compilers import compile_gbnf
+from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.errors import EmptyLanguageError, GrammarError, GrammarWarning
 from structgen.grammar.gbnf import read_gbnf
-from structgen.grammar_machine.api import compile_gbnf
-from structgen.grammar_machine.compiled import CfgGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)

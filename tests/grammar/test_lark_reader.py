@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from structgen.automata.dfa import accepts
+from structgen.compilers import compile_lark
+from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, EmptyLanguageError, GrammarError, GrammarWarning, OptionsError
 from structgen.grammar.lark_reader import read_lark
-from structgen.grammar_machine.api import compile_lark
-from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
-from structgen.protocols import Grammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 lark = pytest.importorskip("lark")

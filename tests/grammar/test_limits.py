@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from structgen.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.errors import (
     ConstraintError,
     EmptyLanguageError,
@@ -22,7 +23,6 @@ from structgen.errors import (
 )
 from structgen.grammar import limits
 from structgen.grammar.limits import grammar_refusal, limited
-from structgen.grammar_machine.api import compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.vocabulary.vocabulary import Vocabulary
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)

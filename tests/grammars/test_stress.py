@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("lark")
 
 from structgen import Vocabulary, compile_choice, compile_gbnf, compile_lark
-from structgen.grammar_machine.compiled import CfgGrammar
+from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.kernels import grammar_machine as k
 from tests.grammars.shipped import BYTES, accepts, grammar
 

@@ -7,11 +7,11 @@ import random
 import numpy as np
 
 from structgen.automata.pattern import full_match_dfa
+from structgen.engines.cfg.analysis import analyse
+from structgen.engines.cfg.compiled import compile_grammar
+from structgen.engines.cfg.lexicon import lexicon
+from structgen.engines.cfg.machine import CfgAutomata
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.grammar_machine.analysis import analyse
-from structgen.grammar_machine.compiled import compile_grammar
-from structgen.grammar_machine.lexicon import lexicon
-from structgen.grammar_machine.machine import Automata
 from structgen.kernels import grammar_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -65,7 +65,7 @@ def test_order_of_tokens() -> None:
 
 def test_automata_as_edges() -> None:
     grammar = form([(0, (~0, ~1, ~2))], "[a-f0-9]+(é|x)", '"[^"\\\\]*"', "if")
-    automata = Automata(grammar, analyse(grammar))
+    automata = CfgAutomata(grammar, analyse(grammar))
     for first, t in automata.first:
         dfa = grammar.terminals[t].dfa
         table = np.full((len(dfa), 256), -1)

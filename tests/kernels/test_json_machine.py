@@ -1,6 +1,7 @@
 """The JSON machine on fixed schemas and texts: its verdict is jsonschema's, and each mask says what accepting does.
 
-Small enough to run with bounds checks as well (``make test`` does). Random schemas: tests/test_engine_completion.py.
+Small enough to run with bounds checks as well (``make test`` does). Random schemas:
+tests/engines/json/test_engine_completion.py.
 """
 
 from __future__ import annotations
@@ -147,14 +148,14 @@ def is_valid(schema: Any, text: str) -> bool:
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
 
-def bits(matcher: structgen.GrammarMatcher) -> np.ndarray:
+def bits(matcher: structgen.JsonMatcher) -> np.ndarray:
     """The mask as bool[V]."""
     bitmask = structgen.allocate_token_bitmask(1, VOCABULARY.size)
     matcher.fill_next_token_bitmask(bitmask)
     return np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: VOCABULARY.size].astype(bool)
 
 
-def check_mask(matcher: structgen.GrammarMatcher) -> None:
+def check_mask(matcher: structgen.JsonMatcher) -> None:
     """Mask = accept for every token; no dead end; a rollback restores the mask."""
     mask = bits(matcher)
     assert mask.any()

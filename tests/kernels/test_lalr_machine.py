@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from structgen.contextual.compiled import compile_contextual
+from structgen.engines.lalr.compiled import compile_contextual
 from structgen.kernels import lalr_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 

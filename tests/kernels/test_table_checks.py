@@ -17,11 +17,11 @@ import pytest
 
 from structgen import JsonOptions, Vocabulary, allocate_token_bitmask, compile_json_schema
 from structgen.automata.pattern import pattern_dfa
+from structgen.engines.json.tables import verify
+from structgen.engines.json.tables.arrays import JsonTables
 from structgen.errors import InternalError
 from structgen.kernels.json.layout import NODE_SIZE, NULL_FLAG
 from structgen.kernels.table_checks import check_automaton
-from structgen.machine import verify
-from structgen.machine.tables import Tables
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 LIKELY = set(b'"{}[],:123abxy')
@@ -78,7 +78,7 @@ SCHEMAS: dict[str, Any] = {
 OPTIONS = [JsonOptions(whitespace="compact"), JsonOptions.exact(), JsonOptions(whitespace=1)]
 
 
-def faults(tables: Tables, random: Random, number: int) -> Any:
+def faults(tables: JsonTables, random: Random, number: int) -> Any:
     """Tables with one wrong number each, and where it is."""
     for _ in range(number):
         name = random.choices(["grammar", "words", "texts"], [8, 1, 1])[0]

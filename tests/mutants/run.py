@@ -1,6 +1,6 @@
 """Do the tests notice faults? Put some into the code, one at a time, and see which no test finds.
 
-    python -m tests.mutants.run structgen/machine/liveness.py --sample 40 --seed 1
+    python -m tests.mutants.run structgen/engines/json/goals/liveness.py --sample 40 --seed 1
 
 Each fault (`operators`) is a process that runs the tests which `TESTS` names for the module, up to the first failure.
 Survivors are printed; those that no test can tell from the original stand in ``survivors.txt`` with the reason.
@@ -25,18 +25,19 @@ from tests.mutants.operators import Mutant, mutants
 ROOT = Path(__file__).parents[2]
 ACCEPTED = Path(__file__).with_name("survivors.txt")
 # Tests that must kill the faults of a module: the longest prefix counts. Fast ones first: the first failure ends it.
-_SMALL = ["tests/machine/test_liveness.py", "tests/machine/test_witnesses.py", "tests/test_brute_force.py"]
+_JSON = "tests/engines/json"
+_SMALL = [f"{_JSON}/{name}.py" for name in ("goals/test_liveness", "test_witnesses", "test_brute_force")]
 TESTS: dict[str, list[str]] = {
-    "structgen/machine": ["tests/machine", "tests/test_brute_force.py", "tests/test_engine_completion.py"],
-    "structgen/machine/liveness.py": _SMALL,
-    "structgen/machine/key_classes.py": _SMALL,
-    "structgen/machine/duties.py": _SMALL,
-    "structgen/machine/tables.py": ["tests/machine/test_liveness.py", "tests/machine", "tests/test_brute_force.py"],
-    "structgen/machine/verify.py": ["tests/kernels/test_table_checks.py", "tests/machine"],
-    "structgen/machine/number": [f"tests/machine/test_number{name}.py" for name in ("s", "_spec", "_sets")],
+    "structgen/engines/json": [_JSON],
+    "structgen/engines/json/goals/liveness.py": _SMALL,
+    "structgen/engines/json/goals/key_classes.py": _SMALL,
+    "structgen/engines/json/goals/duties.py": _SMALL,
+    "structgen/engines/json/tables/arrays.py": [f"{_JSON}/goals/test_liveness.py", _JSON],
+    "structgen/engines/json/tables/verify.py": ["tests/kernels/test_table_checks.py", _JSON],
+    "structgen/engines/json/numbers": [f"{_JSON}/numbers"],
     "structgen/json_schema": ["tests/json_schema", "tests/suite"],
     "structgen/automata": ["tests/automata"],
-    "structgen/composition": ["tests/composition"],
+    "structgen/engines/composed": ["tests/engines/composed"],
     "structgen/decoding": ["tests/decoding"],
 }
 
@@ -106,7 +107,11 @@ def survivors(path: str, faults: list[Fault], jobs: int) -> list[Fault]:
 def main() -> int:
     """Sample faults, run the tests with each, list the survivors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", default=["structgen/machine/liveness.py", "structgen/machine/tables.py"])
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        default=["structgen/engines/json/goals/liveness.py", "structgen/engines/json/tables/arrays.py"],
+    )
     parser.add_argument("--sample", type=int, default=40, help="faults a module (0: all)")
     parser.add_argument("--only", default="", help="faults whose name (path | function | change) holds this text")
     parser.add_argument("--seed", type=int, default=0)

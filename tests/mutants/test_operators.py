@@ -45,7 +45,7 @@ def test_all_kinds_occur() -> None:
 
 def test_every_module_has_tests() -> None:
     for path in run.modules(
-        ["structgen/machine", "structgen/json_schema", "structgen/automata", "structgen/composition"]
+        ["structgen/engines/json", "structgen/json_schema", "structgen/automata", "structgen/engines/composed"]
     ):
         assert run.tests_of(path)
     assert all(tests for tests in run.TESTS.values())

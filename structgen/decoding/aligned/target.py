@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
+from structgen.engines.cfg.compiled import CfgGrammar
+from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, OptionsError
-from structgen.grammar_machine.compiled import CfgGrammar
-from structgen.protocols import Grammar, Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
 DEFAULT_MAX_TOKENS = 256

@@ -78,7 +78,7 @@ class _ModelSource(Source):
     def __init__(self, drafter: ModelDrafter, prompt: Sequence[int], output: Output) -> None:
         self.name = drafter.name
         self._drafter, self._params, self._size = drafter, output.params, output.vocabulary.size
-        self._reader = Reader(drafter.model, prompt)
+        self._reader = DraftReader(drafter.model, prompt)
         self._bitmask = np.zeros((1, (self._size + 31) // 32), dtype=np.int32)
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -121,7 +121,7 @@ class _ModelSource(Source):
         return allowed_token_ids(self._bitmask[0], self._size)
 
 
-class Reader:
+class DraftReader:
     """A model reading a text and continuations of it, each token once as far as paths agree.
 
     Attributes:

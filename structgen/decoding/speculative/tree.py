@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from structgen.protocols import Matcher
+from structgen.engines.protocols import Matcher
 
 if TYPE_CHECKING:
     from structgen.decoding.speculative.rules import Draws

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from structgen.constraints.text import regex
 from structgen.decoding.aligned.drafts import PromptCopy
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
 from structgen.models.tiny import TinyModel
-from structgen.text_constraints import regex
 from structgen.vocabulary.vocabulary import Vocabulary
 
 

@@ -18,7 +18,7 @@ from structgen.decoding.speculative.drafter import Proposal
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.merge import grow
-from structgen.decoding.speculative.model_drafter import Reader
+from structgen.decoding.speculative.model_drafter import DraftReader
 from structgen.decoding.speculative.ngram import LENGTHS, NgramIndex
 from structgen.decoding.speculative.recycling import RecyclingDrafter, likeliest
 from structgen.decoding.speculative.tree import TAIL, Node
@@ -143,7 +143,7 @@ def test_recycling_keeps_the_likeliest_of_the_last_time() -> None:
 
 def test_a_reader_reads_each_token_once() -> None:
     model = TinyModel(20, order=4)
-    reader = Reader(model, [1, 2, 3])
+    reader = DraftReader(model, [1, 2, 3])
 
     def right(path: tuple[int, ...], text: list[int]) -> bool:
         return np.array_equal(reader.logits(path), TinyModel(20, order=4).prefill([[*text, *path]])[0][0])

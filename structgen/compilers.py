@@ -1,0 +1,130 @@
+"""Compilers of grammars in all notations: Lark, GBNF, regular expressions, choices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from structgen.automata.dfa import from_strings
+from structgen.automata.pattern import full_match_dfa
+from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError
+from structgen.grammar.gbnf import read_gbnf
+from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.limits import MAX_STATES, limited
+from structgen.grammar.python_regex import python_regex_dfa
+from structgen.grammar.regular import regular_grammar
+from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.engines.composed.grammar import ComposedGrammar
+    from structgen.engines.lalr.compiled import LalrGrammar
+
+Syntax = Literal["python", "ecma"]
+
+
+def compile_lark(
+    source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
+) -> CfgGrammar | LalrGrammar | ComposedGrammar:
+    """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema.
+
+    Args:
+        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        lexer: "dynamic": the context-free language; every split of the text into terminals counts, as with Lark's
+            Earley parser and its lexer ``dynamic_complete``. "contextual": exactly what Lark's LALR parser accepts
+            with its contextual lexer, which takes the first match and no other; with an indenter if the grammar
+            declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
+
+    Raises:
+        GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
+            and a caret).
+        EmptyLanguageError: no text is in the language.
+        SchemaError: a schema behind ``%json`` cannot be used.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+        OptionsError: another ``lexer``.
+
+    Warns:
+        GrammarWarning: rules that are never used.
+    """
+    if lexer == "contextual":
+        from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
+
+        return compile_contextual(source, vocabulary, start)
+    if lexer != "dynamic":
+        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
+    read = read_lark(source, start)
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=2)
+    if read.embedded:
+        from structgen.engines.composed.grammar import embed_schemas  # which is built on this package
+
+        return embed_schemas(read.grammar, read.embedded, vocabulary)
+    return compile_grammar(read.grammar, vocabulary)
+
+
+def compile_gbnf(source: str | Path, vocabulary: Vocabulary, start: str = "root") -> CfgGrammar:
+    """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it).
+
+    Raises:
+        GrammarError: not a legal grammar (line, column and a caret).
+        EmptyLanguageError: no text is in the language.
+        ConstraintError: the file cannot be read.
+    """
+    return compile_grammar(read_gbnf(_text(source), start), vocabulary)
+
+
+def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
+    """Compile a regular expression that the whole output must match.
+
+    Args:
+        pattern: the expression.
+        vocabulary: the model's tokens.
+        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u).
+
+    Raises:
+        PatternError: not a legal expression, or not a regular one (backreferences).
+        PatternTooComplexError: its automaton is too large, takes too long to make, or groups are nested too deeply.
+        EmptyLanguageError: it matches no text.
+        OptionsError: another ``syntax``.
+    """
+    if syntax not in ("python", "ecma"):
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
+    if not isinstance(pattern, str):
+        raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
+    with limited(partial(_pattern_refusal, pattern)):
+        dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
+        grammar = regular_grammar(dfa, "regex", pattern)
+    return compile_grammar(grammar, vocabulary)
+
+
+def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
+    """Compile a choice: the output is one of these texts. O(characters).
+
+    Raises:
+        ConstraintError: no options, or something that is no text.
+        TooComplexError: the options have too many characters, beginnings that they share counted once.
+    """
+    words = [options] if isinstance(options, str) else list(options)
+    wrong = next((word for word in words if not isinstance(word, str)), None)
+    if not words or wrong is not None:
+        raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    dfa = from_strings(words, MAX_STATES)
+    return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:
+    return PatternTooComplexError(message, budget=budget, limit=limit, pattern=pattern)
+
+
+def _text(source: str | Path) -> str:
+    if isinstance(source, str):
+        return source
+    try:
+        return source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConstraintError(f"cannot read the grammar {str(source)!r}: {error}") from error

@@ -1,0 +1,258 @@
+"""Constraints as values: what the output must be, and how its text becomes a Python value.
+
+A constraint is made once and compiled for a vocabulary when it is used; the compiled form is kept for the process.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+import pydantic
+import pydantic_core
+from referencing import Registry
+
+from structgen.constraints.python_types import TypeSchemas
+from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.json_schema.plain import plain_json
+from structgen.options import JsonOptions, checked_options
+from structgen.vocabulary.vocabulary import Vocabulary
+
+Schema: TypeAlias = "Mapping[str, Any] | bool"
+
+
+@runtime_checkable
+class Constraint(Protocol):
+    """What a generator needs of a constraint."""
+
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        """The compiled ``Grammar`` for this vocabulary."""
+        ...
+
+    def parse(self, text: str) -> Any:
+        """The value of a finished output."""
+        ...
+
+    def parse_partial(self, text: str) -> Any:
+        """The value of an output that is still being written, as far as it goes; None where there is none yet."""
+        ...
+
+    def instruction(self) -> str | None:
+        """What to tell the model about the constraint; None for nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class JsonSchemaConstraint:
+    """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
+
+    Attributes:
+        options: how the JSON may be spelled, see ``JsonOptions``.
+        type: the type that values are instances of; None: plain JSON values.
+        registry: where references to other documents are looked up.
+    """
+
+    options: JsonOptions
+    _schema: Schema = field(repr=False, compare=False)
+    _key: str
+    type: Any = None
+    _adapter: pydantic.TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)
+    registry: Registry[Any] | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema (a copy; numbers with a fraction may be ``Decimal``)."""
+        return copy.deepcopy(self._schema)
+
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        """The ``JsonGrammar`` of this schema over ``vocabulary``; a few are kept for the process.
+
+        Raises:
+            SchemaError: the schema is illegal, unsupported, unsatisfiable or too complex (subclasses say which).
+        """
+        from structgen.engines.json.compiled import check_arguments, compile_json_schema
+
+        check_arguments(vocabulary, self.registry)
+
+        def build() -> Any:
+            return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
+
+        return COMPILED.get((self._key, self.options, id(self.registry), vocabulary), build, keep=self.registry)
+
+    def parse(self, text: str) -> Any:
+        """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
+
+        Raises:
+            GenerationError: the text is no JSON, or the type's own validators refuse it.
+        """
+        if self._adapter is None:
+            return loads_exact(text)
+        try:
+            return self._adapter.validate_json(text)
+        except pydantic.ValidationError as error:
+            raise GenerationError(
+                f"The output satisfies the schema, but not the type's own validators: {error}\nThe output: {text}"
+            ) from error
+
+    def parse_partial(self, text: str) -> Any:
+        """Plain JSON values of unfinished text: strings as far as they go, other unfinished scalars left out."""
+        try:
+            return pydantic_core.from_json(text, allow_partial="trailing-strings")
+        except ValueError:
+            return None
+
+    def instruction(self) -> str:
+        """Asks for JSON and shows the schema."""
+        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(self._schema)}"
+
+
+def json_schema(
+    source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+) -> JsonSchemaConstraint:
+    """JSON that satisfies a schema.
+
+    Args:
+        source: a schema (dict or bool), its JSON text, a path to it (``Path``, or a string that is no JSON), or a
+            type: pydantic model, dataclass, TypedDict, enum, ``Literal``, ``list[int]``, ``TypeAdapter``: whatever
+            pydantic reads. With a type, values are instances of it, and undeclared members are not written unless
+            it keeps them (``extra="allow"``).
+        options: how the JSON may be spelled; None: ``JsonOptions()``.
+        registry: where references to other documents are looked up.
+
+    Raises:
+        SchemaError: unreadable file, no JSON.
+        ConstraintError: ``source`` is none of these.
+    """
+    options = checked_options(options)
+    if isinstance(source, JsonSchemaConstraint):
+        return source
+    if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
+        kind, adapter, schema = None, None, _load(source)
+    else:
+        kind = source
+        adapter, schema = _from_type(source)
+    try:
+        schema = copy.deepcopy(plain_json(schema))  # the caller's dict may change later
+        return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), kind, adapter, registry)
+    except (RecursionError, ValueError):  # ValueError: json found a circle
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+
+
+def as_constraint(source: Any) -> Constraint | None:
+    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it."""
+    if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
+        return source
+    return json_schema(source)
+
+
+def loads_exact(text: str) -> Any:
+    """JSON text as Python values without losing digits: a number that float would change is a ``Decimal``.
+
+    Raises:
+        GenerationError: no JSON, or nested deeper than Python's parser goes.
+    """
+    try:
+        return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
+    except json.JSONDecodeError as error:
+        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
+    except RecursionError:
+        raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
+
+
+def _exact_float(text: str) -> float | Decimal:
+    number = float(text)
+    exact = Decimal(text)
+    return number if Decimal(repr(number)) == exact else exact
+
+
+def _exact_int(text: str) -> int:
+    # Decimal has no limit of digits (CPython refuses int() beyond 4,300).
+    return int(text) if len(text) < 4000 else int(Decimal(text))
+
+
+def _load(source: Any) -> Schema:
+    """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
+    from structgen.json_schema.loading import load_schema
+
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
+        source = Path(source)
+    try:
+        return cast(Schema, load_schema(source))
+    except (OSError, ValueError) as error:  # ValueError: a string that no file can be named by
+        reason = getattr(error, "strerror", None) or error
+        raise SchemaError(
+            f"cannot read the schema from {str(source)!r:.200}: {reason}",
+            hint="A string is read as JSON text if it starts with '{', else as a path.",
+        ) from error
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
+
+
+def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
+    """Pydantic's reading of a type."""
+    advice = (
+        "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
+        "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
+    )
+    try:
+        if inspect.isroutine(source):
+            raise TypeError("pydantic would call the function with the value")
+        adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
+        return adapter, adapter.json_schema(schema_generator=TypeSchemas)
+    except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
+        # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
+        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error
+
+
+def _to_text(schema: Schema, *, exact: bool = False) -> str:
+    """Compact JSON of a schema; with ``exact``, numbers keep all their digits (for a key, not for reading)."""
+
+    def number(value: Decimal) -> Any:
+        if exact:
+            return {"Decimal": str(value)}
+        return float(value) if abs(value) <= sys.float_info.max else str(value)
+
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)
+
+
+class _CompiledCache:
+    """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe."""
+
+    def __init__(self, max_entries: int = 128, max_bytes: int = 256 << 20) -> None:
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._entries: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, build: Any, keep: Any = None) -> Any:
+        """The grammar under ``key``, built where missing; ``keep`` lives as long as the entry (ids in the key)."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+        grammar = build()  # outside the lock: two threads may build the same, which costs time only
+        with self._lock:
+            self._entries[key] = (grammar, keep)
+            while len(self._entries) > 1 and (
+                len(self._entries) > self._max_entries or self._bytes() > self._max_bytes
+            ):
+                self._entries.popitem(last=False)
+        return grammar
+
+    def _bytes(self) -> int:
+        return sum(grammar.memory_bytes for grammar, _ in self._entries.values())
+
+
+COMPILED = _CompiledCache()

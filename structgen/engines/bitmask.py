@@ -1,0 +1,128 @@
+"""Token bitmasks: allocate them, fill them for a batch, apply them to logits.
+
+int32[batch, ceil(V / 32)]; bit t % 32 of word t // 32 says whether token t is allowed, as in xgrammar, llguidance and
+vLLM.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.errors import BitmaskError
+
+if TYPE_CHECKING:
+    from structgen.engines.protocols import Matcher
+
+# Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
+MASKS_PER_THREAD = 64
+
+
+def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
+    """A bitmask with all tokens allowed: int32[batch_size, ceil(vocab_size / 32)], all -1.
+
+    Raises:
+        BitmaskError: a size is not positive.
+    """
+    if batch_size < 1 or vocab_size < 1:
+        raise BitmaskError(f"sizes must be positive, got batch_size={batch_size}, vocab_size={vocab_size}")
+    return np.full((batch_size, -(-vocab_size // 32)), -1, np.int32)
+
+
+def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tuple[int, int]:
+    """Address of the first row and number of rows, after checking dtype, shape, layout and that row ``index`` exists.
+
+    Raises:
+        BitmaskError: what is wrong, and what is wanted.
+    """
+    width = -(-vocab_size // 32)
+    wanted = f"wanted a C-contiguous int32 array of shape [batch, {width}]; allocate_token_bitmask makes one"
+    if not isinstance(bitmask, np.ndarray) or bitmask.dtype != np.int32:
+        raise BitmaskError(f"the bitmask is {getattr(bitmask, 'dtype', type(bitmask).__name__)}; {wanted}")
+    if bitmask.ndim not in (1, 2) or bitmask.shape[-1] != width:
+        raise BitmaskError(f"the bitmask has shape {bitmask.shape}; {wanted} (vocabulary of {vocab_size} tokens)")
+    if not (bitmask.flags.c_contiguous and bitmask.flags.writeable):
+        raise BitmaskError(f"the bitmask is not contiguous or not writeable; {wanted}")
+    rows = len(bitmask) if bitmask.ndim == 2 else 1
+    if not 0 <= index < rows:
+        raise BitmaskError(f"row {index} is out of range; the bitmask has {rows} rows")
+    return bitmask.ctypes.data, rows
+
+
+@lru_cache(1)
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="structgen-mask")
+
+
+def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
+    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is. Large batches use several threads.
+
+    Raises:
+        BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
+    """
+    if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
+        raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
+    workers = min(os.cpu_count() or 1, len(matchers) // MASKS_PER_THREAD)
+    if workers < 2:
+        _fill_rows(matchers, bitmask, range(len(matchers)))
+        return
+    bounds = np.linspace(0, len(matchers), workers + 1).astype(int).tolist()
+    parts = [range(lo, hi) for lo, hi in pairwise(bounds)]
+    for done in [_workers().submit(_fill_rows, matchers, bitmask, part) for part in parts]:
+        done.result()
+
+
+def _fill_rows(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32], part: range) -> None:
+    for index in part:
+        matcher = matchers[index]
+        if matcher is not None:
+            matcher.fill_next_token_bitmask(bitmask, index)
+
+
+def apply_token_bitmask_inplace(
+    logits: Any, bitmask: npt.NDArray[np.int32], indices: Sequence[int] | None = None
+) -> None:
+    """Set the logits of disallowed tokens to -inf.
+
+    Args:
+        logits: floating numpy array or torch tensor, [V'] or [batch, V'] with V' at most 32 words' worth; mutated.
+            Tokens from the mask's width on are disallowed.
+        bitmask: int32[rows, words].
+        indices: the rows of ``logits`` to mask, each with the mask row of the same number; None: all.
+
+    Raises:
+        BitmaskError: shapes or dtypes that do not fit.
+    """
+    mask = np.atleast_2d(bitmask)
+    if mask.dtype != np.int32 or mask.ndim != 2:
+        raise BitmaskError(f"the bitmask is {mask.dtype} with shape {bitmask.shape}; wanted int32 [batch, words]")
+    batch = logits[None] if logits.ndim == 1 else logits
+    if batch.ndim != 2:
+        raise BitmaskError(f"logits have {logits.ndim} dimensions; wanted [vocabulary] or [batch, vocabulary]")
+    rows = range(len(batch)) if indices is None else indices
+    if any(not 0 <= row < min(len(batch), len(mask)) for row in rows):
+        raise BitmaskError(f"rows {list(rows)} do not fit {len(batch)} rows of logits and {len(mask)} mask rows")
+    for row in rows:
+        allowed = np.unpackbits(mask[row].view(np.uint8), bitorder="little")[: batch.shape[1]].astype(bool)
+        allowed = np.pad(allowed, (0, batch.shape[1] - len(allowed)))
+        _mask_row(batch, row, ~allowed)
+
+
+def _mask_row(batch: Any, row: int, disallowed: npt.NDArray[np.bool_]) -> None:
+    if isinstance(batch, np.ndarray):
+        if not np.issubdtype(batch.dtype, np.floating):
+            raise BitmaskError(f"logits are {batch.dtype}; wanted a floating dtype")
+        batch[row, disallowed] = -np.inf
+        return
+    import torch
+
+    if not isinstance(batch, torch.Tensor) or not batch.is_floating_point():
+        raise BitmaskError(f"logits are {type(batch).__name__}; wanted a floating numpy array or torch tensor")
+    batch[row].masked_fill_(torch.from_numpy(disallowed).to(batch.device), float("-inf"))

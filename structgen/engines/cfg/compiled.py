@@ -1,0 +1,103 @@
+"""Compiled grammars: a context-free grammar for a vocabulary, shared by all its matchers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from functools import cached_property
+
+from structgen.engines.cfg.analysis import analyse
+from structgen.engines.cfg.completion import CfgCompletions
+from structgen.engines.cfg.lexicon import lexicon
+from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
+from structgen.engines.cfg.matcher import CfgMatcher
+from structgen.errors import EmptyLanguageError
+from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.spelling import spellable, unspellable
+from structgen.vocabulary.vocabulary import Vocabulary
+
+MASK_BYTES = ROW_BYTES = 128 << 20
+
+
+class CfgGrammar:
+    """A context-free grammar as token-level automaton over a vocabulary. Make one with `compile_grammar`.
+
+    Attributes:
+        source: the normal form, without what the vocabulary cannot spell.
+        vocabulary: as given to the compiler.
+        tables: the trimmed grammar in numbers.
+        automata: the terminals' automata.
+    """
+
+    def __init__(
+        self,
+        source: ContextFreeGrammar,
+        vocabulary: Vocabulary,
+        embedded: frozenset[int],
+        mask_bytes: int,
+        row_bytes: int,
+    ) -> None:
+        given, source = source, spellable(source, vocabulary, embedded)
+        self.source = source
+        self.vocabulary = vocabulary
+        try:
+            self.tables = analyse(source, embedded)
+        except EmptyLanguageError as error:
+            raise unspellable(error, vocabulary, given) from None
+        self.automata = CfgAutomata(source, self.tables)
+        self._limits = mask_bytes, row_bytes
+        self._lock = threading.Lock()
+        self._machine = self._new_machine()
+
+    def matcher(self) -> CfgMatcher:
+        """A matcher at the start of the text. O(1)."""
+        return CfgMatcher(self)
+
+    def machine(self) -> CfgMachine:
+        """The machine that new matchers share; a fresh one once its rows have outgrown their bound."""
+        if self._machine.is_full:
+            with self._lock:
+                if self._machine.is_full:
+                    self._machine = self._new_machine()
+        return self._machine
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of tables, rows and masks, as far as they have been used."""
+        automata = self.automata
+        tables = automata.edge.nbytes + automata.edges.nbytes + automata.classes.nbytes + automata.accepts.nbytes
+        return tables + self._machine.memory_bytes
+
+    @cached_property
+    def completions(self) -> CfgCompletions:
+        """Shortest texts, for closing an output."""
+        return CfgCompletions(self.source, self.tables, self.automata)
+
+    def _new_machine(self) -> CfgMachine:
+        return CfgMachine(self.tables, self.automata, lexicon(self.vocabulary), *self._limits)
+
+
+def compile_grammar(
+    grammar: ContextFreeGrammar,
+    vocabulary: Vocabulary,
+    *,
+    embedded: Iterable[int] = (),
+    mask_bytes: int = MASK_BYTES,
+    row_bytes: int = ROW_BYTES,
+) -> CfgGrammar:
+    """Compile a context-free grammar in normal form for a vocabulary. O(grammar); all else is found when needed.
+
+    Args:
+        grammar: rules over terminals; see `ContextFreeGrammar`.
+        vocabulary: the model's tokens.
+        embedded: terminals (ids) whose text another matcher reads: `CfgMatcher.embedded_here` tells where one may
+            begin, `CfgMatcher.after_embedded` goes on behind it. Their automata are not looked at.
+        mask_bytes: bound of the memory for masks; they are forgotten when it is reached.
+        row_bytes: rows of more than this are left to the matchers that use them, and new matchers start afresh.
+
+    Raises:
+        EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
+        GrammarError: the grammar is too large for the machine, or a terminal can be empty.
+        TokenizerError: the vocabulary is too large for the machine.
+    """
+    return CfgGrammar(grammar, vocabulary, frozenset(embedded), mask_bytes, row_bytes)

@@ -1,0 +1,184 @@
+"""Shortest texts that complete an output: shortest words of terminals, least derivations, cheapest continuations."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from structgen.automata.dfa import shortest
+from structgen.engines.cfg.analysis import CfgTables
+from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.kernels import grammar_machine as k
+
+if TYPE_CHECKING:
+    from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
+
+
+class CfgCompletions:
+    """Shortest completions of one grammar's configurations."""
+
+    def __init__(self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata) -> None:
+        self._grammar = grammar
+        self._tables = tables
+        self._automata = automata
+        self._bases = [position for position, _ in automata.first]
+        self._words: dict[int, bytes] = {}
+
+    def complete(self, machine: CfgMachine, config: int) -> bytes:
+        """A shortest text after which ``config`` may stop.
+
+        O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
+        """
+        options: list[tuple[int, bytes, int]] = []  # length of the word, the word, the row after it
+        for row, d in machine.threads(config):
+            classes, positions = machine.lexer(d)
+            del classes  # what follows an ignored terminal is what the row's items say
+            words: dict[int, bytes] = {}  # the best word of each class; -1: back to the row
+            for p in positions:
+                kind = int(self._automata.classes[p])
+                word = b"" if p >= self._automata.positions else self._word_from(p)
+                kind = -1 if p >= self._automata.positions else kind
+                if kind not in words or len(word) < len(words[kind]):
+                    words[kind] = word
+            for kind, word in words.items():
+                after = row if kind < 0 else machine.call(k.GOTO_ROW, row, kind, 0)
+                options.append((len(word), word, after))
+        rests = _Rests(machine, self)
+        best = min(((n + cost, word + text) for n, word, row in options for cost, text in [rests.of_row(row)]))
+        return best[1]
+
+    def suffix_word(self, suffix: int) -> bytes:
+        """A shortest text of a suffix."""
+        word = b""
+        while suffix:
+            word += self.symbol_word(self._tables.first[suffix])
+            suffix = self._tables.next[suffix]
+        return word
+
+    def symbol_word(self, symbol: int) -> bytes:
+        """A shortest text of a nonterminal or ``~class``."""
+        return self.nonterminal_words[symbol] if symbol >= 0 else self.class_word(~symbol)
+
+    def class_word(self, kind: int) -> bytes:
+        """A shortest text of a class of terminals; none for embedded ones."""
+        if kind >= len(self._tables.classes) - len(self._tables.embedded):
+            return b""
+        return min((self._word_from(p) for p in self._automata.starts[kind]), key=len)
+
+    def _word_from(self, position: int) -> bytes:
+        """A shortest text that completes a terminal from a position on."""
+        word = self._words.get(position)
+        if word is None:
+            base, terminal = self._automata.first[bisect_right(self._bases, position) - 1]
+            found = shortest(self._grammar.terminals[terminal].dfa, position - base)
+            assert found is not None, "automata are trim"
+            word = self._words[position] = found
+        return word
+
+    @cached_property
+    def nonterminal_words(self) -> list[bytes]:
+        """A shortest text of each nonterminal (Knuth's generalisation of Dijkstra's algorithm)."""
+        rules = [(y, suffix) for y, own in enumerate(self._tables.rules) for suffix in own]
+        symbols = [self._symbols(suffix) for _, suffix in rules]
+        uses: dict[int, list[int]] = {}
+        for i, body in enumerate(symbols):
+            for s in body:
+                if s >= 0:
+                    uses.setdefault(s, []).append(i)
+        missing = [sum(s >= 0 for s in body) for body in symbols]
+        words: list[bytes | None] = [None] * len(self._tables.rules)
+        queue: list[tuple[int, int, int]] = []
+
+        def push(i: int) -> None:
+            length = sum(len(words[s] or b"") if s >= 0 else len(self.class_word(~s)) for s in symbols[i])
+            heapq.heappush(queue, (length, rules[i][0], i))
+
+        for i in range(len(rules)):
+            if not missing[i]:
+                push(i)
+        while queue:
+            _, y, i = heapq.heappop(queue)
+            if words[y] is None:
+                words[y] = b"".join((words[s] or b"") if s >= 0 else self.class_word(~s) for s in symbols[i])
+                for j in uses.get(y, []):
+                    missing[j] -= 1
+                    if not missing[j]:
+                        push(j)
+        return [word or b"" for word in words]
+
+    def _symbols(self, suffix: int) -> list[int]:
+        found = []
+        while suffix:
+            found.append(self._tables.first[suffix])
+            suffix = self._tables.next[suffix]
+        return found
+
+
+class _Rests:
+    """Shortest texts that rows and continuations of one machine need to the end of the output."""
+
+    def __init__(self, machine: CfgMachine, words: CfgCompletions) -> None:
+        self._machine = machine
+        self._words = words
+        self._end = int(machine.heap[k.H_END])
+        self._best: dict[int, tuple[int, int, int]] = {self._end: (0, 0, 0)}  # length, suffix, next continuation
+        self._lengths: dict[int, int] = {}
+
+    def of_row(self, row: int) -> tuple[int, bytes]:
+        """Length and text."""
+        best: tuple[int, bytes] | None = None
+        for item in self._machine.key(row, k.ROW_KEY):
+            if item == k.END_ITEM:
+                return 0, b""
+            suffix, at = item >> k.K_BITS, item & k.K_MASK
+            if at not in self._best:
+                self._search(at)
+            length = self._length(suffix) + self._best[at][0]
+            if best is None or length < best[0]:
+                best = length, self._words.suffix_word(suffix) + self._text(at)
+        assert best is not None, "rows are live"
+        return best
+
+    def _text(self, at: int) -> bytes:
+        parts = []
+        while at != self._end:
+            _, suffix, at = self._best[at]
+            parts.append(self._words.suffix_word(suffix))
+        return b"".join(parts)
+
+    def _length(self, suffix: int) -> int:
+        length = self._lengths.get(suffix)
+        if length is None:
+            length = self._lengths[suffix] = len(self._words.suffix_word(suffix))
+        return length
+
+    def _search(self, start: int) -> None:
+        """Dijkstra's algorithm from the end backwards over the continuations in reach of ``start``."""
+        into: dict[int, list[tuple[int, int]]] = {}
+        stack, seen = [start], {start}
+        queue: list[tuple[int, int, int, int]] = []
+        while stack:
+            at = stack.pop()
+            for item in self._machine.key(at, k.CONT_KEY):
+                suffix, after = item >> k.K_BITS, item & k.K_MASK
+                if item == k.END_ITEM:
+                    after = self._end
+                into.setdefault(after, []).append((at, suffix))
+                if after not in seen:
+                    seen.add(after)
+                    if after in self._best:
+                        queue.append((self._best[after][0], after, 0, -1))
+                    else:
+                        stack.append(after)
+        heapq.heapify(queue)
+        while queue:
+            length, at, suffix, after = heapq.heappop(queue)
+            if after >= 0:
+                if at in self._best:
+                    continue
+                self._best[at] = length, suffix, after
+            for before, between in into.get(at, []):
+                if before not in self._best:
+                    heapq.heappush(queue, (length + self._length(between), before, between, at))

@@ -1,0 +1,61 @@
+"""The matcher of a context-free grammar: where an output stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from structgen.engines.state_matcher import ENDS, StateMatcher
+from structgen.errors import MatcherStateError
+from structgen.kernels import grammar_machine as k
+
+if TYPE_CHECKING:
+    from structgen.engines.cfg.compiled import CfgGrammar
+
+
+class CfgMatcher(StateMatcher):
+    """One output in progress. Make one with `CfgGrammar.matcher`. Its state is a configuration of the machine."""
+
+    __slots__ = ()
+
+    _run = staticmethod(k.call)
+
+    @property
+    def grammar(self) -> CfgGrammar:
+        """The grammar that this matcher follows."""
+        grammar: CfgGrammar = self._grammar
+        return grammar
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """``dropped_alternatives``: always 0, no parse is ever given up."""
+        return {"dropped_alternatives": 0}
+
+    def shortest_completion(self) -> bytes:
+        """A shortest text that completes the output from here (b"" if it may stop).
+
+        Embedded terminals count as the empty text; the matcher that embeds them adds theirs.
+        """
+        if self._terminated or self.is_accepting():
+            return b""
+        return self._grammar.completions.complete(self._machine, self._state)
+
+    # --- embedded terminals ---
+    def embedded_here(self) -> frozenset[int]:
+        """The embedded terminals (ids of the normal form) that may begin exactly here."""
+        tables = self._grammar.tables
+        if self._terminated or not tables.embedded or not self._machine.call(ENDS, self._state) & 2:
+            return frozenset()
+        classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
+        return frozenset(t for t, c in tables.embedded.items() if c in classes)
+
+    def after_embedded(self, terminal: int) -> CfgMatcher:
+        """A matcher behind the text of an embedded terminal that began here. It has no history.
+
+        Raises:
+            MatcherStateError: the terminal may not begin here.
+        """
+        if terminal not in self.embedded_here():
+            raise MatcherStateError(f"terminal {terminal} cannot be embedded here; {sorted(self.embedded_here())} can")
+        twin = self.copy()
+        twin._state = self._machine.call(k.AFTER, self._state, self._grammar.tables.embedded[terminal])
+        return twin

@@ -1,0 +1,217 @@
+"""Grammars inside a context-free grammar: some of its terminals are texts that other grammars read."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from structgen.engines.cfg.analysis import CfgTables
+from structgen.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
+from structgen.engines.cfg.completion import CfgCompletions
+from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
+from structgen.engines.composed.branch import Branch
+from structgen.engines.composed.crossings import crossing_index
+from structgen.engines.composed.last_bytes import byte_set, bytes_before, last_bytes, last_bytes_of
+from structgen.engines.composed.matcher import ComposedMatcher
+from structgen.engines.json.compiled import compile_json_schema
+from structgen.engines.protocols import Grammar
+from structgen.errors import ConstraintError, SchemaError
+from structgen.grammar.normal_form import ContextFreeGrammar, Rule
+from structgen.vocabulary.vocabulary import Vocabulary
+
+
+class Content:
+    """A grammar that reads a terminal of another.
+
+    Attributes:
+        grammar: the grammar.
+        last: bytes that its texts can end with, as a set (`structgen.engines.composed.last_bytes`).
+        ends: bytes[256], 1 for these bytes.
+        first: bytes that its texts can begin with, as a set.
+        is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
+        shortest: a shortest text.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        start = grammar.matcher()
+        self.grammar = grammar
+        self.last = grammar.last if isinstance(grammar, ComposedGrammar) else last_bytes(grammar)
+        self.ends = flags(self.last)
+        self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
+        self.is_nullable = start.is_accepting()
+        self.shortest = start.shortest_completion()
+
+
+class ComposedGrammar:
+    """A context-free grammar some of whose terminals are read by other grammars. Make one with `embed`.
+
+    Attributes:
+        source: the normal form of the grammar around.
+        vocabulary: the tokens that masks are over.
+        outer: the grammar around.
+        contents: what reads each embedded terminal.
+        before: bytes that can stand right before an embedded text, as a set.
+        ends: bytes[256], 1 for these bytes.
+        first: bytes that embedded texts can begin with, as a set.
+        last: bytes that a text can end with, as a set.
+        crossings: the places inside the tokens.
+        end_bits: word and bit of each end of sequence in a row.
+    """
+
+    def __init__(self, source: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary) -> None:
+        shared: dict[int, Content] = {}
+        self.source = source
+        self.vocabulary = vocabulary
+        self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
+        source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
+        self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
+        self.before = bytes_before(source, contents)
+        self.last: int = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
+        self.ends: bytes = flags(self.before)
+        self.first = 0
+        for content in self.contents.values():
+            self.first |= content.first
+        self.crossings = crossing_index(vocabulary)
+        bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
+        self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
+        self._memo: dict[Hashable, Any] = {}
+        self._machine: CfgMachine | None = None
+        self._lock = threading.Lock()
+
+    def matcher(self) -> ComposedMatcher:
+        """A matcher at the start of the text."""
+        machine = self.outer.machine()
+        if machine is not self._machine:  # what is known of the old one's configurations says nothing of the new one's
+            with self._lock:
+                self._memo, self._machine = {}, machine
+        return ComposedMatcher(self)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the outer grammar and of the embedded ones."""
+        grammars = {id(content.grammar): content.grammar for content in self.contents.values()}
+        return self.outer.memory_bytes + sum(grammar.memory_bytes for grammar in grammars.values())
+
+    def is_wide(self, branch: Branch) -> bool:
+        """Whether what a branch reads can end nearly everywhere, such as a line of text."""
+        return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+
+    def recall(self, key: Hashable) -> Any:
+        """What was remembered under a key, or None."""
+        return self._memo.get(key)
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep a value until there are too many."""
+        if len(self._memo) >= MOST_REMEMBERED:
+            self._memo = {}
+        self._memo[key] = value
+
+
+MOST_REMEMBERED = 1 << 14
+WIDE = 64
+"""A text that can end with more bytes than this crosses in so many tokens that those allowed anyway are left out."""
+
+
+def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> ContextFreeGrammar:
+    """The grammar with these embedded terminals made optional: their empty text is left to the rules."""
+    if not nullable:
+        return source
+    optional = {~t: len(source.nonterminals) + i for i, t in enumerate(sorted(nullable))}
+    names = tuple(f"{source.terminals[~symbol].name}?" for symbol in optional)
+    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.place) for r in source.rules]
+    for symbol, number in optional.items():
+        rules += [Rule(number, (symbol,)), Rule(number, ())]
+    return replace(source, nonterminals=source.nonterminals + names, rules=tuple(rules))
+
+
+class _Outer(CfgGrammar):
+    """A grammar with embedded terminals that knows their shortest texts."""
+
+    def __init__(self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes]) -> None:
+        super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, ROW_BYTES)
+        self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
+
+    @cached_property
+    def completions(self) -> CfgCompletions:
+        """Shortest texts, embedded ones included."""
+        return _OuterCompletions(self.source, self.tables, self.automata, self._words)
+
+
+class _OuterCompletions(CfgCompletions):
+    def __init__(
+        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes]
+    ) -> None:
+        super().__init__(grammar, tables, automata)
+        self._of_embedded = words
+
+    def class_word(self, kind: int) -> bytes:
+        """A shortest text of a class of terminals."""
+        word = self._of_embedded.get(kind)
+        return super().class_word(kind) if word is None else word
+
+
+def embed(
+    grammar: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary | None = None
+) -> ComposedGrammar:
+    """Compile a context-free grammar some of whose terminals are read by other grammars.
+
+    A text is in the language if it splits into texts of terminals as the rules say, where an embedded terminal's texts
+    are those of its grammar. Every split counts, as everywhere in the context-free machine.
+
+    Args:
+        grammar: the normal form (`structgen.grammar.lark_reader.read_lark` and its like give it). The automata of
+            embedded terminals are not looked at.
+        contents: compiled grammars, of any kind, by terminal number.
+        vocabulary: the model's tokens; None: that of the contents.
+
+    Raises:
+        ConstraintError: no such terminal, it is ignored between others, or the vocabularies differ.
+        EmptyLanguageError: no text is in the language.
+    """
+    for terminal, content in contents.items():
+        if not 0 <= terminal < len(grammar.terminals):
+            raise ConstraintError(
+                f"there is no terminal {terminal} to embed a grammar in; there are 0 to {len(grammar.terminals) - 1}"
+            )
+        if terminal in grammar.ignored:
+            raise ConstraintError(
+                f"the terminal {grammar.terminals[terminal].name} is ignored, so no grammar can be embedded in it. "
+                "Ignore a terminal with a pattern."
+            )
+        vocabulary = vocabulary or content.vocabulary
+        if content.vocabulary != vocabulary:
+            raise ConstraintError(
+                f"the grammar for {grammar.terminals[terminal].name} is compiled for another vocabulary "
+                f"({content.vocabulary!r}, not {vocabulary!r}). Compile all for the same."
+            )
+    if vocabulary is None:
+        raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
+    return ComposedGrammar(grammar, contents, vocabulary)
+
+
+def embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
+    """Compile a grammar some of whose terminals are JSON values of these schemas, by terminal number.
+
+    Raises:
+        SchemaError: a schema cannot be used (a note says which).
+        EmptyLanguageError: no text is in the language.
+    """
+    contents = {}
+    for terminal, schema in schemas.items():
+        try:
+            contents[terminal] = compile_json_schema(schema, vocabulary)
+        except SchemaError as error:
+            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
+            raise
+    return embed(grammar, contents, vocabulary)
+
+
+def flags(members: int) -> bytes:
+    """bytes[256]: 1 for the bytes of a set, 0 for others."""
+    return bytes(members >> byte & 1 for byte in range(256))

@@ -1,0 +1,141 @@
+"""Compiled grammars: a constraint for a vocabulary, immutable, shared by all its matchers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from structgen.engines.json.completion.closing import JsonCompletions
+from structgen.engines.json.goals.graph import GoalGraph
+from structgen.engines.json.goals.needed_bytes import NeededBytes
+from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.json.masks.rows import mask_rows
+from structgen.engines.json.tables.arrays import write_tables
+from structgen.engines.json.tables.verify import verify_tables
+from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
+from structgen.json_schema.lowering import Lowered, lower
+from structgen.json_schema.report import Report
+from structgen.options import JsonOptions, checked_options
+from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+    from structgen.engines.json.matcher import JsonMatcher
+
+
+class JsonGrammar:
+    """A JSON Schema as token-level automaton over a vocabulary. Make one with `compile_json_schema`.
+
+    Attributes:
+        vocabulary, options: as given to the compiler.
+        tables: the grammar's arrays.
+        rows: mask rows and automata, shared with other grammars of the vocabulary.
+    """
+
+    def __init__(self, lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.options = graph.options
+        self._lowered = lowered
+        self._ignored = graph.ignored
+        self._root = root
+        self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
+        self.tables = write_tables(root, self.rows.pool, self.options)
+        verify_tables(self.tables, self.rows.pool)
+
+    def matcher(self) -> JsonMatcher:
+        """A matcher at the start of the text. O(1)."""
+        from structgen.engines.json.matcher import JsonMatcher
+
+        return JsonMatcher(self)
+
+    @property
+    def report(self) -> Report:
+        """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
+        report = self._lowered.report
+        return report.with_ignored(self._ignored) if self._ignored else report
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
+        return self.tables.memory_bytes
+
+    @cached_property
+    def completions(self) -> JsonCompletions:
+        """Shortest values per goal, for closing an output."""
+        return JsonCompletions(self._root, self.options)
+
+
+def check_arguments(vocabulary: Any, registry: Any) -> None:
+    """Refuse what is no vocabulary and no registry.
+
+    Raises:
+        TokenizerError, OptionsError: what was found, and what was expected.
+    """
+    if not isinstance(vocabulary, Vocabulary):
+        raise TokenizerError(
+            f"vocabulary is {vocabulary!r:.100} ({type(vocabulary).__name__}); expected a structgen.Vocabulary, "
+            "such as Vocabulary.from_transformers(tokenizer)"
+        )
+    if registry is not None and not hasattr(registry, "get_or_retrieve"):
+        raise OptionsError(
+            f"registry is {registry!r:.100} ({type(registry).__name__}); expected a referencing.Registry or None"
+        )
+
+
+def known_budget(error: TooComplexError) -> str | None:
+    """The field of `JsonOptions` that raises the budget which an automaton exceeds; None: it is fixed."""
+    return error.budget if error.budget in {field.name for field in fields(JsonOptions)} else None
+
+
+def compile_json_schema(
+    schema: Any,
+    vocabulary: Vocabulary,
+    options: JsonOptions | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonGrammar:
+    """Compile a parsed JSON Schema (an object, true or false) for a vocabulary.
+
+    Args:
+        schema: parsed JSON; numbers may be int, float or Decimal, objects any mapping, arrays lists or tuples.
+            `structgen.load_schema` reads text and files.
+        vocabulary: the model's tokens.
+        options: how text may be spelled and what is refused; the default suits generation.
+        registry: other documents that the schema refers to (`referencing.Registry`).
+
+    Raises:
+        SchemaError: the schema is malformed (pointer and keyword are named).
+        UnresolvableReferenceError: a ``$ref`` leads nowhere.
+        UnsupportedSchemaError: a keyword is legal but not enforced yet.
+        UnsatisfiableSchemaError: no JSON value is valid.
+        SchemaTooComplexError: a budget of ``options`` is exceeded, or it is nested too deeply.
+        TokenizerError: ``vocabulary`` is no `Vocabulary`, or lacks tokens without which texts could come to a dead end.
+        OptionsError: ``options`` or ``registry`` is of another type.
+        InternalError: the result fails its own check (a bug of structgen).
+    """
+    check_arguments(vocabulary, registry)
+    options = checked_options(options)
+    try:
+        lowered = lower(schema, options, registry)
+        graph = GoalGraph(lowered, options)
+        root = graph.compile(lowered.root)
+        if vocabulary.missing_bytes:
+            _check_bytes(root, vocabulary, options)
+        return JsonGrammar(lowered, graph, root, vocabulary)
+    except TooComplexError as error:
+        raise SchemaTooComplexError(error.message, budget=known_budget(error), limit=error.limit) from None
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+
+
+def _check_bytes(root: GoalNode, vocabulary: Vocabulary, options: JsonOptions) -> None:
+    missing = sorted(NeededBytes(vocabulary, options).missing(root))
+    if missing:
+        shown = ", ".join(repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}" for byte in missing)
+        raise TokenizerError(
+            f"no token spells the single bytes {shown}; without them texts of this schema could come to a point from "
+            "which no token goes on. Use a vocabulary with a token for each byte, or a schema that does without them"
+        )

@@ -1,0 +1,225 @@
+"""Goals: one value node per distinct formula, with its alternatives per type, and which nodes have a value at all.
+
+A formula becomes a `GoalNode` once; equal goals are one node however often a schema repeats them. A node lists, for
+each JSON type, alternatives that are plain conjunctions (`goals.specs`). What cannot be said as one raises
+`UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so a goal
+that only leads to itself has none. Every alternative and key that has no value is taken out, which is what makes the
+machine live: it never enters what it cannot leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from structgen.engines.json.goals.budget import GoalBudget
+from structgen.engines.json.goals.liveness import array_live, is_live, possibly_live, reachable, solve
+from structgen.engines.json.goals.node import GoalNode, StringAlternative
+from structgen.engines.json.goals.normal_form import NormalForm
+from structgen.engines.json.goals.specs import EnumSpec, NumberChoice
+from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.formula.evaluate import evaluate
+from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
+from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.json_schema.lowering import Lowered
+from structgen.options import JsonOptions
+
+# Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
+MAX_PROBES = 3
+
+# What a goal costs at least.
+NODE_STEPS = 50
+
+# Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
+MAX_SCALARS = 2_000
+_scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
+
+
+class GoalGraph:
+    """The nodes of one schema."""
+
+    def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
+        self.lowered = lowered
+        self.options = options
+        self.ignored: list[tuple[str, str]] = []
+        self.nodes: dict[Formula, GoalNode] = {}
+        self._pending: list[GoalNode] = []
+        self.budget = GoalBudget(options.max_steps)
+        self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
+        self._active: set[GoalNode] = set()
+        self._scalars = _scalars.setdefault(options, {})
+        self._expansions: list[GoalNode] = []
+        self._given_up = False
+        self._depth = 0
+        self._overlaps: dict[tuple[Formula, int], bool] = {}
+        from structgen.engines.json.goals.conjunctions import Conjunctions  # the two call each other
+
+        self._conjunctions = Conjunctions(self)
+
+    def compile(self, formula: Formula) -> GoalNode:
+        """The node of a formula with all that it leads to, solved.
+
+        Raises:
+            UnsupportedSchemaError: some goal is more than plain conjunctions can say.
+            UnsatisfiableSchemaError: no value satisfies the formula.
+            SchemaTooComplexError: a budget is exceeded.
+        """
+        root = self.node(formula)
+        self._drain()
+        while self._given_up:  # what a probe left unfinished may be wanted after all
+            self._given_up = False
+            self._pending = [node for node in reachable(root) if not node.expanded]
+            self._drain()
+        solve(self.nodes.values())
+        self._check_distinct(root)
+        if not root.live:
+            raise UnsatisfiableSchemaError(
+                "no JSON value satisfies the schema", hint="Relax conditions that exclude each other."
+            )
+        return root
+
+    def _check_distinct(self, root: GoalNode) -> None:
+        """Refuse arrays of distinct items of which it is not known whether there are enough."""
+        for node in reachable(root):
+            if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
+                self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
+
+    def node(self, formula: Formula) -> GoalNode:
+        """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
+        node = self.nodes.get(formula)
+        if node is None:
+            node = self.nodes[formula] = GoalNode(formula)
+        if not node.expanded:
+            self._pending.append(node)
+        return node
+
+    def unsupported(self, literal: Formula, what: str) -> None:
+        """Raise, or note that ``literal`` is ignored, as the options say."""
+        pointer, keyword = self.lowered.origin(literal) or ("", None)
+        if self.options.unsupported == "ignore":
+            self.ignored.append((pointer, what))
+            return
+        raise UnsupportedSchemaError(
+            f"{what} is not supported yet",
+            pointer=pointer,
+            keyword=keyword,
+            hint='JsonOptions(unsupported="ignore") leaves it out and lists it on the report.',
+        )
+
+    def _drain(self) -> None:
+        while self._pending:
+            node = self._pending.pop()
+            if node.expanded:
+                continue
+            node.expanded = True
+            self._expansions.append(node)
+            self._active.add(node)
+            try:
+                self._expand(node)
+            except BaseException:
+                node.expanded = False
+                raise
+            finally:
+                self._active.discard(node)
+
+    def _expand(self, node: GoalNode) -> None:
+        formula = node.formula
+        self.budget.spend(NODE_STEPS)
+        types = possible_types(formula)
+        if types & ~(OBJECT | ARRAY):
+            self._expand_scalars(node, types)
+        alternatives, build = self.normal_form.alternatives, self._conjunctions
+        if types & OBJECT:
+            node.objects = _built(alternatives(formula, OBJECT), build.object)
+        if types & ARRAY:
+            node.arrays = _built(alternatives(formula, ARRAY), build.array)
+
+    def _expand_scalars(self, node: GoalNode, types: int) -> None:
+        """Flags, numbers and strings, which depend on the formula and the options alone: shared by all schemas."""
+        known = self._scalars.get(node.formula)
+        if known is None:
+            self._build_scalars(node, types)
+            if len(self._scalars) >= MAX_SCALARS:
+                self._scalars.clear()
+            self._scalars[node.formula] = node.flags, node.numbers, node.strings
+        else:
+            node.flags, node.numbers, node.strings = known
+
+    def _build_scalars(self, node: GoalNode, types: int) -> None:
+        formula, form, build = node.formula, self.normal_form, self._conjunctions
+        if types & (NULL | BOOLEAN):
+            for bit, (value, kind) in enumerate(_CONSTANTS):
+                if types & kind and evaluate(form.restrict(formula, kind), value, self.lowered.refs):
+                    node.flags |= 1 << bit
+        if types & NUMBER:
+            node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
+        if types & STRING:
+            node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
+
+    def _overlap(self, formula: Formula, kind: int) -> bool:
+        """Whether some value of a type may satisfy a formula. True where a node still being expanded leaves it open."""
+        restricted = self.normal_form.restrict(formula, kind)
+        if restricted is FALSE or restricted is TRUE:
+            return restricted is TRUE
+        known = self._overlaps.get((restricted, kind))
+        if known is None:
+            if self._depth == MAX_PROBES:
+                return True
+            self._depth += 1
+            try:
+                known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
+            finally:
+                self._depth -= 1
+        return known
+
+    def _probe(self, formula: Formula, kind: int) -> bool:
+        """Expand the goal apart from the work in progress and solve what it reaches."""
+        outer, self._pending = self._pending, []
+        before = len(self._expansions)
+        try:
+            probe = self.node(and_(Type(kind), formula))
+            self._drain()
+        except (UnsupportedSchemaError, SchemaTooComplexError, TooComplexError):
+            if self.budget.left < 0:
+                raise
+            for node in self._expansions[before:]:  # some of what they lead to was never expanded
+                node.expanded = False
+            self._given_up = True
+            return True
+        finally:
+            self._pending = outer
+        return possibly_live(probe, self._active, self.budget)
+
+
+_CONSTANTS = ((None, NULL), (True, BOOLEAN), (False, BOOLEAN))
+
+
+def possible_types(formula: Formula) -> int:
+    """Types (bits) that values of a formula may have, by what stands on top. A superset."""
+    if isinstance(formula, Type):
+        return formula.mask
+    if isinstance(formula, Enum):
+        types = 0
+        for value in formula.values:
+            types |= canonical_type(value)
+        return types
+    if isinstance(formula, And):
+        types = ANY
+        for part in formula.args:
+            if part.__class__ is Type or part.__class__ is Enum:
+                types &= possible_types(part)
+        return types
+    return ANY
+
+
+def _built(alternatives: list[tuple[Formula, ...]], build: Callable[[tuple[Formula, ...]], Any]) -> list[Any]:
+    return [spec for conjunction in alternatives if (spec := build(conjunction)) is not None]
+
+
+def _merged_enums(alternatives: list[StringAlternative]) -> list[StringAlternative]:
+    """All enumerations as one, which costs one configuration instead of several."""
+    enums = [spec for spec in alternatives if isinstance(spec, EnumSpec)]
+    if len(enums) < 2:
+        return alternatives
+    values = tuple(dict.fromkeys(value for spec in enums for value in spec.values))
+    return [EnumSpec(values), *(spec for spec in alternatives if not isinstance(spec, EnumSpec))]

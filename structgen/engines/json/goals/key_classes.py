@@ -1,0 +1,334 @@
+"""Objects: which value node each key has, declared or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from structgen.automata.dfa import Dfa, accepts, count_words, from_strings, from_table, product, universal
+from structgen.engines.json.goals.duties import MAX_DUTIES, choices
+from structgen.engines.json.goals.key_terms import encodable, named, string_atoms, truth
+from structgen.engines.json.goals.normal_form import dependency
+from structgen.engines.json.goals.specs import MANY_WORDS, Choice, KeyClasses, ObjectSpec, Undeclared
+from structgen.errors import SchemaTooComplexError
+from structgen.formula.evaluate import evaluate
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
+from structgen.formula.values import STRING
+
+if TYPE_CHECKING:
+    from structgen.engines.json.goals.conjunctions import Conjunctions
+    from structgen.engines.json.goals.graph import GoalGraph
+    from structgen.engines.json.goals.node import GoalNode
+
+# A class of undeclared keys with at most this many words is spelled out as declared keys.
+MAX_SPELLED_OUT = 64
+STATE_STEPS = 2  # what a state of a product costs, for each factor
+MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
+
+
+class ObjectBuilder:
+    """Collects the literals of one object and builds its spec."""
+
+    def __init__(self, graph: GoalGraph, conjunctions: Conjunctions) -> None:
+        self._graph = graph
+        self._conjunctions = conjunctions
+        self._members: dict[str, list[Formula]] = {}  # by key named alone
+        self._rules: list[tuple[Formula, Formula]] = []  # (class, formula) of the others
+        self._order: dict[str, None] = {}
+        self._required: dict[str, None] = {}
+        self._dependents: dict[str, set[str]] = {}
+        self._duties: list[tuple[Formula, Formula]] = []  # (class, what the value of some key in it satisfies)
+        self._least = 0
+        self._most: int | None = None
+
+    def count(self, n: int, positive: bool) -> None:
+        """At least ``n`` members, or (negated) fewer."""
+        if positive:
+            self._least = max(self._least, n)
+        else:
+            self._most = n - 1 if self._most is None else min(self._most, n - 1)
+
+    def depend(self, clause: Or) -> None:
+        """A key whose presence requires others."""
+        found = dependency(clause)
+        assert found is not None
+        self._dependents.setdefault(found[0], set()).update(found[1])
+
+    def order(self, names: Iterable[str]) -> None:
+        """The declared order of keys; of several, the first that names a key decides."""
+        self._order.update(dict.fromkeys(names))
+
+    def require(self, name: str) -> None:
+        """A key that must be present."""
+        self._required[name] = None
+
+    def oblige(self, keys: Formula, value: Formula) -> None:
+        """Some member whose key is in a class must have a value that satisfies ``value``."""
+        self._duties.append((keys, value))
+
+    def members(self, atom: All) -> None:
+        """A condition on the values of a class of keys."""
+        keys = atom.keys
+        if isinstance(keys, Enum):
+            for name in keys.values:
+                if isinstance(name, str):
+                    self._members.setdefault(name, []).append(atom.value)
+        else:
+            self._rules.append((keys, atom.value))
+
+    def build(self) -> ObjectSpec | None:
+        """The spec, or None if too few keys are allowed on its face."""
+        if self._most is not None and self._most < self._least:
+            return None
+        keys = {name: self._value(name) for name in self._names()}
+        others, bits = self._others(keys)
+        required = set(self._required)
+        dependents: dict[str, set[str]] = {}
+        if self._dependents:
+            dependents = closure(self._dependents)
+            for name in self._required:
+                required |= dependents.get(name, set())
+            if self._most is not None and self._least > 1:
+                self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
+        spec = ObjectSpec(keys, required, dependents, self._least, self._most, others)
+        if self._duties:
+            self._oblige(spec, bits)
+        return spec
+
+    def _oblige(self, spec: ObjectSpec, bits: list[int]) -> None:
+        """Add the obligations; ``bits``: those that each class of undeclared keys may meet."""
+        if len(self._duties) > MAX_DUTIES:
+            raise SchemaTooComplexError(
+                f"an object has {len(self._duties)} conditions that some member must meet, more than {MAX_DUTIES}",
+                limit=MAX_DUTIES,
+            )
+        if spec.most is not None and spec.dependents:
+            what = "a condition that some member must meet, beside maxProperties and dependentRequired"
+            self._graph.unsupported(TRUE, what)
+        spec.duties = len(self._duties)
+        for name, node in spec.keys.items():
+            allowed = sum(1 << i for i, (keys, _) in enumerate(self._duties) if self._holds(keys, name))
+            spec.choices[name] = self._choices(node, allowed)
+        nodes: list[GoalNode] = []
+        if isinstance(spec.others, KeyClasses):
+            nodes = spec.others.nodes
+        elif spec.others is not None:
+            nodes = [spec.others]
+        spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
+
+    def _choices(self, node: GoalNode, allowed: int) -> list[Choice]:
+        """The ways in which a member with values ``node`` can meet some of the obligations ``allowed``."""
+        conditions = [(1 << i, value) for i, (_, value) in enumerate(self._duties) if allowed >> i & 1]
+        return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
+
+    def _names(self) -> dict[str, None]:
+        """Every key that is named anywhere, in declared order."""
+        names = {**self._order, **dict.fromkeys(self._members), **self._required}
+        for name, needed in self._dependents.items():
+            names[name] = None
+            names.update(dict.fromkeys(sorted(needed)))
+        for keys, _ in (*self._rules, *self._duties):
+            names.update(dict.fromkeys(named(keys)))
+        return names
+
+    def _value(self, name: str) -> GoalNode:
+        """The node of a named key's value: what names the key, and the rules whose class it is in."""
+        if not encodable(name):
+            return self._graph.node(FALSE)
+        parts = self._members.get(name, [])
+        applying = [value for keys, value in self._rules if self._holds(keys, name)]
+        if applying:
+            parts = [*parts, *applying]
+        return self._graph.node(parts[0] if len(parts) == 1 else and_(*parts))
+
+    def _holds(self, keys: Formula, name: str) -> bool:
+        if isinstance(keys, Not) and isinstance(keys.arg, Enum):
+            return name not in keys.arg.members
+        return evaluate(keys, name, self._graph.lowered.refs)
+
+    def _others(self, keys: dict[str, GoalNode]) -> tuple[GoalNode | KeyClasses | None, list[int]]:
+        """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
+        if not self._rules and not self._duties:
+            return self._graph.node(TRUE), []
+        atoms: dict[Formula, None] = {}
+        for rule, _ in (*self._rules, *self._duties):
+            if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
+                atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
+        if not atoms:
+            value, bits = self._of_class({})
+            return (None, []) if value is FALSE else (self._graph.node(value), [bits])
+        return self._classes(list(atoms), keys)
+
+    def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
+        """What undeclared keys with these facts about them have as values, and the obligations they may meet."""
+        value = and_(*[value for rule, value in self._rules if truth(self._string(rule), facts)])
+        return value, sum(1 << i for i, (rule, _) in enumerate(self._duties) if truth(self._string(rule), facts))
+
+    def _string(self, rule: Formula) -> Formula:
+        """What a rule's class says of keys, which are strings."""
+        if isinstance(rule, Not) and isinstance(rule.arg, Enum):
+            return rule
+        return self._graph.normal_form.restrict(rule, STRING)
+
+    def _classes(self, atoms: list[Formula], keys: dict[str, GoalNode]) -> tuple[KeyClasses | None, list[int]]:
+        """Classes by which of ``atoms`` a key satisfies, as one automaton."""
+        limit = self._graph.options.max_automaton_states
+        dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
+        present = [dfa for dfa in dfas if dfa is not None]
+        if len(present) > MAX_KEY_PATTERNS:
+            raise SchemaTooComplexError(
+                f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
+            )
+        table, bits = product(present, limit)
+        self._graph.budget.spend(STATE_STEPS * len(table) * len(present))
+        ends = valid_ends(table)
+        places = [i for i, dfa in enumerate(dfas) if dfa is not None]
+        formulas: dict[tuple[Formula, int], int] = {}
+        class_of: dict[int, int] = {}
+        for signature in np.unique(bits[ends]).tolist():
+            facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
+            facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
+            value = self._of_class(facts)
+            class_of[signature] = 0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1)
+        labels = np.array([class_of[s] if end else 0 for s, end in zip(bits.tolist(), ends, strict=True)], np.int32)
+        return self._counted(table, labels, list(formulas), keys)
+
+    def _counted(
+        self, table: np.ndarray, labels: np.ndarray, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
+    ) -> tuple[KeyClasses | None, list[int]]:
+        """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
+        counts = words_by_class(table, labels, len(formulas), keys)
+        total = sum(counts)
+        # One member can be chosen for each obligation as long as its class has keys; of few keys that is not so.
+        few = [c for c, n in enumerate(counts) if n and (total if not self._duties else n) <= MAX_SPELLED_OUT]
+        for word, label in spelled_out(table, np.where(np.isin(labels, np.add(few, 1)), labels, 0)) if few else ():
+            if word not in keys:
+                keys[word] = self._graph.node(formulas[label - 1][0])
+        kept = [c for c, n in enumerate(counts) if n and c not in few]
+        if not kept:
+            return None, []
+        nodes = [self._graph.node(formulas[c][0]) for c in kept]
+        number = np.zeros(len(counts) + 1, np.int32)
+        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
+        table, labels = canonical(table, number[labels], (), self._graph.options.max_automaton_states)
+        self._graph.budget.spend(STATE_STEPS * len(table) * len(kept))
+        return KeyClasses(table, labels, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+
+
+def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    """What remains of the undeclared keys when it is known which nodes have values; None: none.
+
+    The same object each time: `tables.arrays` and `completion.closing` number states alike.
+
+    Raises:
+        SchemaTooComplexError: more than ``max_states`` states.
+    """
+    if spec.settled is None:
+        spec.settled = (_settled(spec, max_states),)
+    return spec.settled[0]
+
+
+def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    others = spec.others
+    if others is None:
+        return None
+    if not isinstance(others, KeyClasses):
+        dfa = universal()
+        table, labels = dfa.transitions, dfa.accepting.astype(np.int32)
+        return Undeclared(table, labels, [others], spec.other_choices, False) if others.live else None
+    kept = [c for c, node in enumerate(others.nodes) if node.live]
+    if not kept:
+        return None
+    table, labels = others.transitions, others.labels
+    if len(kept) < len(others.nodes):
+        number = np.zeros(len(others.nodes) + 1, np.int32)
+        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
+        table, labels = canonical(table, number[labels], (), max_states)
+    narrow = is_narrow(table, labels)
+    if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one
+        table, labels = canonical(table, labels, spec.keys, max_states)
+        narrow = is_narrow(table, labels)
+    choices = [spec.other_choices[c] for c in kept] if spec.duties else []
+    return Undeclared(table, labels, [others.nodes[c] for c in kept], choices, narrow)
+
+
+def is_narrow(table: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether there are beginnings that only finitely many keys have."""
+    return bool((count_words(Dfa(table, labels > 0), MANY_WORDS) < MANY_WORDS).any())
+
+
+def words_by_class(table: np.ndarray, labels: np.ndarray, classes: int, names: Iterable[str]) -> list[int]:
+    """How many keys each class has besides ``names``; `MANY_WORDS` where there are that many or no end."""
+    counts = []
+    for label in range(1, classes + 1):
+        words = from_table(table, (labels == label).astype(np.uint8))
+        count = 0 if words.is_empty else int(count_words(words, MANY_WORDS)[0])
+        if 0 < count < MANY_WORDS:
+            count -= sum(accepts(words, name) for name in names)
+        counts.append(count)
+    return counts
+
+
+def canonical(
+    table: np.ndarray, labels: np.ndarray, without: Iterable[str], max_states: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A labelled automaton that is trim (and minimal, if nothing is taken out), the texts ``without`` taken out.
+
+    The labels are written as binary numbers: an automaton for each binary digit, and these side by side.
+    """
+    digits = [from_table(table, (labels >> i & 1).astype(np.uint8)) for i in range(int(labels.max()).bit_length())]
+    merged, signature = product([*digits, from_strings(without, max_states)], max_states)
+    taken = signature >> np.uint64(len(digits)) & np.uint64(1)
+    found = np.where((taken == 0) & valid_ends(merged), signature & np.uint64((1 << len(digits)) - 1), np.uint64(0))
+    return trim(merged, found.astype(np.int32))
+
+
+def valid_ends(table: np.ndarray) -> np.ndarray:
+    """Whether each state stands between characters, bool[n]: inside one, only continuation bytes can follow."""
+    return np.asarray(table[:, 0x41] >= 0)
+
+
+def reaching(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which states lead to one of ``ends`` (bool[n]), these included."""
+    live = ends
+    while True:
+        reach = live | ((table >= 0) & live[table]).any(axis=1)
+        if (reach == live).all():
+            return live
+        live = reach
+
+
+def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Remove states from which no labelled one is reached (start stays first) and renumber."""
+    live = reaching(table, labels > 0)
+    number = np.full(len(live) + 1, -1, np.int32)
+    number[:-1][live] = np.arange(live.sum(), dtype=np.int32)
+    return np.ascontiguousarray(number[table[live]]), labels[live]
+
+
+def spelled_out(table: np.ndarray, labels: np.ndarray) -> Iterable[tuple[str, int]]:
+    """All keys of a finite set of classes, with their labels."""
+    table, labels = trim(table, labels)
+    stack = [(0, b"")]
+    while stack:
+        state, text = stack.pop()
+        if labels[state]:
+            yield text.decode(), int(labels[state])
+        for byte in np.flatnonzero(table[state] >= 0).tolist():
+            stack.append((int(table[state, byte]), text + bytes([byte])))
+
+
+def closure(dependents: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The transitive closure: what each key requires directly or through others."""
+    closed = {name: set(needed) for name, needed in dependents.items()}
+    changed = True
+    while changed:
+        changed = False
+        for needed in closed.values():
+            more = set().union(*[closed[name] for name in needed if name in closed]) - needed
+            if more:
+                needed |= more
+                changed = True
+    return closed

@@ -1,0 +1,28 @@
+"""A goal for one value: what is allowed of each JSON type."""
+
+from __future__ import annotations
+
+from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
+from structgen.formula.language import Formula
+
+StringAlternative = EnumSpec | StringSpec
+
+
+class GoalNode:
+    """A goal for one value: flags for null, true and false, and alternatives for the other types.
+
+    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``offset``: its place in the tables.
+    """
+
+    __slots__ = ("arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "offset", "strings")
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.flags = 0
+        self.strings: list[StringAlternative] = []
+        self.numbers: list[NumberChoice] = []
+        self.objects: list[ObjectSpec] = []
+        self.arrays: list[ArraySpec | CountedSpec] = []
+        self.expanded = False
+        self.live = False
+        self.offset = -1

@@ -1,0 +1,332 @@
+"""The matcher: where an output stands in its grammar. The only mutable state of a constraint."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.engines.bitmask import check_row
+from structgen.errors import MatcherStateError, TokenError
+from structgen.kernels.json import layout, machine
+
+if TYPE_CHECKING:
+    from structgen.engines.json.compiled import JsonGrammar
+    from structgen.engines.json.masks.context import KernelContext
+
+FIRST_ARENA = 64
+# Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
+# values that each have several alternatives would otherwise be read once for each combination.
+PIECE = 16
+FIRST_TEXT = 256
+
+
+class FrameArena:
+    """Append-only memory of open containers, shared by a matcher and its forks.
+
+    Frames are never changed, so readers need no lock, not even of an array that has been replaced by a larger one.
+    """
+
+    __slots__ = ("array", "lock", "shared", "top")
+
+    def __init__(self) -> None:
+        self.array = array("q", bytes(8 * FIRST_ARENA))
+        self.top = 0
+        self.shared = False
+        self.lock = threading.Lock()
+
+    def reserve(self, words: int) -> None:
+        """Make room for ``words`` more (if the arena is shared, the lock is held)."""
+        need = self.top + words
+        if need > len(self.array):
+            grown = array("q", bytes(8 * max(need, 2 * len(self.array))))
+            grown[: self.top] = self.array[: self.top]
+            self.array = grown
+
+
+class Written:
+    """The text so far, which arrays of distinct items are compared in. Kernels write what they try behind its end."""
+
+    __slots__ = ("array", "length")
+
+    def __init__(self, array_: array[int] | None = None, length: int = 0) -> None:
+        self.array = array("B", bytes(FIRST_TEXT)) if array_ is None else array_
+        self.length = length
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add to the text."""
+        end = self.length + len(data)
+        if end > len(self.array):
+            self.array.extend(bytes(end))
+        self.array[self.length : end] = array("B", data)
+        self.length = end
+
+    def copy(self) -> Written:
+        """The same text, apart."""
+        return Written(self.array[:], self.length)
+
+
+class JsonMatcher:
+    """One output in progress. Make one with `JsonGrammar.matcher`.
+
+    Matchers of one grammar may be used in different threads at once, one matcher in one thread at a time.
+    """
+
+    __slots__ = (
+        "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary",
+        "_written", "dropped", "searches",
+    )  # fmt: skip
+
+    def __init__(self, grammar: JsonGrammar) -> None:
+        self._grammar = grammar
+        self._rows = grammar.rows
+        self._tables = grammar.tables
+        self._vocabulary = grammar.vocabulary
+        self._arena = FrameArena()
+        blocked = 0 if grammar.tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
+        self._threads = array("q", [layout.VALUE, grammar.tables.root, blocked, -1])
+        self._history: list[tuple[array[int], int, bool, int]] = []
+        self._written = Written() if grammar.tables.distinct else _NOTHING
+        self._terminated = False
+        self._checked: tuple[Any, int, int] = (None, 0, 0)  # the last bitmask, its address and rows
+        self.dropped = 0
+        self.searches = 0
+
+    @property
+    def grammar(self) -> JsonGrammar:
+        """The grammar that this matcher follows."""
+        return self._grammar
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Budget hits so far; each may narrow what is allowed, none widens it.
+
+        ``dropped_alternatives``: parses given up for want of room. ``exhausted_searches``: searches for a distinct item
+        that ended without one when their steps ran out (most often there is none).
+        """
+        return {"dropped_alternatives": self.dropped, "exhausted_searches": self.searches}
+
+    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
+        """Write the mask of the next token into row ``index`` of ``bitmask``.
+
+        Bit t % 32 of word t // 32 is set exactly if `accept_token` would take token t. End-of-sequence bits are set
+        exactly if `is_accepting`. After the end of sequence the row is all zero.
+
+        Args:
+            bitmask: int32[batch, ceil(V / 32)] or int32[ceil(V / 32)], C-contiguous; mutated.
+            index: the row.
+
+        Raises:
+            BitmaskError: wrong dtype, shape or layout.
+        """
+        checked, address, rows = self._checked
+        if bitmask is not checked or not 0 <= index < rows:
+            address, rows = check_row(bitmask, index, self._vocabulary.size)
+            self._checked = (bitmask, address, rows)
+        out = address + 4 * self._rows.lexicon.width * index
+        if self._terminated:
+            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
+            return
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        first = 0
+        while (status := machine.fill(self._enter(context), count, out, first)) >= layout.MISS:
+            first = context.registers[layout.RESUME]
+            context.resolve(status)
+        if self._written is not _NOTHING:
+            self.searches += context.registers[layout.GIVEN_UP]
+
+    def accept_token(self, token_id: int) -> bool:
+        """Advance by a token. False, and nothing changes, if it is not allowed here.
+
+        Raises:
+            TokenError: the id lies outside the vocabulary.
+        """
+        if not 0 <= token_id < self._vocabulary.size:
+            raise TokenError.out_of_range(token_id, self._vocabulary.size)
+        if self._terminated:
+            return False
+        arena = self._arena
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        top = -1 if arena.shared else arena.top
+        while context.is_short(status := machine.accept(self._enter(context), count, token_id, top)):
+            context.resolve(status)
+        if status == layout.DEAD:
+            return token_id in self._vocabulary.eos_token_ids and self._terminate()
+        registers = context.registers
+        self._history.append((self._threads, arena.top, False, self._written.length))
+        if self._written is not _NOTHING:
+            self._written.append(self._vocabulary.tokens[token_id])
+        if registers[layout.TOP] < 0:
+            self._settle(context, registers[layout.FRESH])
+        else:
+            if top >= 0:
+                arena.top = registers[layout.TOP]
+            self._take(context)
+        return True
+
+    def accept_bytes(self, data: bytes) -> bool:
+        """Advance by text (UTF-8, any split). False, and nothing changes, if it is not allowed here.
+
+        Counts as one step for `rollback`.
+        """
+        if self._terminated and data:
+            return False
+        before = (self._threads, self._arena.top, self._terminated, self._written.length)
+        dropped = self.dropped
+        context = self._rows.context()
+        context.set_data(np.frombuffer(data, np.uint8))
+        try:
+            for start in range(0, len(data), PIECE):
+                end = min(start + PIECE, len(data))
+                count = len(self._threads) >> 2
+                while context.is_short(status := machine.advance(self._enter(context), count, start, end)):
+                    context.resolve(status)
+                if status == layout.DEAD:
+                    self._threads, self._written.length, self.dropped = before[0], before[3], dropped
+                    if not self._arena.shared:
+                        self._arena.top = before[1]
+                    return False
+                self._settle(context, context.registers[layout.TOP])
+                if self._written is not _NOTHING:
+                    self._written.append(data[start:end])
+        finally:
+            context.set_data(self._vocabulary.token_bytes)
+        self._history.append(before)
+        return True
+
+    def rollback(self, steps: int = 1) -> None:
+        """Undo the last ``steps`` accepted tokens or texts, the end of sequence included. O(1).
+
+        Raises:
+            MatcherStateError: fewer were accepted.
+        """
+        if not 0 <= steps <= len(self._history):
+            raise MatcherStateError.past_the_start(steps, len(self._history))
+        if steps == 0:
+            return
+        self._threads, top, self._terminated, self._written.length = self._history[-steps]
+        del self._history[-steps:]
+        if not self._arena.shared:
+            self._arena.top = top
+
+    def fork(self) -> JsonMatcher:
+        """An independent matcher in the same state, which can be rolled back as far. O(1) but for the step list."""
+        twin = JsonMatcher(self._grammar)
+        self._arena.shared = True
+        twin._arena = self._arena
+        twin._threads = self._threads
+        twin._history = self._history.copy()
+        if self._written is not _NOTHING:
+            twin._written = self._written.copy()
+        twin._terminated = self._terminated
+        twin.dropped = self.dropped
+        return twin
+
+    def copy(self) -> JsonMatcher:
+        """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena).
+
+        Unlike a fork it shares no memory, so it leaves no frames behind in this matcher's arena.
+        """
+        twin = JsonMatcher(self._grammar)
+        twin._arena.array = self._arena.array[:]
+        twin._arena.top = self._arena.top
+        twin._threads = self._threads
+        twin._terminated = self._terminated
+        if self._written is not _NOTHING:
+            twin._written = self._written.copy()
+        return twin
+
+    def reset(self) -> None:
+        """Back to the start of the text; forgets the history."""
+        self.__init__(self._grammar)  # type: ignore[misc]
+
+    def is_accepting(self) -> bool:
+        """Whether the text may stop here."""
+        if self._terminated:
+            return False
+        context = self._rows.context()
+        return bool(machine.accepting(self._enter(context), len(self._threads) >> 2))
+
+    def is_terminated(self) -> bool:
+        """Whether the end of sequence was accepted."""
+        return self._terminated
+
+    def next_bytes(self) -> npt.NDArray[np.bool_]:
+        """Which bytes may come next, bool[256]."""
+        out = np.zeros(8, np.int32)
+        if not self._terminated:
+            context = self._rows.context()
+            count = len(self._threads) >> 2
+            while (status := machine.next_bytes(self._enter(context), count, out.ctypes.data)) >= layout.MISS:
+                context.resolve(status)
+        return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
+
+    def forced_bytes(self) -> bytes:
+        """The longest text that every completion starts with from here (empty where the text may stop)."""
+        forced = bytearray()
+        walker = self.copy()
+        while not walker.is_accepting():
+            following = np.flatnonzero(walker.next_bytes())
+            if len(following) != 1:
+                break
+            byte = bytes([int(following[0])])
+            walker.accept_bytes(byte)
+            forced += byte
+        return bytes(forced)
+
+    def shortest_completion(self) -> bytes:
+        """A short text that completes the output from here (b"" if it may stop)."""
+        if self._terminated or self.is_accepting():
+            return b""
+        return self._grammar.completions.complete(self)
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `structgen.engines.protocols.Matcher`."""
+        if self._written is not _NOTHING:
+            return None
+        # Frames are this matcher's own, and never changed.
+        if not own and any(frame >= 0 for frame in self._threads[3::4]):
+            return None
+        return self._threads.tobytes(), self._terminated
+
+    def configurations(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The parse state for inspection: int64[n, 4] configurations, and the arena their frames lie in."""
+        return np.array(self._threads, np.int64).reshape(-1, 4), np.array(self._arena.array, np.int64)
+
+    # --- internals ---
+    def _enter(self, context: KernelContext) -> int:
+        """Set the thread's context to this matcher; again before each call, since resolving may use it for others."""
+        written = self._written
+        return context.enter(self._tables, self._threads, self._arena.array, written.array, written.length)
+
+    def _terminate(self) -> bool:
+        if not self.is_accepting():
+            return False
+        self._history.append((self._threads, self._arena.top, False, self._written.length))
+        self._terminated = True
+        return True
+
+    def _take(self, context: KernelContext) -> None:
+        """The configurations that the kernel found are the state now."""
+        registers = context.registers
+        self._threads = context.result[: 4 * registers[layout.ALTERNATIVES]]
+        self.dropped += registers[layout.MISSING]
+
+    def _settle(self, context: KernelContext, words: int) -> None:
+        """Take the configurations found after moving their frames, of that many words, into the arena."""
+        arena = self._arena
+        if words:
+            with arena.lock:
+                top = arena.top
+                arena.reserve(words)
+                arena.top = machine.settle(self._enter(context), top, context.registers[layout.ALTERNATIVES])
+        self._take(context)
+
+
+_NOTHING = Written()  # of grammars that need no text; never written to

@@ -1,0 +1,246 @@
+"""The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
+
+A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
+rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `masks.rows` starts a new
+one for later grammars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from bisect import bisect_right
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.word_counts import short_words, words_everywhere
+from structgen.engines.json.goals.key_classes import reaching
+from structgen.engines.json.goals.number_values import symbols, value_counts
+from structgen.engines.json.goals.specs import MANY_WORDS, Undeclared
+from structgen.engines.json.numbers.automaton import NumberAutomaton
+from structgen.errors import InternalError
+from structgen.kernels import table_checks as checks
+from structgen.kernels.characters import add_rows
+from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+
+FIRST_STATES = 256
+# Number states are filled this many levels ahead of a miss: a token has up to three digits.
+FILL_AHEAD = 3
+MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
+
+
+def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
+    """How many keys of each class go on from each state, int64[states, classes], at most `MANY_WORDS`."""
+    counts = []
+    for label in range(1, len(classes.nodes) + 1):
+        ends = classes.labels == label
+        live = reaching(classes.transitions, ends)
+        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
+            np.int32
+        )
+        counts.append(np.where(live, count_words(Dfa(table, ends), MANY_WORDS), 0))
+    return np.minimum(np.stack(counts, axis=1), MANY_WORDS)
+
+
+class AutomatonPool:
+    """Growing arrays, one entry a state (see `structgen.kernels.json`). Thread-safe.
+
+    Attributes:
+        transitions: int32[256 * n], next state or -1.
+        flags, payload, words_left, loops: int32[n].
+        slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
+        counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
+            at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
+            many go on from every state behind it.
+        symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
+        labels, narrow, states, class_words: int32[n], of the automaton that starts there
+            (`structgen.kernels.table_checks`).
+        version: changes when an array was replaced by a larger one.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.version = 0
+        self.count = 0
+        self._known: dict[Any, int] = {}
+        self._starts: list[int] = []  # first states of the string automata, ascending
+        self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
+        self._allocate(FIRST_STATES)
+        self.universal = self.add_dfa(universal())
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in use by the arrays."""
+        return self.transitions.nbytes + 10 * 4 * len(self.flags)
+
+    def add_dfa(self, dfa: Dfa) -> int:
+        """The start state of a string automaton in the pool."""
+        key = dfa.digest
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        with self.lock:
+            if key in self._known:
+                return self._known[key]
+            base = self._room(len(dfa))
+            flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
+            self._write(base, dfa.transitions, flags)
+            self._starts.append(base)
+            self.labels[base], self.states[base] = checks.STRING_START + 1, len(dfa)
+            self._known[key] = base
+            return base
+
+    def add_key_classes(self, classes: Undeclared) -> int:
+        """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
+        if classes.labels.max(initial=0) != len(classes.nodes):
+            raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
+        content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
+        content.update(classes.transitions.tobytes())
+        key = ("keys", len(classes.labels), content.digest())
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        with self.lock:
+            base = self._room(len(classes.labels))
+            flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
+            self._write(base, classes.transitions, flags)
+            end = base + len(classes.labels)
+            self.payload[base:end] = classes.labels
+            words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
+            self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
+            self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
+            self.narrow[base] = bool((words < MANY_WORDS).any())
+            # There are at least as many states as classes: each class has a state of its own.
+            self.class_words[base : base + len(classes.nodes)] = class_words(classes)[0]
+            self._known[key] = base
+            return base
+
+    def add_number(self, automaton: NumberAutomaton) -> int:
+        """The start state of a number automaton; its rows are filled when a kernel asks (`fill_number`)."""
+        known = self._known.get(automaton)
+        if known is not None:
+            return known
+        with self.lock:
+            if automaton not in self._known:
+                start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
+                self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
+            return self._known[automaton]
+
+    def is_number(self, state: int) -> bool:
+        """Whether a state belongs to a number automaton."""
+        return state in self._number_of
+
+    def number_at(self, state: int) -> tuple[NumberAutomaton, int]:
+        """The number automaton that a pool state belongs to, and its own number of the state."""
+        automaton, local, _ = self._number_of[state]
+        return automaton, local
+
+    def fill_number(self, state: int) -> None:
+        """Fill the row of a lazy number state, and those a few bytes further."""
+        with self.lock:
+            layer = [state]
+            for _ in range(FILL_AHEAD):
+                layer = [after for place in layer for after in self._fill_row(place)]
+                if len(layer) > MANY_AHEAD:
+                    break
+
+    def count_values(self, state: int) -> None:
+        """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""
+        with self.lock:
+            if self.is_number(state):
+                automaton, local = self.number_at(state)
+                bits = 0
+                for byte in symbols(automaton, local):
+                    bits |= 1 << ((byte & 15) + (0 if 0x30 <= byte <= 0x39 else OTHER_SYMBOLS))
+                self.symbols[state] = bits
+                self.counts[2 * state : 2 * state + 2] = value_counts(automaton, local, MANY)
+                return
+            base = self._starts[bisect_right(self._starts, state) - 1]
+            size = int(self.states[base])
+            table = self.transitions[256 * base : 256 * (base + size)].reshape(size, 256)
+            table = np.where(table >= 0, table - base, -1).astype(np.int32)
+            dfa = Dfa(table, self.flags[base : base + size] & ACCEPTING != 0)
+            counts = self.counts[2 * base : 2 * (base + size)].reshape(size, 2)
+            counts[:, 1] = np.maximum(short_words(dfa, SHORT_WORDS, MANY), 1)
+            counts[:, 0] = words_everywhere(dfa, MANY)
+
+    def _fill_row(self, place: int) -> list[int]:
+        if not self.flags[place] & LAZY:
+            return []
+        automaton, local, places = self._number_of[place]
+        following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
+        if not following and not self.flags[place] & ACCEPTING:
+            raise InternalError("a number can be begun that cannot be finished")
+        row = self.transitions[place * 256 : place * 256 + 256]
+        row[:] = -1
+        for byte, after in following.items():
+            row[byte] = after
+        self.flags[place] &= ~LAZY
+        return sorted(set(following.values()))
+
+    def _number_state(self, automaton: NumberAutomaton, local: int, places: dict[int, int]) -> int:
+        place = places.get(local)
+        if place is None:
+            place = places[local] = self._room(1)
+            self.flags[place] = LAZY | (ACCEPTING if automaton.accepting(local) else 0)
+            self._number_of[place] = (automaton, local, places)
+        return place
+
+    def _write(self, base: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.int32]) -> None:
+        end = base + len(flags)
+        table = transitions
+        if not (table.flags.c_contiguous and table.flags.writeable):
+            table = np.array(table, np.int32, order="C")
+        wrong = checks.check_automaton(table, (flags & ACCEPTING).astype(np.uint8))
+        if wrong >= 0:
+            raise InternalError(f"state {wrong} of an automaton leads nowhere")
+        self.flags[base:end] = flags
+        add_rows(table, base, self.transitions, self.flags, self.loops)
+
+    def _room(self, states: int) -> int:
+        """Make room for ``states`` more states; the first of them."""
+        base = self.count
+        if base + states > len(self.flags):
+            self._allocate(max(2 * len(self.flags), base + states))
+        self.count = base + states
+        return base
+
+    def _allocate(self, states: int) -> None:
+        """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
+        count = self.count
+        new = {
+            "transitions": np.empty(256 * states, np.int32),
+            "flags": np.zeros(states, np.int32),
+            "payload": np.zeros(states, np.int32),
+            "words_left": np.full(states, -1, np.int32),
+            "loops": np.zeros(states, np.int32),
+            "slots": np.full(2 * states, -1, np.int32),
+            "counts": np.zeros(2 * states, np.int32),
+            "symbols": np.zeros(states, np.int32),
+            "labels": np.zeros(states, np.int32),
+            "narrow": np.zeros(states, np.int32),
+            "states": np.zeros(states, np.int32),
+            "class_words": np.zeros(states, np.int32),
+        }
+        for name, array in new.items():
+            width = len(array) // states
+            if count:
+                array[: width * count] = getattr(self, name)[: width * count]
+            setattr(self, name, array)
+        self.version += 1
+
+    transitions: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.int32]
+    payload: npt.NDArray[np.int32]
+    words_left: npt.NDArray[np.int32]
+    loops: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+    symbols: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32]
+    narrow: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int32]
+    class_words: npt.NDArray[np.int32]

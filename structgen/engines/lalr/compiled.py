@@ -1,0 +1,82 @@
+"""Grammars for Lark's LALR parser and contextual lexer, compiled for a vocabulary and shared by their matchers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from structgen.engines.lalr.machine import LalrMachine
+from structgen.engines.lalr.matcher import LalrMatcher
+from structgen.engines.lalr.tables import read_tables
+from structgen.engines.lalr.trust import with_trust
+from structgen.engines.lalr.witness import FAR_STEPS
+from structgen.errors import EmptyLanguageError, GrammarTooComplexError
+from structgen.grammar.spelling import missing_characters, unspellable
+from structgen.kernels import lalr_machine as k
+from structgen.vocabulary.vocabulary import Vocabulary
+
+MASK_BYTES = ROW_BYTES = 128 << 20
+
+
+class LalrGrammar:
+    """A grammar as Lark's LALR parser with its contextual lexer reads it. Make one with `compile_contextual`.
+
+    Attributes:
+        vocabulary: as given to the compiler.
+        tables: the parser and its lexers in numbers.
+    """
+
+    def __init__(
+        self, source: str | Path, vocabulary: Vocabulary, start: str, import_paths: Iterable[str | Path] = ()
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.tables = with_trust(read_tables(source, start, import_paths, missing_characters(vocabulary)))
+        self._lock = threading.Lock()
+        self._machine = self._new_machine()
+        machine, text = self._machine, self.tables.text
+        if machine.live(machine.start) != k.YES and not machine.witnesses.is_live(machine.start):
+            if not machine.witnesses.undecided:
+                raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
+            if not machine.witnesses.search_far(machine.start):
+                message = "no text of the language was found, nor that there is none"
+                raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
+
+    def matcher(self) -> LalrMatcher:
+        """A matcher at the start of the text. O(1)."""
+        return LalrMatcher(self)
+
+    def machine(self) -> LalrMachine:
+        """The machine that new matchers share; a fresh one once its states have outgrown their bound."""
+        if self._machine.is_full:
+            with self._lock:
+                if self._machine.is_full:
+                    self._machine = self._new_machine()
+        return self._machine
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of tables, states and masks, as far as they have been used."""
+        tables = self.tables
+        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions)
+        return sum(array.nbytes for array in arrays) + self._machine.memory_bytes
+
+    def _new_machine(self) -> LalrMachine:
+        return LalrMachine(self.tables, self.vocabulary, MASK_BYTES, ROW_BYTES)
+
+
+def compile_contextual(
+    source: str | Path, vocabulary: Vocabulary, start: str = "start", import_paths: Iterable[str | Path] = ()
+) -> LalrGrammar:
+    """Compile what ``lark.Lark(source, parser="lalr", lexer="contextual")`` accepts.
+
+    A grammar that declares ``_INDENT`` and ``_DEDENT`` is read with an indenter as Lark's ``PythonIndenter``.
+    ``structgen.compile_lark(..., lexer="contextual")`` is the same. Most of the time is Lark's own.
+
+    Raises:
+        GrammarError: not a legal grammar, not LALR(1), or a terminal looks too far around itself.
+        EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
+        GrammarTooComplexError: it is too large, or a bounded search does not tell whether it has a text.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+    """
+    return LalrGrammar(source, vocabulary, start, import_paths)

@@ -1,0 +1,319 @@
+"""What Lark makes of a grammar for its LALR parser and contextual lexer, in numbers.
+
+Lark itself builds the parse table and the lexers; this reads them, so that priorities, conflicts, the order in which
+terminals are tried and which keywords retype which terminals are Lark's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.automata.charset import EMPTY, CharSet, single
+from structgen.automata.ecma_ast import Node
+from structgen.engines.lalr.terminals import TerminalAutomata, terminal_automata
+from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
+from structgen.grammar.limits import check_text, grammar_refusal, limited
+from structgen.grammar.normal_form import Place
+from structgen.grammar.python_regex import parse
+from structgen.kernels.lalr_machine import FINAL, PENDING_END
+
+END = "$END"
+INDENT, DEDENT = "_INDENT", "_DEDENT"
+OPENING, CLOSING = ("LPAR", "LSQB", "LBRACE"), ("RPAR", "RSQB", "RBRACE")
+TAB_WIDTH = 8
+MAX_ENTRIES = 1 << 25
+"""Of the parse table; Lark's own takes a hundred times the memory."""
+_building = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class LalrTables:
+    """A grammar for Lark's LALR parser in numbers.
+
+    Attributes:
+        text: the grammar's text.
+        terminals: names; the end of the text is the last one.
+        automata: of the terminals.
+        action: int32[states, terminals]: 0 none, ``(state + 1) << 1`` shift, ``(rule + 1) << 1 | 1`` reduce.
+        goto: int32[states, nonterminals].
+        rules: origin and expansion of each rule, terminals as ``~terminal``.
+        start, end: the states where parsing begins and ends.
+        lexer_of: int32[states].
+        lexers: for each lexer the terminals that it tries, in order.
+        retyped: int32[lexers, keyword sets]: what a text of such keywords is retyped to, or -1.
+        ignored: the ignored terminals.
+        newline: the terminal whose text the indenter looks at, or -1.
+        distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
+            (`trust`) none that the lexers surely read as meant.
+        clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
+    """
+
+    text: str
+    terminals: list[str]
+    automata: TerminalAutomata
+    action: npt.NDArray[np.int32]
+    goto: npt.NDArray[np.int32]
+    rules: list[tuple[int, tuple[int, ...]]]
+    start: int
+    end: int
+    lexer_of: npt.NDArray[np.int32]
+    lexers: list[list[int]]
+    retyped: npt.NDArray[np.int32]
+    ignored: list[int]
+    newline: int
+    distrust: bool
+    clean: frozenset[int] = frozenset()
+
+
+def read_tables(
+    source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = (), absent: CharSet = EMPTY
+) -> LalrTables:
+    """Read a grammar in Lark's language as ``Lark(..., parser="lalr", lexer="contextual")`` does.
+
+    A grammar that declares ``_INDENT`` and ``_DEDENT`` gets an indenter as Lark's ``PythonIndenter`` (newlines are
+    ``_NEWLINE`` or else ``_NL``; brackets LPAR, LSQB, LBRACE and their like). Characters of ``absent`` are in no text.
+
+    Raises:
+        GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+    """
+    text, name, folders = load_text(source)
+    check_text(text)
+    with _building, limited(grammar_refusal(text)):
+        lark, conflicts = _build(text, name, start, [*folders, *map(str, import_paths)])
+        return _Reader(text, lark, start, conflicts, absent).read()
+
+
+def _build(text: str, name: str, start: str, folders: list[str]) -> tuple[Any, bool]:
+    """Lark's own parser, and whether it resolved conflicts (which it tells its log only)."""
+    with lark_errors(text):
+        from lark import Lark
+        from lark.utils import logger
+    postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
+    heard = _Conflicts()
+    level, handlers = logger.level, logger.handlers
+    logger.handlers, logger.propagate = [heard], False
+    logger.setLevel(logging.DEBUG)
+    try:
+        with lark_errors(text):
+            grammar = load(text, text, name, folders)
+            try:
+                lark = Lark(grammar, parser="lalr", lexer="contextual", start=start, postlex=postlex)
+            except re.error as error:  # Lark puts all terminals of a lexer into one expression
+                raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
+    finally:
+        logger.setLevel(level)
+        logger.handlers, logger.propagate = handlers, True
+    return lark, heard.any or any(rule.options.priority for rule in lark.rules)
+
+
+class _Conflicts(logging.Handler):
+    """Listens to Lark's log for conflicts that it resolves."""
+
+    any = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note a conflict."""
+        self.any |= "conflict" in record.getMessage().lower()
+
+
+def _indenter(text: str) -> Any:
+    from lark.indenter import PythonIndenter
+
+    if re.search(r"\b_NEWLINE\b", text):
+        return PythonIndenter()
+    return type("NlIndenter", (PythonIndenter,), {"NL_type": "_NL"})()
+
+
+class _Reader:
+    """Numbers Lark's terminals, rules and states."""
+
+    def __init__(self, text: str, lark: Any, start: str, conflicts: bool, absent: CharSet) -> None:
+        self._absent = absent
+        self._text, self._start, self._conflicts = text, start, conflicts
+        self._patterns = {terminal.name: terminal for terminal in lark.terminals}
+        self._table = lark.parser.parser._parse_table
+        self._postlex = lark.options.postlex
+        self._lexer = lark.parser.lexer.lexer if self._postlex else lark.parser.lexer
+        self._ignored = lark.ignore_tokens
+        declared = [INDENT, DEDENT] if self._postlex else []
+        self._names = [*self._patterns, *(name for name in declared if name not in self._patterns), END]
+        self._numbers = {name: i for i, name in enumerate(self._names)}
+
+    def read(self) -> LalrTables:
+        nodes = self._nodes()
+        rules, origins = self._rules()
+        action, goto = self._parser(rules, origins)
+        lexers, lexer_of, callbacks = self._lexers()
+        automata = self._automata(nodes, callbacks)
+        symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
+        numbered = [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules]
+        return LalrTables(
+            self._text,
+            self._names,
+            automata,
+            action,
+            goto,
+            numbered,
+            self._table.start_states[self._start],
+            self._table.end_states[self._start],
+            lexer_of,
+            lexers,
+            self._retyped(automata, callbacks),
+            [self._numbers[name] for name in self._ignored],
+            self._numbers[self._postlex.NL_type] if self._postlex else -1,
+            self._conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
+        )
+
+    def _rules(self) -> tuple[list[Any], dict[str, int]]:
+        rules: dict[Any, None] = {}
+        origins: dict[str, int] = {}
+        for row in self._table.states.values():
+            for name, (action, rule) in row.items():
+                if name not in self._numbers:
+                    origins.setdefault(name, len(origins))
+                elif str(action) == "Reduce":
+                    rules.setdefault(rule)
+                    origins.setdefault(rule.origin.name, len(origins))
+        return list(rules), origins
+
+    def _parser(self, rules: list[Any], origins: dict[str, int]) -> tuple[Any, Any]:
+        states = self._table.states
+        size = max(states) + 1
+        numbers = {rule: i for i, rule in enumerate(rules)}
+        if size * (len(self._names) + len(origins)) > MAX_ENTRIES:
+            raise TooComplexError("Lark's parse table is too large", budget="table entries", limit=MAX_ENTRIES)
+        action = np.zeros((size, len(self._names)), np.int32)
+        goto = np.full((size, max(len(origins), 1)), -1, np.int32)
+        for state, row in states.items():
+            for name, (kind, argument) in row.items():
+                if name not in self._numbers:
+                    goto[state, origins[name]] = argument
+                elif str(kind) == "Reduce":
+                    action[state, self._numbers[name]] = (numbers[argument] + 1) << 1 | 1
+                else:
+                    action[state, self._numbers[name]] = (argument + 1) << 1
+        return action, goto
+
+    def _lexers(self) -> tuple[list[list[int]], Any, list[dict[int, list[int]]]]:
+        """The terminals of each lexer, the lexer of each state, and the keywords of each lexer's terminals."""
+        numbers: dict[int, int] = {}
+        lexers: list[list[int]] = []
+        callbacks: list[dict[int, list[int]]] = []
+        lexer_of = np.zeros(max(self._table.states) + 1, np.int32)
+        for state, lexer in self._lexer.lexers.items():
+            if id(lexer) not in numbers:
+                numbers[id(lexer)] = len(lexers)
+                lexers.append([self._numbers[terminal.name] for terminal in lexer.scanner.terminals])
+                callbacks.append(
+                    {
+                        self._numbers[name]: [self._numbers[t.name] for t in callback.scanner.terminals]
+                        for name, callback in lexer.callback.items()
+                    }
+                )
+            lexer_of[state] = numbers[id(lexer)]
+        return lexers, lexer_of, callbacks
+
+    def _nodes(self) -> list[Node | None]:
+        """The syntax trees of the terminals."""
+        nodes = []
+        for name in self._names:
+            definition = self._patterns.get(name)
+            try:
+                nodes.append(parse(definition.pattern.to_regexp()) if definition else None)
+            except PatternTooComplexError as error:
+                place = self._place(name)
+                refuse = grammar_refusal(self._text, place.line, place.column)
+                raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
+            except PatternError as error:
+                self._refuse(name, error.message)
+        return nodes
+
+    def _automata(self, nodes: list[Node | None], callbacks: list[dict[int, list[int]]]) -> TerminalAutomata:
+        keywords: dict[int, dict[int, Any]] = {}
+        for callback in callbacks:
+            for terminal, words in callback.items():
+                keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
+        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
+        try:
+            return terminal_automata(nodes, keywords, told_apart, self._absent)
+        except PatternTooComplexError as error:
+            name = self._names[error.position]
+            place = self._place(name)
+            refuse = grammar_refusal(self._text, place.line, place.column)
+            raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
+        except PatternError as error:
+            self._refuse(self._names[error.position], error.message)
+        raise AssertionError
+
+    def _place(self, name: str) -> Place:
+        return Places(self._text).of(name)
+
+    def _refuse(self, name: str, message: str) -> None:
+        place = self._place(name)
+        raise GrammarError(
+            f"the terminal {name}: {message}",
+            line=place.line,
+            column=place.column,
+            source=self._text,
+            hint="Write it without that lookaround, or use lexer='dynamic'.",
+        )
+
+    def _retyped(self, automata: TerminalAutomata, callbacks: list[dict[int, list[int]]]) -> npt.NDArray[np.int32]:
+        """The first keyword, in the lexer's order, that the text is."""
+        retyped = np.full((len(callbacks), len(automata.keyword_sets)), -1, np.int32)
+        for lexer, callback in enumerate(callbacks):
+            for number, (terminal, words) in enumerate(automata.keyword_sets):
+                for word in callback.get(terminal, ()):
+                    if word in words:
+                        retyped[lexer, number] = word
+                        break
+        return retyped
+
+
+def _without_text(automata: TerminalAutomata) -> set[int]:
+    """The terminals that match no text (their characters are absent); not those that have no pattern."""
+    found = set()
+    for terminal, start in enumerate(automata.starts):
+        seen, work = {start}, [start] if start else []
+        while work and not automata.flags[work[-1]] & (FINAL | PENDING_END):
+            fresh = set((automata.transitions[work.pop()] >> 1).tolist()) - seen - {0}
+            seen |= fresh
+            work += fresh
+        if start and not work:
+            found.add(terminal)
+    return found
+
+
+def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int, dead: set[int]) -> bool:
+    """Whether every nonterminal, and every terminal of a rule, has a text; ``dead`` terminals have none. Linear."""
+    uses: dict[int, list[int]] = {}
+    missing = [sum(symbol >= 0 for symbol in body) for _, body in rules]
+    for number, (_, body) in enumerate(rules):
+        for symbol in body:
+            if symbol >= 0:
+                uses.setdefault(symbol, []).append(number)
+            elif ~symbol in dead:
+                return False
+    productive: set[int] = set()
+    work = [origin for (origin, _), left in zip(rules, missing, strict=True) if not left]
+    while work:
+        origin = work.pop()
+        if origin in productive:
+            continue
+        productive.add(origin)
+        for number in uses.get(origin, ()):
+            missing[number] -= 1
+            if not missing[number]:
+                work.append(rules[number][0])
+    return len(productive) == count

@@ -1,0 +1,115 @@
+"""Ways to the end: what has made configurations and parsers live, kept so that each can be completed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from structgen.engines.lalr.lexemes import Lexemes
+from structgen.engines.lalr.plans import Plans
+from structgen.kernels import lalr_machine as k
+
+if TYPE_CHECKING:
+    from structgen.engines.lalr.machine import LalrMachine
+
+Way = tuple[str, int]
+"""A text, and the parser that is reached if it ends cleanly there; `END` if the text may end."""
+END = 0
+MOST_WORDS = 1 << 16
+"""Of a completion."""
+
+
+class Ways:
+    """Ways to the end in one machine.
+
+    Each leads to a parser that was known to be live before, so none goes round. (Where the machine trusts its parsers,
+    plans lead on: they are exact then.)
+    """
+
+    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans) -> None:
+        self._machine = machine
+        self._tables = machine.tables
+        self._lexemes = lexemes
+        self._plans = plans
+        self._configs: dict[int, Way] = {}
+        self._parsers: dict[int, Way] = {}
+        self._gap = lexemes.characters[lexemes.separator] if lexemes.separator >= 0 else ""
+
+    def keep(self, config: int, text: str, goal: Way | None) -> None:
+        """Keep a way that leads from a configuration to a live one, and that one's."""
+        if goal is not None:
+            self._configs.setdefault(config, (text + goal[0], goal[1]))
+
+    def keep_parser(self, parser: int, text: str, after: int) -> None:
+        """Keep what a parser is live by: ``text`` may come behind any clean lexeme."""
+        self._parsers.setdefault(parser, (text, after))
+
+    def text(self, config: int) -> str | None:
+        """The text of a way that is kept."""
+        way = self._configs.get(config)
+        return way[0] if way else None
+
+    def clean_word(self, parser: int, terminal: int) -> str | None:
+        """A word of a terminal that may come behind any clean lexeme and ends cleanly."""
+        word = self._lexemes.clean_start(self._machine.lexer_of(parser)).get(terminal)
+        return None if word is None else self._gap + self._lexemes.text(word)
+
+    def of_config(self, config: int) -> Way | None:
+        """The way of a live configuration; None if none is known."""
+        if self._machine.call(k.ENDS, config):
+            return "", END
+        while config:
+            if config in self._configs:
+                return self._configs[config]
+            parser, d, fallback, _ = self._machine.config(config)
+            if d == 0:
+                return ("", parser) if self._is_live(parser) else None
+            lexer, threads = self._machine.lexer(d)
+            for terminal, word in self._lexemes.clean_within(lexer, threads).items():
+                after = parser if terminal < 0 else self._machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
+                if after != k.DEAD and self._is_live(after):
+                    return self._lexemes.text(word), after
+            if not self._lexemes.yields(threads):
+                return None
+            config = fallback
+        return None
+
+    def complete(self, config: int) -> str | None:
+        """The text from a live configuration to the end; None if its way is not known."""
+        way, text, at_line = self.of_config(config), "", False
+        for _ in range(MOST_WORDS):
+            if way is None:
+                return None
+            more, parser = way
+            text += more.removeprefix(self._gap) if at_line else more  # blanks would indent it
+            if parser == END:
+                return text
+            at_line = self._tables.newline >= 0 and more.startswith("\n")
+            way = self._of_parser(parser)
+        return None
+
+    def _is_live(self, parser: int) -> bool:
+        machine = self._machine
+        machine.live(machine.call(k.FRESH, parser))
+        return int(machine.heap[parser + k.PARSER_LIVE]) == k.YES
+
+    def _of_parser(self, parser: int) -> Way | None:
+        if self._machine.call(k.ENDS_PARSER, parser):
+            return "", END
+        if parser in self._parsers:
+            return self._parsers[parser]
+        if self._tables.distrust:
+            terminal = int(self._machine.heap[parser + k.PARSER_WAY]) - 1
+        else:
+            terminal = next(self._plans.terminals(self._machine.parser(parser)[0]), -1)
+        return self.by_terminal(parser, terminal)
+
+    def by_terminal(self, parser: int, terminal: int) -> Way | None:
+        """A word of a terminal, and the parser after it; None if it cannot be read for sure or does not fit."""
+        column, word = k.NO_COLUMN, self.clean_word(parser, terminal) if terminal >= 0 else None
+        if terminal == self._tables.newline >= 0:
+            column = self._plans.next_column(parser)
+            word = "\n" + " " * column
+        if word is None:
+            return None
+        after = self._machine.call(k.FEED_TERMINAL, parser, terminal, column)
+        return None if after == k.DEAD else (word, after)

@@ -1,0 +1,166 @@
+"""Tagged text and JSON lines as constraint values: what they parse, and what a generator writes with them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+
+from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
+from structgen.constraints.text import choice, regex
+from structgen.errors import ConstraintError, GenerationError, OptionsError
+from structgen.generator import Generator
+from structgen.options import JsonOptions
+from structgen.vocabulary.vocabulary import Vocabulary
+from tests.engines.composed.oracle import vocabulary
+from tests.fakes import CharTokenizer
+
+CALL = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+class Weather(pydantic.BaseModel):
+    """A type for a part."""
+
+    city: str
+    days: int = 1
+
+
+def test_parts_of_a_text() -> None:
+    constraint = tag_dispatch({("<tool>", "</tool>"): Weather, "Answer: ": regex("[0-9]+"), "[": choice(["a", "a]"])})
+    text = 'Let me see.<tool>{"city": "Köln</tool>", "days": 2}</tool> So: [a] Answer: 12'
+    assert constraint.parse(text) == [
+        "Let me see.",
+        TagPart("<tool>", Weather(city="Köln</tool>", days=2), '{"city": "Köln</tool>", "days": 2}'),
+        " So: ",
+        TagPart("[", "a]", "a]"),
+        " ",
+        TagPart("Answer: ", "12", "12"),
+    ]
+    assert constraint.parse("") == [] and constraint.parse("just text") == ["just text"]
+    for wrong in ("<tool>", "<tool>{}</tool>", "Answer: ", 'x<tool>{"city": "a"}</tool', "[b"):
+        with pytest.raises(GenerationError, match="no tagged text"):
+            constraint.parse(wrong)
+
+
+def test_parts_of_unfinished_text() -> None:
+    constraint = tag_dispatch({("<tool>", "</tool>"): CALL, "=": regex("[0-9]+")})
+    assert constraint.parse_partial("") == []
+    assert constraint.parse_partial("ab <to") == ["ab <to"]
+    assert constraint.parse_partial('ab <tool>{"n": 1') == ["ab ", TagPart("<tool>", {"n": 1}, '{"n": 1')]
+    whole = TagPart("<tool>", {"n": 1}, '{"n": 1}')
+    for end in ("", "</to", "</tool>"):
+        assert constraint.parse_partial('ab <tool>{"n": 1}' + end) == ["ab ", whole]
+    assert constraint.parse_partial("=12") == [TagPart("=", "12", "12")]
+    assert constraint.parse_partial("=12 =") == [TagPart("=", "12", "12"), " ", TagPart("=", "", "")]
+
+
+def test_counts_and_stops_in_what_is_parsed() -> None:
+    """Where a text has several readings, one that is allowed is taken."""
+    twice = tag_dispatch({"a": regex("(ab?)*")}, min_uses=2, free_text="none")
+    assert [part.text for part in twice.parse("aaba") if isinstance(part, TagPart)] == ["ab", ""]
+    once = tag_dispatch({"a": regex("b*")}, max_uses=1, stop="$", free_text="before")
+    assert once.parse("xabb$") == ["x", TagPart("a", "bb", "bb")] and once.parse("x$") == ["x"]
+    for wrong in ("xabb", "xabbx$", "xab$$", "abab$"):
+        with pytest.raises(GenerationError):
+            once.parse(wrong)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        tag_dispatch({("<", ">"): regex("[ab]*"), "b": choice(["a", "ab", "aba"])}, min_uses=1, max_uses=3),
+        tag_dispatch({"a": regex("(a|b<)*"), ("<", "a"): regex("b?")}, stop=">>"),
+        tag_dispatch({"ab": regex("[<>]+"), "ba": regex("a*")}, min_uses=1, max_uses=2, free_text="before", stop="<>b"),
+    ],
+    ids=["closed", "stopped", "before"],
+)
+def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
+    """The pieces of random outputs put the output together again."""
+    rng = random.Random(3)
+    words = vocabulary("ab<>", rng, longer=10)
+    ends = {trigger: end for trigger, end, _ in constraint.tags}
+    for _ in range(60):
+        matcher = constraint.compile(words).matcher()
+        text = b""
+        for _ in range(rng.randint(0, 8)):
+            bitmask = np.zeros((1, -(-words.size // 32)), np.int32)
+            matcher.fill_next_token_bitmask(bitmask)
+            ids: list[int] = np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist()
+            token = rng.choice([i for i in ids if words.tokens[i]] or [0])
+            if not words.tokens[token] or not matcher.accept_token(token):
+                break
+            text += words.tokens[token]
+            constraint.parse_partial(text.decode(errors="replace"))
+        text += matcher.shortest_completion()
+        pieces = constraint.parse(text.decode())
+        joined = "".join(p if isinstance(p, str) else p.trigger + p.text + ends[p.trigger] for p in pieces)
+        assert joined + (constraint.stop or "") == text.decode()
+
+
+def test_instructions() -> None:
+    told = tag_dispatch({("<t>", "</t>"): CALL}, min_uses=1, max_uses=2, stop="END").instruction()
+    for expected in ("<t>", "</t>", '"integer"', "at least 1 and at most 2", "END"):
+        assert expected in told
+    told = json_lines(CALL, min_lines=2, max_lines=5).instruction()
+    assert "at least 2" in told and "at most 5" in told and '"integer"' in told
+
+
+def test_bad_constraints() -> None:
+    with pytest.raises(ConstraintError, match="no constraint"):
+        tag_dispatch({"a": None})
+    with pytest.raises(ConstraintError, match="at least one tag"):
+        tag_dispatch({})
+    with pytest.raises(OptionsError):
+        tag_dispatch({"a": True}, max_uses=-1)
+    with pytest.raises(OptionsError):
+        json_lines(True, JsonOptions(whitespace="any"))
+
+
+def test_json_lines_values() -> None:
+    lines = json_lines(Weather)
+    assert lines.parse('{"city": "a\\n"}\n{"city": "b", "days": 3}\n') == [
+        Weather(city="a\n"),
+        Weather(city="b", days=3),
+    ]
+    assert lines.parse("") == [] == lines.parse_partial("")
+    assert json_lines(CALL).parse_partial('{"n": 1}\n{"n": 2') == [{"n": 1}, {"n": 2}]
+
+
+class Uniform:
+    """A language model that likes all tokens alike, but for some noise."""
+
+    context_length = None
+
+    def __init__(self, vocab_size: int) -> None:
+        self.vocab_size, self.eos_token_ids = vocab_size, (0,)
+        self._rng = np.random.default_rng(0)
+
+    def prefill(self, prompts: list[list[int]]) -> tuple[Any, Any]:
+        """Logits and a cache of nothing."""
+        return self._rng.normal(size=(len(prompts), self.vocab_size)), self
+
+    def forward(self, tokens: list[list[int]], cache: Any) -> Any:
+        """More noise."""
+        return self._rng.normal(size=(len(tokens), len(tokens[0]), self.vocab_size))
+
+    def select(self, rows: list[int]) -> None:
+        """Nothing is kept."""
+
+
+def test_a_generator_writes_them() -> None:
+    tokens = [None] + [bytes([byte]) for byte in range(128)]
+    words = Vocabulary(tokens, eos_token_ids=0)
+    tokenizer = CharTokenizer(eos=1)
+    generator = Generator(Uniform(words.size), tokenizer, vocabulary=words)
+    constraint = tag_dispatch({("<t>", "</t>"): CALL}, min_uses=2, max_uses=2)
+    for seed in range(3):
+        result = generator.generate("Go", constraint, max_new_tokens=80, temperature=1.0, seed=seed)
+        assert sum(isinstance(piece, TagPart) for piece in result.value) == 2
+        assert all(isinstance(piece.value["n"], int) for piece in result.value if isinstance(piece, TagPart))
+        lines = generator.generate("Go", json_lines(CALL, min_lines=2), max_new_tokens=40, temperature=1.0, seed=seed)
+        assert len(lines.value) >= 2
+    events = list(generator.stream("Go", constraint, max_new_tokens=60))
+    assert events[-1].result is not None and events[-1].partial == events[-1].result.value

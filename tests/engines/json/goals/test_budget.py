@@ -1,0 +1,71 @@
+"""Schemas that would take forever are refused after a number of steps, wherever the work is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from structgen import JsonOptions
+from structgen.engines.json.goals.budget import GoalBudget
+from structgen.engines.json.goals.graph import GoalGraph
+from structgen.errors import SchemaTooComplexError
+from structgen.json_schema.lowering import lower
+
+STEPS = 300_000
+
+
+def needs(*names: str) -> dict[str, Any]:
+    return {"type": "object", "required": list(names)}
+
+
+def overlapping(count: int) -> list[dict[str, Any]]:
+    kinds = ["string", "integer", "array"]
+    return [
+        {"type": "object", "properties": {f"p{j}": {"type": kinds[(i >> j % 6) % 3]} for j in range(count)}}
+        for i in range(count)
+    ]
+
+
+HOSTILE: dict[str, Any] = {
+    "branches that all overlap": {"oneOf": [needs(f"a{i}") for i in range(1000)]},
+    "their negation": {"not": {"oneOf": [needs(f"a{i}") for i in range(300)]}},
+    "large objects": {"oneOf": overlapping(40)},
+    "large objects, negated": {"not": {"oneOf": overlapping(20)}},
+    "a thousand choices": {"allOf": [{"anyOf": [needs(f"a{i}"), needs(f"b{i}")]} for i in range(1000)]},
+    "excluded objects": {"not": {"enum": [{"a": i, "b": [i]} for i in range(500)]}},
+    "tuples": {
+        "oneOf": [
+            {"type": "array", "prefixItems": [{"type": ["string", "integer", "null"][(i >> j) % 3]} for j in range(20)]}
+            for i in range(300)
+        ]
+    },
+    "patterns": {"oneOf": [{"type": "string", "pattern": f"a{i}.*b"} for i in range(300)]},
+    "numbers": {"oneOf": [{"type": "integer", "multipleOf": i + 2} for i in range(300)]},
+    "keys by patterns": {
+        "oneOf": [
+            {"type": "object", "patternProperties": {f"^x{i}.*y{j}": {"type": j}}}
+            for i in range(40)
+            for j in ("string", "null")
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_work_is_bounded(name: str) -> None:
+    options = JsonOptions(max_steps=STEPS, max_alternatives=1_000_000)
+    lowered = lower(HOSTILE[name], options)
+    graph = GoalGraph(lowered, options)
+    with pytest.raises(SchemaTooComplexError) as caught:
+        graph.compile(lowered.root)
+    assert (caught.value.budget, caught.value.limit) == ("max_steps", STEPS)
+    assert graph.budget.left > -STEPS // 10  # no single piece of work is large
+
+
+def test_a_budget_counts_down() -> None:
+    budget = GoalBudget(3)
+    budget.spend(2)
+    budget.spend()
+    with pytest.raises(SchemaTooComplexError, match="max_steps"):
+        budget.spend()

@@ -1,0 +1,157 @@
+"""Masks are what ``accept_token`` does; fork, rollback, the end; errors."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import structgen
+from structgen.engines.lalr.compiled import LalrGrammar, compile_contextual
+from structgen.engines.lalr.matcher import LalrMatcher
+from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError, OptionsError, TokenError
+from structgen.vocabulary.vocabulary import Vocabulary
+
+pytest.importorskip("lark")
+from tests.engines.lalr.lalr_grammars import GRAMMARS, bundled
+
+
+def small_vocabulary(alphabet: str, seed: int = 0) -> Vocabulary:
+    """All bytes, and random words over an alphabet and a few other characters; some twice, some cut in a character."""
+    rng = random.Random(seed)
+    characters = alphabet * 3 + "x \n\"'é()"
+    words = {"".join(rng.choices(characters, k=rng.randrange(2, 7))).encode() for _ in range(1500)}
+    cut = [word[:-1] for word in sorted(words) if word[-1] >= 128]
+    tokens = [bytes([b]) for b in range(256)] + sorted(words) + sorted(words)[:20] + cut[:20]
+    return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
+
+
+def mask(matcher: LalrMatcher) -> np.ndarray:
+    size = matcher.grammar.vocabulary.size
+    bits = np.full(-(-size // 32), -1, np.int32)
+    matcher.fill_next_token_bitmask(bits)
+    return np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool)[:size]
+
+
+def by_acceptance(matcher: LalrMatcher) -> np.ndarray:
+    allowed = np.zeros(matcher.grammar.vocabulary.size, bool)
+    for token in range(len(allowed)):
+        if matcher.accept_token(token):
+            allowed[token] = True
+            matcher.rollback()
+    return allowed
+
+
+def check_walk(grammar: LalrGrammar, rng: random.Random, steps: int) -> None:
+    matcher = grammar.matcher()
+    for _ in range(steps):
+        cold = LalrGrammar.matcher(grammar)
+        assert cold.accept_bytes(b"")
+        allowed = mask(matcher)
+        assert (allowed == by_acceptance(matcher)).all()
+        assert (allowed == mask(matcher)).all()
+        eos = grammar.vocabulary.eos_token_ids[0]
+        assert allowed[eos] == matcher.is_accepting()
+        assert allowed.any(), "a dead end"
+        choices = np.flatnonzero(allowed[:eos])
+        if not len(choices):
+            break
+        fork = matcher.fork()
+        token = int(rng.choice(choices))
+        assert matcher.accept_token(token)
+        assert fork.accept_token(token)
+        assert (mask(fork) == mask(matcher)).all()
+        fork.rollback()
+        assert (mask(fork) == allowed).all()
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_masks_are_what_acceptance_is(name):
+    text, alphabet = GRAMMARS[name]
+    vocabulary = small_vocabulary(alphabet)
+    rng = random.Random(name)
+    for _ in range(3):
+        check_walk(compile_contextual(text, vocabulary), rng, 12)
+
+
+def test_masks_of_python():
+    vocabulary = small_vocabulary("if x:\n  =(1)#'\"\t")
+    grammar = compile_contextual(bundled("python.lark"), vocabulary, "file_input")
+    rng = random.Random(5)
+    for _ in range(3):
+        check_walk(grammar, rng, 12)
+
+
+def test_masks_survive_eviction(monkeypatch):
+    monkeypatch.setattr("structgen.engines.lalr.compiled.MASK_BYTES", 1)
+    text, alphabet = GRAMMARS["arithmetic"]
+    check_walk(compile_contextual(text, small_vocabulary(alphabet)), random.Random(1), 15)
+
+
+def test_matcher_protocol():
+    vocabulary = small_vocabulary("ifthen ")
+    matcher = structgen.compile_lark(GRAMMARS["keyword"][0], vocabulary, lexer="contextual").matcher()
+    assert isinstance(matcher, LalrMatcher)
+    assert matcher.forced_bytes() == b""  # blanks may come first
+    assert matcher.accept_bytes(b"if x then")
+    assert not matcher.accept_bytes(b"if y then z")  # no keyword is looked for here: "if" is the name
+    assert matcher.shortest_completion() == b"a"  # nor a name where "then" must stand
+    matcher.accept_bytes(matcher.shortest_completion())
+    eos = vocabulary.eos_token_ids[0]
+    assert matcher.accept_token(eos)
+    assert matcher.is_terminated()
+    assert not matcher.is_accepting()
+    assert not mask(matcher).any()
+    assert not matcher.next_bytes().any()
+    assert matcher.forced_bytes() == b""
+    assert not matcher.accept_token(eos)
+    assert not matcher.accept_bytes(b"x")
+    matcher.rollback()
+    assert matcher.is_accepting()
+    copy = matcher.copy()
+    matcher.reset()
+    assert not matcher.is_accepting()
+    assert copy.is_accepting()
+    with pytest.raises(MatcherStateError):
+        copy.rollback()
+    with pytest.raises(TokenError):
+        copy.accept_token(vocabulary.size)
+    assert copy.stats == {"undecided": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ('start: "a" | b', GrammarError, "b"),
+        ('start: a | b\na: "x"\nb: "x"', GrammarError, "Reduce/Reduce"),
+        ("start: A\nA: /a(?=bc)/", GrammarError, "more than one character"),
+        ("start: A\nA: /\\bx/", GrammarError, "looks behind"),
+        ("start: A\nA: /(?<=xy)b/", GrammarError, "lookaround"),
+        ("start: A\nA: /(a)\\1/", GrammarError, "backreference"),
+        ('start: "a" start', EmptyLanguageError, "no text"),
+        ('start: NAME "end"\nNAME: /[a-z]+/', EmptyLanguageError, "no text"),
+        ("start: A\nA: /x", GrammarError, "line 2"),
+        ("start: %json {}", GrammarError, "json"),
+    ],
+)
+def test_errors(text, error, words):
+    with pytest.raises(error, match=words):
+        structgen.compile_lark(text, small_vocabulary("ab"), lexer="contextual")
+
+
+def test_unknown_lexer():
+    with pytest.raises(OptionsError, match="contextual"):
+        structgen.compile_lark('start: "a"', small_vocabulary("ab"), lexer="basic")
+
+
+def test_states_are_bounded(monkeypatch):
+    monkeypatch.setattr("structgen.engines.lalr.compiled.ROW_BYTES", 1)
+    grammar = compile_contextual(GRAMMARS["centre"][0], small_vocabulary("abc"))
+    old = grammar.matcher()
+    assert old.accept_bytes(b"aac")
+    fresh = grammar.matcher()
+    assert fresh.accept_bytes(b"aacbb")
+    assert old.accept_bytes(b"bb")
+    assert old.is_accepting()
+    assert grammar.memory_bytes > 0

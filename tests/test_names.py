@@ -1,0 +1,28 @@
+"""One name, one thing: no two public classes of the library share a name, so that a name says what is meant."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "structgen"
+MAX_LINES = 700
+# Kernels are one file each, because numba's cache does not see edits to callees in other files.
+LONG = {"kernels/grammar_machine.py", "kernels/json_machine.py", "kernels/lalr_machine.py"}
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {
+        str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")
+    }
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES and name not in LONG} == {}
