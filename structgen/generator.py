@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -275,7 +275,8 @@ class Generator:
         ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
-        return Target(self.model, ids, checked, self.vocabulary, temperature, top_k, top_p, max_new_tokens)
+        params = SamplingParams(temperature, top_k, top_p)
+        return Target(self.model, ids, checked, self.vocabulary, params, max_new_tokens)
 
     def sample(
         self,
@@ -317,7 +318,7 @@ class Generator:
                 )
         params = settings.params
         if params.seed is not None and row:
-            params = SamplingParams(params.temperature, params.top_k, params.top_p, params.seed + row)
+            params = replace(params, seed=params.seed + row)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params, max_new_tokens=budget, stop=settings.stop, closing=self._closing

@@ -15,6 +15,7 @@ from structgen.decoding.aligned.reader import RowReader, TreeReader, make_reader
 from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
+from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -102,7 +103,7 @@ def test_exact_is_the_enumerated_truth(model: Any, temperature: float) -> None:
     mass = enumerate_truth(model, grammar, temperature)
     z = sum(mass.values())
     assert len(mass) > 300
-    store = PrefixStore(Target(model, PROMPT, grammar, VOCABULARY, temperature=temperature, max_tokens=20))
+    store = PrefixStore(Target(model, PROMPT, grammar, VOCABULARY, SamplingParams(temperature), max_tokens=20))
     run = Sampler(store, "exact", seed=0).draw(1500)
     counts = Counter(".".join(map(str, sample.token_ids)) for sample in run.samples)
     truth = {".".join(map(str, ids)): p / z for ids, p in mass.items()}

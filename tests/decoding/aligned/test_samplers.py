@@ -16,6 +16,7 @@ from structgen.decoding.aligned.results import Budget, Method, SampleRun
 from structgen.decoding.aligned.samplers import METHODS, POLICIES, Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.walks import Policy
+from structgen.decoding.sampling import SamplingParams
 from structgen.errors import OptionsError
 from tests.decoding.aligned import closed_forms as cf
 from tests.decoding.aligned.closed_forms import Case
@@ -212,7 +213,7 @@ def test_temperature_is_part_of_the_target_and_mutant_that_warps_after_the_mask(
     truth = _tempered(case, 0.5)
 
     def draw() -> dict[str, float]:
-        store = PrefixStore(case.target(temperature=0.5))
+        store = PrefixStore(case.target(params=SamplingParams(0.5)))
         return count(store, case, Sampler(store, "exact", seed=0).draw(N))
 
     assert fits(draw(), truth) and not fits(draw(), case.truth)
@@ -234,10 +235,11 @@ def test_temperature_is_part_of_the_target_and_mutant_that_warps_after_the_mask(
 def test_filters_are_part_of_the_target() -> None:
     """Top-k over the whole vocabulary: the tail is impossible, and the rest is the target of the filtered model."""
     case = cf.ambiguous()
-    store = PrefixStore(case.target(top_k=2))  # {a: 0.5, aa: 0.3} at every step: the end is filtered away
+    # {a: 0.5, aa: 0.3} at every step: the end is filtered away.
+    store = PrefixStore(case.target(params=SamplingParams(1.0, top_k=2)))
     store.expand_best_first(100)
     assert store.log_z_bounds[1] == -math.inf
-    store = PrefixStore(cf.skewed(0.3).target(top_p=0.6))  # keeps "0" at every step
+    store = PrefixStore(cf.skewed(0.3).target(params=SamplingParams(1.0, top_p=0.6)))  # keeps "0" at every step
     run = Sampler(store, "exact", seed=0).draw(20)
     assert set(run.texts) == {"00000"} and run.rejected == 0 and run.z_bounds == (1, 1)
 
