@@ -19,7 +19,7 @@ from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError
-from structgen.models.language_model import check_reads_trees
+from structgen.models.language_model import check_reads_trees, prepare_for_trees
 from structgen.vocabulary.vocabulary import Vocabulary
 
 AUTO = ("forced", "ngram", "recycling", "memory")
@@ -35,8 +35,7 @@ def prepare(model: Any) -> CostCurve:
         ModelError: the model cannot read trees.
     """
     check_reads_trees(model)
-    if hasattr(model, "prepare_for_trees"):
-        model.prepare_for_trees()
+    prepare_for_trees(model)
     return measure(model)
 
 
