@@ -22,8 +22,20 @@ from structgen.errors import GenerationError
 from structgen.models.language_model import check_reads_trees, prepare_for_trees
 from structgen.vocabulary.vocabulary import Vocabulary
 
-AUTO = ("forced", "ngram", "recycling", "memory")
-NAMES = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
+Maker = Callable[[Any, Any, Vocabulary], Drafter]
+"""Makes a drafter for a target, its tokenizer and vocabulary."""
+
+MAKERS: dict[str, Maker] = {
+    ForcedDrafter.name: lambda _, tokenizer, vocabulary: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
+    NgramDrafter.name: lambda *_: NgramDrafter(),
+    RecyclingDrafter.name: lambda model, *_: RecyclingDrafter(model.vocab_size),
+    MemoryDrafter.name: lambda *_: MemoryDrafter(),
+    LookaheadDrafter.name: lambda *_: LookaheadDrafter(),
+    LayerSkipDrafter.name: lambda model, *_: LayerSkipDrafter(model),
+}
+"""Drafters that need no other weights, by their names."""
+AUTO = (ForcedDrafter.name, NgramDrafter.name, RecyclingDrafter.name, MemoryDrafter.name)
+NAMES = ("auto", *MAKERS)
 
 
 def prepare(model: Any) -> CostCurve:
@@ -62,17 +74,11 @@ def make_speculator(
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
         raise GenerationError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
-    makers: dict[str, Callable[[], Drafter]] = {
-        "forced": lambda: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
-        "ngram": NgramDrafter,
-        "recycling": lambda: RecyclingDrafter(model.vocab_size),
-        "memory": MemoryDrafter,
-        "lookahead": LookaheadDrafter,
-        "layer_skip": lambda: LayerSkipDrafter(model),
-    }
     cost = prepare(model) if curve is None else curve()
     drafters = [
-        makers[part]() if isinstance(part, str) and part in makers else _drafter(part, vocabulary)
+        MAKERS[part](model, tokenizer, vocabulary)
+        if isinstance(part, str) and part in MAKERS
+        else _drafter(part, vocabulary)
         for part in dict.fromkeys(parts)
     ]
     return Speculator(drafters, CostAware(cost))

@@ -5,15 +5,17 @@ Seeds are fixed. A statistic must lie below the largest of 2,000 samples of the 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from structgen.decoding.aligned.methods import METHODS, SPECIFICATIONS
 from structgen.decoding.aligned.results import Budget, Method, SampleRun
-from structgen.decoding.aligned.samplers import METHODS, POLICIES, Sampler
+from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.walks import Policy
 from structgen.decoding.sampling import SamplingParams
@@ -146,7 +148,8 @@ def case() -> Case:
 
 
 def test_mutant_without_the_coin(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POLICIES, "exact", Policy(learned=True, coin=False))
+    without = dataclasses.replace(SPECIFICATIONS["exact"], policy=Policy(learned=True, coin=False))
+    monkeypatch.setitem(SPECIFICATIONS, "exact", without)
     assert not fits(first_samples(case, "exact"), case.truth)
 
 
@@ -292,3 +295,17 @@ def test_options_are_checked() -> None:
         Sampler(store, "greedy")  # type: ignore[arg-type]
     with pytest.raises(OptionsError, match="0 or more"):
         Sampler(store).draw(-1)
+
+
+def test_the_table_names_every_method_once() -> None:
+    assert METHODS == tuple(SPECIFICATIONS) == get_args(Method)
+    for method, specification in SPECIFICATIONS.items():
+        run = Sampler(cf.skewed().store(), method, seed=0).draw(20)
+        assert all(sample.exact for sample in run.samples) == specification.exact
+        assert any(sample.log_weight for sample in run.samples) == specification.weighted == bool(run.log_weights)
+        assert math.isnan(run.ess) == (specification.samples == "approximate")
+
+
+def test_the_width_of_a_published_method_is_its_own() -> None:
+    one, other = (Sampler(cf.dyck().store(), "asap", seed=3, width=width).draw(20) for width in (None, 16))
+    assert one.samples == other.samples
