@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
+from structgen.machine.budget import schema_too_complex
 from structgen.machine.completion import Completions
 from structgen.machine.goals import GoalGraph
 from structgen.machine.needed_bytes import NeededBytes
@@ -85,11 +85,6 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
         )
 
 
-def known_budget(error: TooComplexError) -> str | None:
-    """The field of `JsonOptions` that raises the budget which an automaton exceeds; None: it is fixed."""
-    return error.budget if error.budget in {field.name for field in fields(JsonOptions)} else None
-
-
 def compile_json_schema(
     schema: Any,
     vocabulary: Vocabulary,
@@ -125,7 +120,7 @@ def compile_json_schema(
             _check_bytes(root, vocabulary, options)
         return CompiledGrammar(lowered, graph, root, vocabulary)
     except TooComplexError as error:
-        raise SchemaTooComplexError(error.message, budget=known_budget(error), limit=error.limit) from None
+        raise schema_too_complex(error, options) from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from structgen.errors import PatternError, SchemaTooComplexError
+from structgen.errors import PatternError, TooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
@@ -370,7 +370,7 @@ def _holds(atom: Formula, value: Canonical) -> bool | None:
     """Whether a string or a number satisfies an atom; None if its automaton cannot be built."""
     try:
         return evaluate(atom, value)
-    except (PatternError, SchemaTooComplexError):
+    except (PatternError, TooComplexError):
         return None
 
 

@@ -9,7 +9,8 @@ machine live: it never enters what it cannot leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -17,7 +18,7 @@ from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
-from structgen.machine.budget import Budget
+from structgen.machine.budget import Budget, schema_too_complex
 from structgen.machine.liveness import array_live, is_live, possibly_live, reachable, solve
 from structgen.machine.node import Node, StringAlternative
 from structgen.machine.normal_form import NormalForm
@@ -105,6 +106,15 @@ class GoalGraph:
             keyword=keyword,
             hint='JsonOptions(unsupported="ignore") leaves it out and lists it on the report.',
         )
+
+    @contextmanager
+    def placed(self, literal: Formula) -> Iterator[None]:
+        """A block that makes an automaton for ``literal``: if it is too large, the error says where it is asked for."""
+        try:
+            yield
+        except TooComplexError as error:
+            pointer, keyword = self.lowered.origin(literal) or ("", None)
+            raise schema_too_complex(error, self.options, pointer, keyword) from None
 
     def _drain(self) -> None:
         while self._pending:
