@@ -18,7 +18,7 @@ from structgen.machine.tables import write_tables
 from structgen.machine.verify import verify_tables
 from structgen.masks.rows import mask_rows
 from structgen.options import JsonOptions, checked_options
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -74,11 +74,7 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
     Raises:
         TokenizerError, OptionsError: what was found, and what was expected.
     """
-    if not isinstance(vocabulary, Vocabulary):
-        raise TokenizerError(
-            f"vocabulary is {vocabulary!r:.100} ({type(vocabulary).__name__}); expected a structgen.Vocabulary, "
-            "such as Vocabulary.from_transformers(tokenizer)"
-        )
+    check_vocabulary(vocabulary)
     if registry is not None and not hasattr(registry, "get_or_retrieve"):
         raise OptionsError(
             f"registry is {registry!r:.100} ({type(registry).__name__}); expected a referencing.Registry or None"

@@ -21,8 +21,9 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError
+from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, TreeLanguageModel
+from structgen.options import check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -269,6 +270,7 @@ class Generator:
         """
         from structgen.decoding.aligned import Target
 
+        check_count("max_new_tokens", max_new_tokens)
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
@@ -364,9 +366,10 @@ def _settings(
     schema_in_prompt: bool = True,
     draft: Any = _OWN_DRAFT,
 ) -> _Settings:
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
-    strings = (stop,) if isinstance(stop, str) else tuple(stop)
+    check_count("max_new_tokens", max_new_tokens)
+    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
     return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt, draft)
 
 

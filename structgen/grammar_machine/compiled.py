@@ -14,7 +14,7 @@ from structgen.grammar_machine.lexicon import lexicon
 from structgen.grammar_machine.machine import Automata, Machine
 from structgen.grammar_machine.matcher import CfgMatcher
 from structgen.grammar_machine.spelling import spellable, unspellable
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
 
@@ -100,4 +100,5 @@ def compile_grammar(
         GrammarError: the grammar is too large for the machine, or a terminal can be empty.
         TokenizerError: the vocabulary is too large for the machine.
     """
+    check_vocabulary(vocabulary)
     return CfgGrammar(grammar, vocabulary, frozenset(embedded), mask_bytes, row_bytes)

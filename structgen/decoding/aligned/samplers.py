@@ -21,6 +21,7 @@ from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.walks import Limit, Meter, Outcome, Walks
 from structgen.errors import OptionsError
 from structgen.kernels.aligned_store import FINISHED, REJECTED, STUCK
+from structgen.options import check_count
 
 _Drawn = tuple[list[Outcome], list[Outcome], Limit | None]
 """Outcomes that are samples, all outcomes, and the budget that ran out."""
@@ -52,13 +53,14 @@ class Sampler:
         particles: int = 32,
         mh_steps: int = 10,
     ) -> None:
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise OptionsError(f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}")
+        for name, value in (("width", width), ("particles", particles), ("mh_steps", mh_steps)):
+            check_count(name, value, optional=name == "width")
+        check_count("seed", seed, 0, optional=True)
         self.specification = SPECIFICATIONS[method]
         if width is None or self.specification.as_published:
             width = self.specification.width
-        if min(width, particles, mh_steps) < 1:
-            raise OptionsError("width, particles and mh_steps must be at least 1")
         self.store, self.method = store, method
         self._seed = secrets.randbits(63) if seed is None else seed
         self._width, self._particles, self._mh_steps = width, particles, mh_steps
@@ -71,8 +73,9 @@ class Sampler:
         Raises:
             UnsatisfiableTargetError: no text fits the target.
         """
-        if n < 0:
-            raise OptionsError(f"the number of samples is {n}; expected 0 or more")
+        check_count("the number of samples", n, 0)
+        if budget is not None and not isinstance(budget, Budget):
+            raise OptionsError(f"budget is {budget!r:.100}; expected Budget(...) or None")
         meter = Meter(self.store, budget)
         nodes = self.store.node_count
         schemes = {"walks": self._walk, "chains": self._chains, "particles": self._population}

@@ -16,6 +16,7 @@ from structgen.decoding.aligned.identity import is_lasting, model_id, value_id
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
 from structgen.errors import GenerationError, OptionsError
 from structgen.grammar_machine.compiled import CfgGrammar
+from structgen.options import check_count
 from structgen.protocols import Grammar, Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -57,14 +58,15 @@ class Target:
     constraint_id: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.params, SamplingParams):
+            raise OptionsError(f"params is {self.params!r:.100}; expected SamplingParams(...)")
+        check_count("max_tokens", self.max_tokens)
         if self.params.temperature == 0:
             raise OptionsError("temperature is 0, which is no distribution to sample; use generate() for greedy text")
-        if self.max_tokens < 1:
-            raise OptionsError(f"max_tokens must be at least 1, not {self.max_tokens!r}")
         if not self.prompt_ids:
             raise OptionsError("the prompt has no tokens; a model needs at least one (its start token, say)")
         object.__setattr__(self, "params", replace(self.params, seed=None))
-        object.__setattr__(self, "prompt_ids", tuple(int(token) for token in self.prompt_ids))
+        object.__setattr__(self, "prompt_ids", tuple(map(_token, self.prompt_ids)))
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -130,6 +132,11 @@ class Target:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def _token(value: Any) -> int:
+    check_count("a token of prompt_ids", value, 0)
+    return int(value)
 
 
 def _log_softmax(logits: npt.NDArray[np.floating[Any]]) -> LogProbs:

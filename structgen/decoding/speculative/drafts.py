@@ -18,7 +18,7 @@ from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
 from structgen.models.language_model import check_reads_trees, prepare_for_trees
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -66,14 +66,15 @@ def make_speculator(
 
     Raises:
         ModelError: a draft model cannot be loaded or used, or the target cannot read trees.
-        GenerationError: a file is no datastore of this vocabulary, or nothing is to draft with.
+        GenerationError: a file is no datastore of this vocabulary.
+        OptionsError: ``draft`` is empty, or none of these.
     """
     if isinstance(draft, Speculator):
         return draft
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
-        raise GenerationError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
+        raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
     cost = prepare(model) if curve is None else curve()
     drafters = [
         MAKERS[part](model, tokenizer, vocabulary)
@@ -105,4 +106,4 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
         from structgen.models.transformers_model import TransformersModel
 
         return ModelDrafter(TransformersModel(part))
-    raise GenerationError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
+    raise OptionsError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
