@@ -20,7 +20,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 import structgen
-from structgen.decoding.aligned import METHODS, Budget, Method, PrefixStore, Sampler, Target
+from structgen.decoding.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
 from structgen.decoding.aligned.drafts import PromptCopy
+from structgen.decoding.aligned.methods import SPECIFICATIONS
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -79,20 +80,24 @@ def floor(truth: dict[Ids, float], n: int, repetitions: int = 2000) -> float:
     return float((draws / n * np.log(ratios)).sum(axis=1).mean())
 
 
+def shares(samples: Sequence[Sample], method: Method) -> dict[Ids, float]:
+    """What the samples say of each text. Plain masking is judged as it is used: every sample counts one."""
+    weighted = SPECIFICATIONS[method].weighted and method != "local"
+    found: dict[Ids, float] = {}
+    for sample in samples:
+        found[sample.token_ids] = found.get(sample.token_ids, 0.0) + (math.exp(sample.log_weight) if weighted else 1.0)
+    return found
+
+
 def divergences(
     target: Target, truth: dict[Ids, float], method: Method, seeds: int
 ) -> Iterator[tuple[float, dict[str, float]]]:
     """KL of the first N samples of fresh stores, and costs a sample."""
     for seed in range(seeds):
         run = Sampler(PrefixStore(target), method, seed=seed, width=8).draw(N, Budget(attempts=200_000))
-        shares: dict[Ids, float] = {}
-        for sample in run.samples:
-            # Plain masking, ASAp and Metropolis-Hastings are judged as they are used: every sample counts one.
-            weight = math.exp(sample.log_weight) if method in ("weighted", "smc") else 1.0
-            shares[sample.token_ids] = shares.get(sample.token_ids, 0.0) + weight
         n = max(1, len(run.samples))
         costs = {"nodes": (run.steps - run.hits) / n, "calls": run.model_calls / n, "steps": run.steps / n}
-        yield kl(shares, truth), {**costs, "ess": run.ess}
+        yield kl(shares(run.samples, method), truth), {**costs, "ess": run.ess}
 
 
 def enumerable(options: argparse.Namespace) -> None:
@@ -148,11 +153,7 @@ def plot_divergence(options: argparse.Namespace) -> None:
             run = Sampler(PrefixStore(target), method, seed=seed, width=8).draw(counts[-1])
             curve = []
             for n in counts:
-                shares: dict[Ids, float] = {}
-                for sample in run.samples[:n]:
-                    weight = math.exp(sample.log_weight) if method in ("weighted", "smc") else 1.0
-                    shares[sample.token_ids] = shares.get(sample.token_ids, 0.0) + weight
-                curve.append(kl(shares, truth))
+                curve.append(kl(shares(run.samples[:n], method), truth))
             curves.append(curve)
         axes.plot(counts, np.mean(curves, axis=0), marker="o", markersize=3, label=method)
     axes.plot(counts, [floor(truth, n) for n in counts], "k--", label="floor: the target's own samples")

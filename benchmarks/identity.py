@@ -18,6 +18,7 @@ from typing import Any
 from speculative import json_tasks
 
 import structgen
+from structgen.decoding.speculative.drafts import NAMES
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.ngram import NgramDrafter
@@ -39,8 +40,7 @@ def drafts(generator: structgen.Generator) -> dict[str, Any]:
         )
         return Speculator(sources, Fixed(24), shape=shape)
 
-    names = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
-    return {**{name: name for name in names}, "shape 4,2,2,1": static(4, 2, 2, 1), "chain": static(*[1] * 12)}
+    return {**{name: name for name in NAMES}, "shape 4,2,2,1": static(4, 2, 2, 1), "chain": static(*[1] * 12)}
 
 
 def main() -> None:

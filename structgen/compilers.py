@@ -109,7 +109,7 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
         ConstraintError: no options, or something that is no text.
         TooComplexError: the options have too many characters, beginnings that they share counted once.
     """
-    words = [options] if isinstance(options, str) else list(options)
+    words = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
     wrong = next((word for word in words if not isinstance(word, str)), None)
     if not words or wrong is not None:
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
@@ -124,6 +124,8 @@ def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exc
 def _text(source: str | Path) -> str:
     if isinstance(source, str):
         return source
+    if not isinstance(source, Path):
+        raise ConstraintError(f"a grammar is text or a Path, not {type(source).__name__}")
     try:
         return source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

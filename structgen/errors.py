@@ -96,9 +96,10 @@ class SchemaTooComplexError(SchemaError):
 
 
 class TooComplexError(ConstraintError):
-    """Building something would exceed a budget whose value is ``limit``; ``budget`` names it if an option raises it.
+    """Building something would exceed a budget whose value is ``limit``; ``budget`` says what is counted.
 
-    Automata raise it. What knows the place raises the error of a schema, grammar or expression in its stead.
+    Automata raise it. What knows the place, and the option if one raises the budget, raises the error of a schema,
+    grammar or expression in its stead.
     """
 
     def __init__(self, message: str, *, limit: int, budget: str | None = None) -> None:

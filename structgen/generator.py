@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -21,8 +21,9 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError
+from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, TreeLanguageModel
+from structgen.options import check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -269,13 +270,15 @@ class Generator:
         """
         from structgen.decoding.aligned import Target
 
+        check_count("max_new_tokens", max_new_tokens)
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
         ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
-        return Target(self.model, ids, checked, self.vocabulary, temperature, top_k, top_p, max_new_tokens)
+        params = SamplingParams(temperature, top_k, top_p)
+        return Target(self.model, ids, checked, self.vocabulary, params, max_new_tokens)
 
     def sample(
         self,
@@ -317,7 +320,7 @@ class Generator:
                 )
         params = settings.params
         if params.seed is not None and row:
-            params = SamplingParams(params.temperature, params.top_k, params.top_p, params.seed + row)
+            params = replace(params, seed=params.seed + row)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params, max_new_tokens=budget, stop=settings.stop, closing=self._closing
@@ -363,9 +366,10 @@ def _settings(
     schema_in_prompt: bool = True,
     draft: Any = _OWN_DRAFT,
 ) -> _Settings:
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
-    strings = (stop,) if isinstance(stop, str) else tuple(stop)
+    check_count("max_new_tokens", max_new_tokens)
+    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
     return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt, draft)
 
 

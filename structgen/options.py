@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, NoReturn
 
 from structgen.errors import OptionsError
@@ -99,6 +101,29 @@ def checked_options(options: Any) -> JsonOptions:
     if not isinstance(options, JsonOptions):
         raise OptionsError(f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None")
     return options
+
+
+def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False) -> None:
+    """Refuse what is no whole number (Python's or numpy's) of at least ``least``; with ``optional``, None is taken.
+
+    Raises:
+        OptionsError: the name, what was found and what is expected.
+    """
+    if optional and value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        more = ", or None" if optional else ""
+        raise OptionsError(f"{name} must be an integer of at least {least}{more}, not {value!r:.100}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuse an argument that is none of these strings.
+
+    Raises:
+        OptionsError: the name, what was found and what is expected.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise OptionsError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r:.100}")
 
 
 # A deeper indentation is a mistake: each level of nesting costs that many bytes a line.

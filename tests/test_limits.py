@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import json
 import time
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +12,16 @@ import pytest
 import structgen
 from structgen import (
     CompletionTooLongError,
+    GrammarTooComplexError,
     JsonOptions,
+    PatternTooComplexError,
     SchemaError,
     SchemaTooComplexError,
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from structgen.engines.json.compiled import known_budget
+from structgen.automata.dfa import AUTOMATON_STATES
+from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.errors import TooComplexError
 from structgen.formula.language import MAX_COUNT
 
@@ -173,16 +173,6 @@ def test_keys_have_no_limit_of_the_options() -> None:
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
-def test_budgets_that_a_message_names_are_options() -> None:
-    fields = {field.name for field in dataclasses.fields(JsonOptions)}
-    for path in Path(structgen.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("SchemaTooComplexError"):
-                budgets = [ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == "budget"]
-                named = [ast.literal_eval(budget) for budget in budgets if budget != "known_budget(error)"]
-                assert [budget for budget in named if budget not in fields] == [], path
-
-
 def test_a_limit_that_no_option_raises_asks_to_simplify() -> None:
     schema = {"patternProperties": {f"^{i}x*$": {"const": i} for i in range(61)}}
     with pytest.raises(SchemaTooComplexError, match=r"61 patterns .* fixed") as caught:
@@ -205,6 +195,46 @@ def test_what_is_too_long_to_be_written(word: str, count: int) -> None:
         matcher.shortest_completion()
 
 
-def test_budgets_of_automata_that_no_option_raises() -> None:
-    assert known_budget(TooComplexError("x", budget="automaton steps", limit=1)) is None
-    assert known_budget(TooComplexError("x", budget="max_automaton_states", limit=1)) == "max_automaton_states"
+@pytest.mark.parametrize(
+    ("error", "budget", "limit"),
+    [
+        (TooComplexError("x", budget="automaton steps", limit=1), None, 1),
+        (TooComplexError("x", limit=50_000), None, 50_000),
+        (TooComplexError("x", budget=AUTOMATON_STATES, limit=20_000), "max_automaton_states", 20_000),
+        (TooComplexError("x", budget=AUTOMATON_STATES, limit=80_000), "max_automaton_states", 20_000),
+        (TooComplexError("x", budget=AUTOMATON_STATES, limit=4_000), None, 4_000),  # raising the option would not help
+    ],
+)
+def test_budgets_of_automata_that_an_option_raises(error: TooComplexError, budget: str | None, limit: int) -> None:
+    found = schema_too_complex(error, JsonOptions(), "/a", "pattern")
+    assert (found.budget, found.limit, found.pointer, found.keyword) == (budget, limit, "/a", "pattern")
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "keyword"),
+    [
+        ({"pattern": "^(a|b)*a(a|b){30}$"}, "/pattern", "pattern"),
+        ({"properties": {"x": {"items": {"pattern": "^(a|b)*a(a|b){30}$"}}}}, "/properties/x/items/pattern", "pattern"),
+        ({"patternProperties": {"^(a|b)*a(a|b){30}$": {"type": "null"}}}, "/patternProperties", "patternProperties"),
+        ({"$defs": {"d": {"pattern": "^a{30000}$"}}, "$ref": "#/$defs/d"}, "/$defs/d/pattern", "pattern"),
+    ],
+)
+def test_automata_that_are_too_large_are_placed(schema: Any, pointer: str, keyword: str) -> None:
+    with pytest.raises(SchemaTooComplexError, match="Raise the budget max_automaton_states") as caught:
+        accepts(schema, b"")
+    assert caught.value.pointer.startswith(pointer) and caught.value.keyword == keyword
+
+
+@pytest.mark.parametrize(
+    "compile_",
+    [
+        lambda: structgen.compile_regex("(a|b)*a(a|b){30}", BYTES),
+        lambda: structgen.compile_regex("(a|b)*a(a|b){30}", BYTES, syntax="ecma"),
+        lambda: structgen.compile_lark("start: A\nA: /(a|b)*a(a|b){30}/", BYTES),
+        lambda: structgen.compile_lark("start: A\nA: /(a|b)*a(a|b){30}/", BYTES, lexer="contextual"),
+    ],
+)
+def test_texts_have_neither_a_pointer_nor_an_option(compile_: Any) -> None:
+    with pytest.raises((PatternTooComplexError, GrammarTooComplexError), match="automaton states") as caught:
+        compile_()
+    assert "max_" not in str(caught.value) and not hasattr(caught.value, "pointer")

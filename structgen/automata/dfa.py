@@ -20,6 +20,7 @@ from structgen.automata.charset import ANY, partition
 from structgen.automata.utf8 import utf8_tree
 from structgen.errors import TooComplexError
 
+AUTOMATON_STATES = "automaton states"  # what ``TooComplexError`` says is counted; options are known above
 MAX_STATES = 20_000
 """Default of ``max_states``: the states of any one automaton, intermediate ones included."""
 
@@ -66,7 +67,7 @@ class Dfa:
 def too_complex(max_states: int, what: str) -> TooComplexError:
     """The error for an automaton that outgrows its budget."""
     return TooComplexError(
-        f"{what} needs more than {max_states} automaton states", budget="max_automaton_states", limit=max_states
+        f"{what} needs more than {max_states} automaton states", budget=AUTOMATON_STATES, limit=max_states
     )
 
 

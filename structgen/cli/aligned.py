@@ -16,6 +16,7 @@ from structgen.constraints.json import Constraint
 from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.aligned import METHODS, Budget, SampleRun
 from structgen.decoding.aligned.compare import Comparison, compare, plot
+from structgen.decoding.aligned.methods import SPECIFICATIONS
 from structgen.generator import Generator
 from structgen.options import JsonOptions
 
@@ -65,7 +66,7 @@ def run_sample(
         print_json(run_dict(run))
     else:
         for sample in run.samples:
-            weight = "" if run.method in ("exact", "rejection", "asap", "mh") else f"\t{sample.log_weight:.3f}"
+            weight = f"\t{sample.log_weight:.3f}" if SPECIFICATIONS[run.method].weighted else ""
             text = json.dumps(sample.text, ensure_ascii=False) if "\n" in sample.text else sample.text
             out.print(f"{text}{weight}", markup=False, soft_wrap=True)
         err.print(f"[dim]{summary(run)}[/]", soft_wrap=True)

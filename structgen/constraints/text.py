@@ -9,6 +9,7 @@ from typing import Any
 
 from structgen import compilers
 from structgen.constraints.json import COMPILED
+from structgen.errors import ConstraintError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -78,4 +79,6 @@ def regex(pattern: str, syntax: compilers.Syntax = "python") -> TextConstraint:
 
 def choice(options: Iterable[str]) -> TextConstraint:
     """One of these texts; see ``compile_choice``."""
+    if not isinstance(options, Iterable):
+        raise ConstraintError(f"a choice needs texts, not {options!r:.100}")
     return TextConstraint("choice", (options,) if isinstance(options, str) else tuple(options))

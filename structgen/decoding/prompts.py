@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from structgen.errors import GenerationError
@@ -23,8 +23,9 @@ def prompt_token_ids(tokenizer: Any, prompt: Prompt, instruction: str | None = N
     if isinstance(prompt, str):
         messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
     else:
-        messages = [dict(message) for message in prompt]
-        if not messages or not all("role" in message and "content" in message for message in messages):
+        given = list(prompt) if isinstance(prompt, Iterable) else []
+        messages = [dict(message) for message in given if isinstance(message, Mapping)]
+        if not messages or len(messages) < len(given) or not all({"role", "content"} <= m.keys() for m in messages):
             raise GenerationError(
                 'A prompt is a string or messages like {"role": "user", "content": "..."}, not empty.'
             )

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
+from structgen.options import check_count
 
 Ids = npt.NDArray[np.int64]
 LogProbs = npt.NDArray[np.float64]
@@ -33,7 +34,7 @@ class SamplingParams:
         seed: of the random numbers; None takes fresh entropy.
 
     Raises:
-        ValueError: a value out of range.
+        OptionsError: a value out of range.
     """
 
     temperature: float = 0.0
@@ -42,14 +43,17 @@ class SamplingParams:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ValueError(f"temperature must be a finite number >= 0, not {self.temperature!r}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1 or None, not {self.top_k!r}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be in (0, 1], not {self.top_p!r}")
-        if self.seed is not None and self.seed < 0:
-            raise ValueError(f"seed must be a non-negative integer or None, not {self.seed!r}")
+        if not (_is_number(self.temperature) and math.isfinite(self.temperature) and self.temperature >= 0):
+            raise OptionsError(f"temperature must be a finite number >= 0, not {self.temperature!r:.100}")
+        check_count("top_k", self.top_k, optional=True)
+        if not (_is_number(self.top_p) and 0 < self.top_p <= 1):
+            raise OptionsError(f"top_p must be a number in (0, 1], not {self.top_p!r:.100}")
+        check_count("seed", self.seed, 0, optional=True)
+
+
+def _is_number(value: object) -> bool:
+    """Python's and numpy's numbers; no Booleans."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def to_numpy(logits: Any) -> npt.NDArray[np.floating[Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,8 @@ def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.i
     Raises:
         BitmaskError: a size is not positive.
     """
-    if batch_size < 1 or vocab_size < 1:
-        raise BitmaskError(f"sizes must be positive, got batch_size={batch_size}, vocab_size={vocab_size}")
+    if not (isinstance(batch_size, Integral) and isinstance(vocab_size, Integral) and min(batch_size, vocab_size) >= 1):
+        raise BitmaskError(f"sizes must be positive, got batch_size={batch_size!r}, vocab_size={vocab_size!r}")
     return np.full((batch_size, -(-vocab_size // 32)), -1, np.int32)
 
 

@@ -86,6 +86,8 @@ def load_text(source: str | Path) -> tuple[str, str, list[str]]:
     """Text, name and import folders of a source."""
     if isinstance(source, str) and not ("\n" not in source.strip() and source.strip().endswith(".lark")):
         return source, "<grammar>", []
+    if not isinstance(source, (str, Path)):
+        raise ConstraintError(f"a grammar is text or a Path, not {type(source).__name__}")
     path = Path(source)
     try:
         return path.read_text(encoding="utf-8"), str(path), [str(path.parent)]

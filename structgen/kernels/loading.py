@@ -56,10 +56,14 @@ def _object(name: str) -> Path | None:
 
 @cache
 def cache_folder() -> Path:
-    """Where objects made on this machine lie, by the hash of the sources; a temporary folder if none can be written."""
+    """Where objects made on this machine lie, by the hash of the sources; a temporary folder if none can be written.
+
+    Below the folder of all caches (``STRUCTGEN_CACHE_DIR``), or where ``STRUCTGEN_KERNELS_DIR`` says.
+    """
     import platformdirs
 
-    folder = Path(os.environ.get("STRUCTGEN_CACHE_DIR") or platformdirs.user_cache_dir("structgen")) / "kernels"
+    caches = os.environ.get("STRUCTGEN_CACHE_DIR") or platformdirs.user_cache_dir("structgen")
+    folder = Path(os.environ.get("STRUCTGEN_KERNELS_DIR") or Path(caches) / "kernels")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):

@@ -75,6 +75,42 @@ class TreeLanguageModel(LanguageModel, Protocol):
         ...
 
 
+class VisibleCache(TreeCache, Protocol):
+    """A cache that says which of its columns are tokens."""
+
+    def held(self) -> Any:
+        """Which columns hold a token of the row: bool [rows, length]."""
+        ...
+
+
+class VisibleLanguageModel(TreeLanguageModel, Protocol):
+    """A language model that is told what each token sees: one forward for trees of drafts and tries of prefixes."""
+
+    @property
+    def full_attention(self) -> bool:
+        """Whether ``forward_visible`` can be used; False where layers look at what they like (a sliding window)."""
+        ...
+
+    def forward_visible(self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: Any) -> Logits:
+        """Append n tokens to every row of a ``VisibleCache``: logits [rows, n, V] after each of them.
+
+        ``visible``, bool [rows, n, columns + n], says which columns of the cache, these tokens' own included, each
+        token sees; ``positions``, int64 [rows, n], its place in its own text.
+        """
+        ...
+
+
+def reads_visible(model: Any) -> bool:
+    """Whether a model is a ``VisibleLanguageModel`` that can be told what each token sees."""
+    return hasattr(model, "forward_visible") and bool(model.full_attention)
+
+
+def prepare_for_trees(model: Any) -> None:
+    """Let a model make forwards of a few tokens cheap, where it can (``TransformersModel.prepare_for_trees``)."""
+    if hasattr(model, "prepare_for_trees"):
+        model.prepare_for_trees()
+
+
 def check_reads_trees(model: Any) -> None:
     """Raise where a model is no ``TreeLanguageModel``.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from structgen.models.trees import forward_tree
 
 
 @dataclass
@@ -20,6 +23,10 @@ class TinyCache:
     def length(self) -> int:
         """Tokens of the longest row."""
         return max(map(len, self.rows))
+
+    def held(self) -> npt.NDArray[np.bool_]:
+        """See ``VisibleCache.held``."""
+        return np.arange(self.length)[None] >= self.length - np.array([[len(row)] for row in self.rows])
 
     def crop(self, length: int) -> None:
         """Forget the last ``self.length - length`` tokens of every row."""
@@ -44,6 +51,8 @@ class TinyModel:
     The same history gives the same logits, bit for bit, in every row and every batch.
     ``bias`` (float [V]) is added to all of them, to make some tokens likelier.
     """
+
+    full_attention = True
 
     def __init__(
         self,
@@ -72,19 +81,27 @@ class TinyModel:
         cache.appended = [len(new) for new in token_ids]
         return np.stack([self._read(row, new) for row, new in zip(cache.rows, token_ids, strict=True)])
 
+    def forward_visible(
+        self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: TinyCache
+    ) -> npt.NDArray[np.float32]:
+        """See ``VisibleLanguageModel.forward_visible``; positions say nothing to it."""
+        self.forwards += 1
+        rows = zip(cache.rows, token_ids, strict=True)
+        columns = [[*[0] * (cache.length - len(row)), *row, *new] for row, new in rows]
+        logits = [
+            [self._logits([line[column] for column in np.flatnonzero(seen)[-self._order :]]) for seen in each]
+            for line, each in zip(columns, visible, strict=True)
+        ]
+        cache.appended = [len(new) for new in token_ids]
+        for row, new in zip(cache.rows, token_ids, strict=True):
+            row += new
+        return np.array(logits)
+
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TinyCache
     ) -> npt.NDArray[np.float32]:
         """See ``TreeLanguageModel.forward_tree``."""
-        self.forwards += 1
-        cache.appended = [len(new) for new in token_ids]
-        logits = np.zeros((len(token_ids), max(cache.appended), self.vocab_size), dtype=np.float32)
-        for number, (row, new, above) in enumerate(zip(cache.rows, token_ids, parents, strict=True)):
-            histories: list[list[int]] = []
-            for node, (token, parent) in enumerate(zip(new, above, strict=True)):
-                histories.append([*(row if parent < 0 else histories[parent])[-self._order :], token])
-                logits[number, node] = self._logits(histories[-1])
-            row += new
+        logits: npt.NDArray[np.float32] = forward_tree(self, token_ids, parents, cache)
         return logits
 
     def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:

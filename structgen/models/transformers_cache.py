@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 # Rows that keep different numbers of draft tokens leave unused columns behind. They are closed up (which copies the
 # whole cache) once there are more than this share of all columns.
 MAX_UNUSED_SHARE = 0.25
@@ -32,6 +34,12 @@ class TransformersCache:
     def counts(self) -> Any:
         """Tokens in each row: int64 tensor [rows], or an int where all rows are full."""
         return self.length if self.valid is None else self.valid.sum(dim=1)
+
+    def held(self) -> Any:
+        """Which columns hold a token of the row: bool [rows, length], on the host."""
+        if self.valid is None:
+            return np.ones((self.rows, self.length), dtype=np.bool_)
+        return self.valid.cpu().numpy()
 
     def grow(self, columns: int) -> None:
         """Note that the model is about to append ``columns`` tokens to every row."""

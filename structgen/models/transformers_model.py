@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from structgen.errors import ModelError
 from structgen.models.transformers_cache import TransformersCache
+from structgen.models.trees import forward_tree
+
+MASKED_ATTENTION = ("sdpa", "eager")  # take a mask of any shape
 
 
 class TransformersModel:
@@ -38,6 +40,14 @@ class TransformersModel:
         if eos is None:
             return ()
         return (eos,) if isinstance(eos, int) else tuple(eos)
+
+    def fingerprint(self) -> str:
+        """A digest of the configuration and a glance at every parameter: the same in every process. O(parameters)."""
+        digest = hashlib.blake2b(self.model.config.to_json_string().encode(), digest_size=16)
+        for name, parameter in self.model.named_parameters():
+            glance = parameter.detach().reshape(-1)[:16].float().cpu().numpy()
+            digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode() + glance.tobytes())
+        return digest.hexdigest()
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, TransformersCache]:
         """Read the prompts, padded on the left: logits [rows, V] (last position) and the cache."""
@@ -68,36 +78,65 @@ class TransformersModel:
         mask = None if cache.valid is None else cache.valid.long()
         return self._run(token_ids, cache, positions, mask)
 
-    def forward_tree(
-        self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TransformersCache
-    ) -> Any:
-        """Append a tree of tokens to every row: logits [rows, n, V], n the most nodes of a row (the rest is padding).
+    @cached_property
+    def full_attention(self) -> bool:
+        """Whether every layer attends to whatever it is told to: what ``forward_visible`` and trees need."""
+        config = self.model.config.get_text_config()
+        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+        sliding = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True)
+        return kinds == {"full_attention"} and not sliding and self._attention in MASKED_ATTENTION
 
-        A token sees what the cache held before, its ancestors and itself; its position is its depth.
+    def forward_visible(
+        self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: TransformersCache
+    ) -> Any:
+        """See ``VisibleLanguageModel.forward_visible``. Arrays or tensors; O(rows · n · columns).
 
         Raises:
-            ModelError: a layer has a sliding window, or the attention takes no masks of this kind.
+            ModelError: a layer attends to what it likes (a sliding window), or the attention takes no masks.
         """
         import torch
 
-        is_chain = cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1))
-        is_sliding = any(layer.is_sliding for layer in cache.layers())
-        if is_chain and (is_sliding or len(parents[0]) == 1):
-            return self.forward(token_ids, cache)
-        if is_sliding:
-            raise ModelError("Draft trees need full attention in every layer; draft single chains for this model.")
-        past, device = cache.length, self.model.device
-        count = max(map(len, token_ids))
-        width = count if cache.rows > 1 else self._padded(count)
-        ancestors, depths = zip(*(tree_attention(row, width) for row in parents), strict=True)
-        positions = self._first_positions(cache) + torch.from_numpy(np.stack(depths)).to(device)
-        mask = torch.ones(cache.rows, 1, width, past + width, dtype=torch.bool, device=device)
-        if cache.valid is not None:
-            mask[:, 0, :, :past] = cache.valid[:, None]
-        mask[:, 0, :, past:] = torch.from_numpy(np.stack(ancestors)).to(device)
+        self._check_full_attention()
+        count, device, dtype = len(token_ids[0]), self.model.device, self.model.dtype
+        width, columns = self._padded(count) if cache.rows == 1 else count, cache.length + count
+        # As what is added to the scores: sdpa would convert Booleans in each layer.
+        mask = torch.full(
+            (cache.rows, 1, width, columns + width - count), torch.finfo(dtype).min, dtype=dtype, device=device
+        )
+        mask[:, 0, :count, :columns].masked_fill_(torch.as_tensor(visible, device=device), 0.0)
+        places = torch.zeros(cache.rows, width, dtype=torch.int64, device=device)
+        places[:, :count] = torch.as_tensor(positions, device=device)
         cache.grow(width)
-        rows = [[*row, *[0] * (width - len(row))] for row in token_ids]
-        return self._run(rows, cache, positions, self._attention_mask(mask))[:, :count]
+        logits = self._run([[*row, *[0] * (width - count)] for row in token_ids], cache, places, mask)[:, :count]
+        cache.crop(columns)
+        cache.appended = count
+        return logits
+
+    def forward_tree(
+        self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TransformersCache
+    ) -> Any:
+        """See ``TreeLanguageModel.forward_tree``; chains of a single row are read by any model.
+
+        Raises:
+            ModelError: as ``forward_visible``.
+        """
+        is_chain = cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1))
+        if is_chain and (len(parents[0]) == 1 or not self.full_attention):
+            return self.forward(token_ids, cache)
+        return forward_tree(self, token_ids, parents, cache)
+
+    @property
+    def _attention(self) -> str:
+        """Which implementation of attention the model uses."""
+        return str(getattr(self.model.config, "_attn_implementation", None) or "eager")
+
+    def _check_full_attention(self) -> None:
+        if self._attention not in MASKED_ATTENTION:
+            raise ModelError(
+                f"Draft trees need the attention {' or '.join(map(repr, MASKED_ATTENTION))}, not {self._attention!r}."
+            )
+        if not self.full_attention:
+            raise ModelError("Draft trees need full attention in every layer; draft single chains for this model.")
 
     def _padded(self, count: int) -> int:
         """How many tokens are read in place of so many."""
@@ -123,15 +162,6 @@ class TransformersModel:
             else counts[:, None]
         )
 
-    def _attention_mask(self, mask: Any) -> Any:
-        """A mask of Booleans (True: attend) in the form that the model's attention takes."""
-        import torch
-
-        attention = getattr(self.model.config, "_attn_implementation", "eager")
-        if attention in ("sdpa", "eager"):  # as what is added to the scores: sdpa would convert Booleans in each layer
-            return torch.zeros_like(mask, dtype=self.model.dtype).masked_fill_(~mask, torch.finfo(self.model.dtype).min)
-        raise ModelError(f"Draft trees need the attention 'sdpa' or 'eager', not {attention!r}.")
-
     def _run(
         self, token_ids: Sequence[Sequence[int]], cache: TransformersCache, positions: Any, mask: Any, **options: Any
     ) -> Any:
@@ -147,22 +177,3 @@ class TransformersModel:
                 **options,
             )
         return output.logits
-
-
-def tree_attention(
-    parents: Sequence[int], width: int | None = None
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Which nodes each node attends to (bool [width, width], itself included) and its depth (int64 [width]).
-
-    Args:
-        parents: index of each node's parent, smaller than its own; -1 for what follows the cache directly.
-        width: pads with nodes that attend to themselves.
-    """
-    width = len(parents) if width is None else width
-    attends = np.eye(width, dtype=np.bool_)
-    depths = np.zeros(width, dtype=np.int64)
-    for node, parent in enumerate(parents):
-        if parent >= 0:
-            attends[node] |= attends[parent]
-            depths[node] = depths[parent] + 1
-    return attends, depths

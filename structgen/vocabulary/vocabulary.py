@@ -196,3 +196,16 @@ def _token_ids(token_ids: int | Iterable[int], size: int, name: str) -> list[int
     if ids and not 0 <= ids[0] <= ids[-1] < size:
         raise TokenizerError(f"{name} holds {ids[0] if ids[0] < 0 else ids[-1]}, outside the vocabulary of {size} ids")
     return ids
+
+
+def check_vocabulary(vocabulary: Any) -> None:
+    """Refuse what is no vocabulary.
+
+    Raises:
+        TokenizerError: what was found, and what was expected.
+    """
+    if not isinstance(vocabulary, Vocabulary):
+        raise TokenizerError(
+            f"vocabulary is {vocabulary!r:.100} ({type(vocabulary).__name__}); expected a structgen.Vocabulary, "
+            "such as Vocabulary.from_transformers(tokenizer)"
+        )

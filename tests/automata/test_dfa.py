@@ -134,6 +134,6 @@ def test_count_words(expression, count):
 def test_budget_names_itself():
     with pytest.raises(TooComplexError) as error:
         D.from_strings(["abcdefgh"], max_states=5)
-    assert (error.value.budget, error.value.limit) == ("max_automaton_states", 5)
+    assert (error.value.budget, error.value.limit) == ("automaton states", 5)
     with pytest.raises(TooComplexError):
         D.intersect(full_match_dfa("(?:a{7})*"), full_match_dfa("(?:a{11})*"), max_states=50)

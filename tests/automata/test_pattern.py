@@ -108,7 +108,7 @@ def test_counted_repetition(pattern):
 def test_budget():
     with pytest.raises(TooComplexError) as error:
         pattern_dfa("(a|b)*a(a|b){15}$", max_states=1000)
-    assert (error.value.budget, error.value.limit) == ("max_automaton_states", 1000)
+    assert (error.value.budget, error.value.limit) == ("automaton states", 1000)
     with pytest.raises(TooComplexError):
         pattern_dfa("a{100000000}")
 

@@ -34,3 +34,15 @@ def test_a_tree_is_its_paths() -> None:
     assert np.array_equal(logits[1, 0], model.prefill([[3, 7]])[0][0])
     cache.keep([[0, 2], []])
     assert cache.rows == [[1, 2, 4, 6], [3]]
+
+
+def test_tokens_see_what_they_are_told() -> None:
+    model = TinyModel(20, order=3)
+    _, cache = model.prefill([[1, 2, 3], [4]])
+    assert cache.held().tolist() == [[True, True, True], [False, False, True]]
+    visible = np.array([[[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], [[0, 0, 1, 1, 0], [0, 0, 1, 1, 1]]], dtype=np.bool_)
+    logits = model.forward_visible([[5, 6], [7, 8]], visible, np.zeros((2, 2), dtype=np.int64), cache)
+    for row, texts in enumerate([[[1, 3, 5], [2, 6]], [[4, 7], [4, 7, 8]]]):
+        for place, text in enumerate(texts):
+            assert np.array_equal(logits[row, place], model.prefill([text])[0][0])
+    assert cache.rows == [[1, 2, 3, 5, 6], [4, 7, 8]]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from structgen.errors import ModelError
-from structgen.models.transformers_model import TransformersModel, tree_attention
+from structgen.models.language_model import reads_visible
+from structgen.models.transformers_model import TransformersModel
+from structgen.models.trees import tree_attention
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -113,6 +116,41 @@ def test_trees_are_their_paths_over_many_steps(model: TransformersModel, rows: i
         cache.select([2])
         logits = model.forward([[8, 9]], cache)
         assert torch.allclose(logits[0], reference(model, [*texts[2], 8, 9])[-2:], atol=TOLERANCE)
+
+
+def test_tokens_see_what_they_are_told(model: TransformersModel) -> None:
+    """Four tokens, two of another text in between: each reads the columns of its own text only."""
+    _, cache = model.prefill([[5, 6, 7]])
+    visible = np.zeros((1, 4, 7), dtype=np.bool_)
+    texts = [[5, 6, 7, 8], [5, 6, 9], [5, 6, 7, 8, 10], [5, 6, 9, 11]]
+    for row, columns in enumerate([[0, 1, 2, 3], [0, 1, 4], [0, 1, 2, 3, 5], [0, 1, 4, 6]]):
+        visible[0, row, columns] = True
+    logits = model.forward_visible([[8, 9, 10, 11]], visible, np.array([[3, 2, 4, 3]]), cache)
+    for row, text in enumerate(texts):
+        assert torch.allclose(logits[0, row], reference(model, text)[-1], atol=TOLERANCE)
+    assert cache.length == 7
+
+
+def test_sliding_windows_take_no_trees() -> None:
+    config = transformers.MistralConfig(
+        vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, sliding_window=8,
+    )  # fmt: skip
+    sliding = TransformersModel(transformers.MistralForCausalLM(config))
+    assert not reads_visible(sliding)
+    _, cache = sliding.prefill([[5, 6]])
+    assert sliding.forward_tree([[7, 8]], [[-1, 0]], cache).shape == (1, 2, 50)  # a chain needs no mask
+    with pytest.raises(ModelError, match="full attention"):
+        sliding.forward_tree([[7, 8]], [[-1, -1]], cache)
+
+
+def test_an_attention_without_masks_is_named(model: TransformersModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TransformersModel, "_attention", "flash_attention_2")
+    other = TransformersModel(model.model)
+    _, cache = model.prefill([[5, 6]])
+    assert not reads_visible(other)
+    with pytest.raises(ModelError, match="flash_attention_2"):
+        other.forward_tree([[7, 8]], [[-1, -1]], cache)
 
 
 def test_tree_attention() -> None:

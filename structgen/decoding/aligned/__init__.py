@@ -4,8 +4,9 @@
 them, its samplers draw. docs/aligned.md explains why masks alone draw from another distribution, and what to use when.
 """
 
+from structgen.decoding.aligned.methods import METHODS
 from structgen.decoding.aligned.results import Budget, Method, Sample, SampleRun
-from structgen.decoding.aligned.samplers import METHODS, Sampler
+from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
 

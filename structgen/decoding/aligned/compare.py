@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from structgen.decoding.aligned.methods import METHODS
 from structgen.decoding.aligned.results import Budget, Method, SampleRun
-from structgen.decoding.aligned.samplers import METHODS, Sampler
+from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
 

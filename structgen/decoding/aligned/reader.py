@@ -1,8 +1,8 @@
 """Asking the model about many prefixes of one prompt at once: logits after each, in one call.
 
-`TreeReader` keeps the keys and values of every prefix read so far in one row of a transformers cache and hides, by a
-4-D attention mask, what is not on a prefix's own path: a new prefix costs one token. `RowReader` works with any
-`LanguageModel` and reads every prefix anew.
+`TreeReader` keeps the keys and values of every prefix read so far in one row of a cache and tells the model what is on
+a prefix's own path (`VisibleLanguageModel`): a new prefix costs one token. `RowReader` works with any `LanguageModel`
+and reads every prefix anew.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from structgen.decoding.sampling import to_numpy
 from structgen.errors import GenerationError
+from structgen.models.language_model import prepare_for_trees, reads_visible
 
 Logits = npt.NDArray[np.floating[Any]]
 Prefix = tuple[int, ...]
@@ -54,20 +55,7 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Reade
             f"The prompt has {len(prompt_ids)} tokens and texts have up to {max_tokens}, but the model reads {limit}; "
             "shorten the prompt or lower max_tokens."
         )
-    return TreeReader(model, prompt_ids) if _can_read_trees(model) else RowReader(model, prompt_ids)
-
-
-def _can_read_trees(model: Any) -> bool:
-    """Whether it is a transformers model whose layers all attend to everything before them."""
-    inner: Any = getattr(model, "model", None)
-    if not hasattr(inner, "get_output_embeddings"):
-        return False
-    config = inner.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    attention = getattr(config, "_attn_implementation", None)
-    if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
-        return False
-    return kinds == {"full_attention"} and attention in (None, "sdpa", "eager")
+    return TreeReader(model, prompt_ids) if reads_visible(model) else RowReader(model, prompt_ids)
 
 
 class RowReader:
@@ -90,10 +78,10 @@ class RowReader:
 
 
 class TreeReader:
-    """A trie of prefixes in one row of a transformers cache."""
+    """A trie of prefixes in one row of a cache of a ``VisibleLanguageModel``."""
 
     def __init__(self, model: Any, prompt_ids: Sequence[int]) -> None:
-        model.prepare_for_trees()
+        prepare_for_trees(model)
         self._model, self._prompt = model, list(prompt_ids)
         self.tokens = self.calls = 0
         self._cache: Any = None
@@ -140,9 +128,7 @@ class TreeReader:
 
     def _forward(self, tokens: list[int], depths: list[int], past: int) -> Logits:
         """Append tokens to the row, each seeing the prompt, its ancestors and itself."""
-        import torch
-
-        model, prompt, total = self._model.model, len(self._prompt), past + len(tokens)
+        prompt, total = len(self._prompt), past + len(tokens)
         visible = np.zeros((len(tokens), prompt + total), dtype=np.bool_)
         visible[:, :prompt] = True
         for row in range(len(tokens)):
@@ -150,17 +136,8 @@ class TreeReader:
             while slot >= 0:
                 visible[row, prompt + slot] = True
                 slot = self._parents[slot]
-        device, dtype = model.device, model.dtype
-        mask = torch.zeros(visible.shape, dtype=dtype, device=device)
-        mask.masked_fill_(torch.from_numpy(~visible).to(device), torch.finfo(dtype).min)
-        with torch.inference_mode():
-            output = model(
-                input_ids=torch.tensor([tokens], device=device),
-                attention_mask=mask[None, None],
-                position_ids=torch.tensor([[prompt + depth for depth in depths]], device=device),
-                past_key_values=self._cache.cache,
-                use_cache=True,
-            )
+        positions = np.array([[prompt + depth for depth in depths]])
+        logits = self._model.forward_visible([tokens], visible[None], positions, self._cache)
         self.calls += 1
         self.tokens += len(tokens)
-        return to_numpy(output.logits[0])
+        return to_numpy(logits[0])

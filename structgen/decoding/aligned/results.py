@@ -8,6 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from structgen.errors import OptionsError
+from structgen.options import check_count
+
 Method = Literal["exact", "weighted", "asap", "local", "smc", "mh", "rejection"]
 
 
@@ -20,11 +23,21 @@ class Budget:
             its own tokens).
         seconds: wall-clock time.
         attempts: walks from the root, rejected ones included.
+
+    Raises:
+        OptionsError: a limit that is no number, or negative.
     """
 
     model_tokens: int | None = None
     seconds: float | None = None
     attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("model_tokens", self.model_tokens, 0, optional=True)
+        check_count("attempts", self.attempts, 0, optional=True)
+        seconds = self.seconds
+        if seconds is not None and not (isinstance(seconds, (int, float)) and seconds >= 0):
+            raise OptionsError(f"seconds must be a number >= 0, or None, not {seconds!r:.100}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The samplers: one interface, seven methods over one store."""
+"""The samplers: one interface, several methods over one store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import secrets
 
 import numpy as np
 
+from structgen.decoding.aligned.methods import METHODS, SPECIFICATIONS
 from structgen.decoding.aligned.particles import run_particles
-from structgen.decoding.aligned.reader import MAX_BATCH
 from structgen.decoding.aligned.results import (
     Budget,
     Method,
@@ -18,39 +18,24 @@ from structgen.decoding.aligned.results import (
     log_mean_exp,
 )
 from structgen.decoding.aligned.store import PrefixStore
-from structgen.decoding.aligned.walks import Limit, Meter, Outcome, Policy, Walks
+from structgen.decoding.aligned.walks import Limit, Meter, Outcome, Walks
 from structgen.errors import OptionsError
 from structgen.kernels.aligned_store import FINISHED, REJECTED, STUCK
+from structgen.options import check_count
 
-POLICIES: dict[Method, Policy] = {
-    "exact": Policy(learned=True, coin=True),
-    "weighted": Policy(learned=True, coin=False),
-    "asap": Policy(learned=True, coin=False),
-    "local": Policy(learned=False, coin=False),
-    "mh": Policy(learned=False, coin=False),
-    "rejection": Policy(learned=False, coin=True),
-}
-METHODS: tuple[Method, ...] = ("exact", "weighted", "asap", "local", "smc", "mh", "rejection")
+_Drawn = tuple[list[Outcome], list[Outcome], Limit | None]
+"""Outcomes that are samples, all outcomes, and the budget that ran out."""
 
 
 class Sampler:
     """Draws from one store by one method. Continues where it stopped: each attempt is used once.
 
-    - "exact": adaptive rejection with the survival coin. Independent samples of the target from the first one.
-    - "weighted": the same walk without the coin. No rejection; weights that are unbiased for Z.
-    - "asap": as published (Park et al. 2024), one walk after the other and weights thrown away; the first sample is
-      that of "local", later ones approach the target (``SampleRun.tv_bound``).
-    - "local": plain masking, with its importance weights.
-    - "smc": particles resampled when their weights degenerate. Each token's weight is the mass of its mask, which is
-      what adaptive weighted rejection (Lipkin et al. 2025) estimates without knowing the mask.
-    - "mh": Metropolis–Hastings (Anaya Gonzalez et al. 2025): ``mh_steps`` proposals of "local" from a restart a
-      sample.
-    - "rejection": the model's own samples, kept if they are in the language.
+    What the methods are: ``methods.SPECIFICATIONS``. In "smc" a token's weight is the mass of its mask, which is what
+    adaptive weighted rejection (Lipkin et al. 2025) estimates without knowing the mask.
 
     Args:
         seed: None takes fresh entropy.
-        width: most attempts that wait for the model at once; None: 64 with the coin, else 8, since walks that are never
-            rejected go their ways alone at first. ("asap" takes 1, as published.)
+        width: most attempts that wait for the model at once; None: as the method's specification says.
         particles: of "smc".
         mh_steps: proposals a sample of "mh".
 
@@ -68,16 +53,17 @@ class Sampler:
         particles: int = 32,
         mh_steps: int = 10,
     ) -> None:
-        if method not in METHODS:
-            raise OptionsError(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
-        if width is None:
-            width = MAX_BATCH if method in ("exact", "rejection") else 8
-        if min(width, particles, mh_steps) < 1:
-            raise OptionsError("width, particles and mh_steps must be at least 1")
+        if not isinstance(method, str) or method not in METHODS:
+            raise OptionsError(f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}")
+        for name, value in (("width", width), ("particles", particles), ("mh_steps", mh_steps)):
+            check_count(name, value, optional=name == "width")
+        check_count("seed", seed, 0, optional=True)
+        self.specification = SPECIFICATIONS[method]
+        if width is None or self.specification.as_published:
+            width = self.specification.width
         self.store, self.method = store, method
         self._seed = secrets.randbits(63) if seed is None else seed
-        self._width = 1 if method == "asap" else width
-        self._particles, self._mh_steps = particles, mh_steps
+        self._width, self._particles, self._mh_steps = width, particles, mh_steps
         self._next = 0
         self._texts: dict[int, tuple[str, tuple[int, ...]]] = {}
 
@@ -87,23 +73,31 @@ class Sampler:
         Raises:
             UnsatisfiableTargetError: no text fits the target.
         """
-        if n < 0:
-            raise OptionsError(f"the number of samples is {n}; expected 0 or more")
+        check_count("the number of samples", n, 0)
+        if budget is not None and not isinstance(budget, Budget):
+            raise OptionsError(f"budget is {budget!r:.100}; expected Budget(...) or None")
         meter = Meter(self.store, budget)
         nodes = self.store.node_count
-        if self.method == "smc":
-            outcomes, limit = run_particles(self.store, meter, n, self._particles, self._seed, self._next)
-            self._next += len(outcomes)
-            return self._finish(n, [o for o in outcomes if o.status == FINISHED], outcomes, limit, meter, nodes)
-        every = self._mh_steps if self.method == "mh" else 1
-        kept, outcomes, limit = self._walk(n * every, meter)
-        if self.method == "mh":
-            kept = self._metropolis(kept)
+        schemes = {"walks": self._walk, "chains": self._chains, "particles": self._population}
+        kept, outcomes, limit = schemes[self.specification.scheme](n, meter)
         return self._finish(n, kept[:n], outcomes, limit, meter, nodes)
 
-    def _walk(self, n: int, meter: Meter) -> tuple[list[Outcome], list[Outcome], Limit | None]:
+    def _population(self, n: int, meter: Meter) -> _Drawn:
+        """Whole populations of particles; all that have a text are kept."""
+        outcomes, limit = run_particles(self.store, meter, n, self._particles, self._seed, self._next)
+        self._next += len(outcomes)
+        return [outcome for outcome in outcomes if outcome.status == FINISHED], outcomes, limit
+
+    def _chains(self, n: int, meter: Meter) -> _Drawn:
+        """The ends of chains of ``mh_steps`` walks."""
+        kept, outcomes, limit = self._walk(n * self._mh_steps, meter)
+        return self._metropolis(kept), outcomes, limit
+
+    def _walk(self, n: int, meter: Meter) -> _Drawn:
         """Attempts until ``n`` of them have a text: those, all of them, and the budget that ran out."""
-        walks = Walks(self.store, POLICIES[self.method], meter, self._seed, self._next, self._width)
+        policy = self.specification.policy
+        assert policy is not None, "the scheme has walks"
+        walks = Walks(self.store, policy, meter, self._seed, self._next, self._width)
         outcomes: list[Outcome] = []
         kept: list[Outcome] = []
 
@@ -144,11 +138,10 @@ class Sampler:
         meter: Meter,
         nodes_before: int,
     ) -> SampleRun:
-        weighted = self.method in ("weighted", "local", "smc")
+        weighted, exact = self.specification.weighted, self.specification.exact
         # Exact samples have no weights, but their acceptance says what Z is: what weighted walks carry, on average.
         every = [outcome.log_weight if outcome.status == FINISHED else -math.inf for outcome in outcomes]
         weights = [outcome.log_weight for outcome in kept] if weighted else []
-        exact = self.method in ("exact", "rejection")
         steps = sum(outcome.steps + 1 for outcome in outcomes)
         return SampleRun(
             samples=[self._sample(outcome, weighted, exact and limit is None) for outcome in kept],

@@ -17,6 +17,7 @@ from structgen.decoding.aligned.target import Target, text_log_prob
 from structgen.decoding.sampling import LogProbs, allowed_token_ids
 from structgen.errors import GenerationError
 from structgen.kernels import aligned_store as k
+from structgen.options import check_count
 
 EOS = -1  # the token of the edge that ends a text, whatever id the model spells it with
 DEFAULT_MEMORY = 2 << 30
@@ -73,6 +74,7 @@ class PrefixStore:
     """
 
     def __init__(self, target: Target, *, memory: int = DEFAULT_MEMORY, draft: Draft | None = None) -> None:
+        check_count("memory", memory)
         self.target = target
         self.memory = memory
         self.draft = draft

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.decoding.aligned.identity import is_lasting, model_id, value_id
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
 from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, OptionsError
+from structgen.options import check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
 DEFAULT_MAX_TOKENS = 256
@@ -37,8 +38,7 @@ class Target:
         prompt_ids: tokens of the prompt, at least one.
         constraint: a ``Constraint``, or a compiled ``Grammar``.
         vocabulary: the model's tokens.
-        temperature: greater than 0.
-        top_k, top_p: as in ``SamplingParams``.
+        params: temperature (greater than 0) and filters. A distribution has no seed: it is dropped.
         max_tokens: most tokens of a text, end of sequence not counted. A condition like the constraint: the target
             is exact for texts that fit.
         model_id, constraint_id: names that stand for them in ``key``; computed where not given. Needed to save and
@@ -52,27 +52,21 @@ class Target:
     prompt_ids: Sequence[int]
     constraint: Any
     vocabulary: Vocabulary
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float = 1.0
+    params: SamplingParams = field(default=SamplingParams(1.0))
     max_tokens: int = DEFAULT_MAX_TOKENS
     model_id: str | None = None
     constraint_id: str | None = None
-    params: SamplingParams = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        try:
-            params = SamplingParams(self.temperature, self.top_k, self.top_p)
-        except ValueError as error:
-            raise OptionsError(str(error)) from error
-        if self.temperature == 0:
+        if not isinstance(self.params, SamplingParams):
+            raise OptionsError(f"params is {self.params!r:.100}; expected SamplingParams(...)")
+        check_count("max_tokens", self.max_tokens)
+        if self.params.temperature == 0:
             raise OptionsError("temperature is 0, which is no distribution to sample; use generate() for greedy text")
-        if self.max_tokens < 1:
-            raise OptionsError(f"max_tokens must be at least 1, not {self.max_tokens!r}")
         if not self.prompt_ids:
             raise OptionsError("the prompt has no tokens; a model needs at least one (its start token, say)")
-        object.__setattr__(self, "params", params)
-        object.__setattr__(self, "prompt_ids", tuple(int(token) for token in self.prompt_ids))
+        object.__setattr__(self, "params", replace(self.params, seed=None))
+        object.__setattr__(self, "prompt_ids", tuple(map(_token, self.prompt_ids)))
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -113,19 +107,25 @@ class Target:
     @cached_property
     def key(self) -> str:
         """A digest of the distribution (hexadecimal, 128 bits)."""
-        parts = [
-            self.model_id or _model_id(self.model),
-            self.constraint_id or _constraint_id(self.constraint),
-            self.vocabulary.digest,
-            json.dumps([list(self.prompt_ids), self.temperature, self.top_k, self.top_p, self.max_tokens]),
-        ]
-        return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self._name.encode(), digest_size=16).hexdigest()
+
+    @cached_property
+    def _name(self) -> str:
+        """All fields, each by what stands for it: a field that the class gains tells targets apart."""
+        named = {
+            "model": self.model_id or model_id(self.model),
+            "constraint": self.constraint_id or value_id(self.constraint),
+            "vocabulary": self.vocabulary.digest,
+            "model_id": "",
+            "constraint_id": "",
+        }
+        parts = [named[f.name] if f.name in named else value_id(getattr(self, f.name)) for f in fields(self)]
+        return "\n".join(parts)
 
     @property
     def lasting(self) -> bool:
         """Whether ``key`` means the same in another process."""
-        ids = (self.model_id or _model_id(self.model), self.constraint_id or _constraint_id(self.constraint))
-        return not any(id_.startswith(_THIS_PROCESS) for id_ in ids)
+        return is_lasting(self._name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self.key == other.key
@@ -134,29 +134,9 @@ class Target:
         return hash(self.key)
 
 
-_THIS_PROCESS = "this process: "
-
-
-def _model_id(model: Any) -> str:
-    """The configuration and a glance at every parameter of a transformers model; else the object's identity."""
-    inner: Any = getattr(model, "model", None)
-    if not hasattr(inner, "named_parameters"):
-        return f"{_THIS_PROCESS}{type(model).__qualname__} {id(model)}"
-    digest = hashlib.blake2b(inner.config.to_json_string().encode(), digest_size=16)
-    for name, parameter in inner.named_parameters():
-        glance = to_numpy(parameter.detach().reshape(-1)[:16])
-        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode() + glance.tobytes())
-    return digest.hexdigest()
-
-
-def _constraint_id(constraint: Any) -> str:
-    """All fields of a constraint that is a value; else the object's identity."""
-    if not is_dataclass(constraint) or not hasattr(constraint, "parse"):
-        return f"{_THIS_PROCESS}{type(constraint).__qualname__} {id(constraint)}"
-    values = {item.name: getattr(constraint, item.name) for item in fields(constraint) if item.name[:1] != "_"}
-    if "registry" in values and values["registry"] is not None:
-        return f"{_THIS_PROCESS}{type(constraint).__qualname__} {id(constraint)}"
-    return repr((type(constraint).__qualname__, values, getattr(constraint, "_key", None)))
+def _token(value: Any) -> int:
+    check_count("a token of prompt_ids", value, 0)
+    return int(value)
 
 
 def _log_softmax(logits: npt.NDArray[np.floating[Any]]) -> LogProbs:

@@ -18,12 +18,24 @@ from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError
-from structgen.models.language_model import check_reads_trees
+from structgen.errors import GenerationError, OptionsError
+from structgen.models.language_model import check_reads_trees, prepare_for_trees
 from structgen.vocabulary.vocabulary import Vocabulary
 
-AUTO = ("forced", "ngram", "recycling", "memory")
-NAMES = ("auto", "forced", "ngram", "recycling", "memory", "lookahead", "layer_skip")
+Maker = Callable[[Any, Any, Vocabulary], Drafter]
+"""Makes a drafter for a target, its tokenizer and vocabulary."""
+
+MAKERS: dict[str, Maker] = {
+    ForcedDrafter.name: lambda _, tokenizer, vocabulary: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
+    NgramDrafter.name: lambda *_: NgramDrafter(),
+    RecyclingDrafter.name: lambda model, *_: RecyclingDrafter(model.vocab_size),
+    MemoryDrafter.name: lambda *_: MemoryDrafter(),
+    LookaheadDrafter.name: lambda *_: LookaheadDrafter(),
+    LayerSkipDrafter.name: lambda model, *_: LayerSkipDrafter(model),
+}
+"""Drafters that need no other weights, by their names."""
+AUTO = (ForcedDrafter.name, NgramDrafter.name, RecyclingDrafter.name, MemoryDrafter.name)
+NAMES = ("auto", *MAKERS)
 
 
 def prepare(model: Any) -> CostCurve:
@@ -35,8 +47,7 @@ def prepare(model: Any) -> CostCurve:
         ModelError: the model cannot read trees.
     """
     check_reads_trees(model)
-    if hasattr(model, "prepare_for_trees"):
-        model.prepare_for_trees()
+    prepare_for_trees(model)
     return measure(model)
 
 
@@ -55,25 +66,20 @@ def make_speculator(
 
     Raises:
         ModelError: a draft model cannot be loaded or used, or the target cannot read trees.
-        GenerationError: a file is no datastore of this vocabulary, or nothing is to draft with.
+        GenerationError: a file is no datastore of this vocabulary.
+        OptionsError: ``draft`` is empty, or none of these.
     """
     if isinstance(draft, Speculator):
         return draft
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
-        raise GenerationError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
-    makers: dict[str, Callable[[], Drafter]] = {
-        "forced": lambda: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
-        "ngram": NgramDrafter,
-        "recycling": lambda: RecyclingDrafter(model.vocab_size),
-        "memory": MemoryDrafter,
-        "lookahead": LookaheadDrafter,
-        "layer_skip": lambda: LayerSkipDrafter(model),
-    }
+        raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
     cost = prepare(model) if curve is None else curve()
     drafters = [
-        makers[part]() if isinstance(part, str) and part in makers else _drafter(part, vocabulary)
+        MAKERS[part](model, tokenizer, vocabulary)
+        if isinstance(part, str) and part in MAKERS
+        else _drafter(part, vocabulary)
         for part in dict.fromkeys(parts)
     ]
     return Speculator(drafters, CostAware(cost))
@@ -100,4 +106,4 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
         from structgen.models.transformers_model import TransformersModel
 
         return ModelDrafter(TransformersModel(part))
-    raise GenerationError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
+    raise OptionsError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")

@@ -15,6 +15,7 @@ from structgen.decoding.output import Output
 from structgen.decoding.speculative.drafter import Proposal, Source, Step
 from structgen.decoding.speculative.ngram import NgramIndex
 from structgen.decoding.speculative.tree import Node
+from structgen.options import check_count
 
 NAME = "lookahead"
 
@@ -25,6 +26,7 @@ class LookaheadDrafter:
     name = NAME
 
     def __init__(self, width: int = 6) -> None:
+        check_count("width", width)
         self.width = width
 
     def start(self, prompt: Sequence[int], output: Output) -> Source:

@@ -8,7 +8,7 @@ tokens are drawn from its distribution, after the same mask, temperature, top-k 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import Node
 from structgen.errors import ModelError
 from structgen.models.language_model import LanguageModel
+from structgen.options import check_choice, check_count
 
 Drawing = Literal["likeliest", "chain", "with replacement", "without replacement"]
 
@@ -55,6 +56,9 @@ class ModelDrafter:
         stop: float = 0.3,
         seed: int = 0,
     ) -> None:
+        check_choice("drawing", drawing, get_args(Drawing))
+        for option, value, least in (("branches", branches, 1), ("length", length, 1), ("seed", seed, 0)):
+            check_count(option, value, least)
         self.model, self.name, self.drawing = model, name, drawing
         self.branches = 1 if drawing == "chain" else branches
         self.length, self.stop = length, stop

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.drafter import Proposal, Source
 from structgen.decoding.speculative.tree import TAIL, Node
+from structgen.options import check_count
 
 NAME = "ngram"
 LENGTHS = (16, 12, 8, 6, 4, 3, 2, 1)  # of the contexts that are looked up, longest first
@@ -87,6 +88,7 @@ class MemoryDrafter:
     name = "memory"
 
     def __init__(self, outputs: int = 256) -> None:
+        check_count("outputs", outputs)
         self._most, self._texts, self._index = outputs, list[tuple[int, ...]](), NgramIndex()
 
     def start(self, prompt: Sequence[int], output: Output) -> Source:

@@ -14,7 +14,7 @@ from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.spelling import spellable, unspellable
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
 
@@ -100,4 +100,5 @@ def compile_grammar(
         GrammarError: the grammar is too large for the machine, or a terminal can be empty.
         TokenizerError: the vocabulary is too large for the machine.
     """
+    check_vocabulary(vocabulary)
     return CfgGrammar(grammar, vocabulary, frozenset(embedded), mask_bytes, row_bytes)

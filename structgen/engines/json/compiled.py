@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from structgen.engines.json.completion.closing import JsonCompletions
+from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
@@ -18,7 +18,7 @@ from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.options import JsonOptions, checked_options
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -74,20 +74,11 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
     Raises:
         TokenizerError, OptionsError: what was found, and what was expected.
     """
-    if not isinstance(vocabulary, Vocabulary):
-        raise TokenizerError(
-            f"vocabulary is {vocabulary!r:.100} ({type(vocabulary).__name__}); expected a structgen.Vocabulary, "
-            "such as Vocabulary.from_transformers(tokenizer)"
-        )
+    check_vocabulary(vocabulary)
     if registry is not None and not hasattr(registry, "get_or_retrieve"):
         raise OptionsError(
             f"registry is {registry!r:.100} ({type(registry).__name__}); expected a referencing.Registry or None"
         )
-
-
-def known_budget(error: TooComplexError) -> str | None:
-    """The field of `JsonOptions` that raises the budget which an automaton exceeds; None: it is fixed."""
-    return error.budget if error.budget in {field.name for field in fields(JsonOptions)} else None
 
 
 def compile_json_schema(
@@ -125,7 +116,7 @@ def compile_json_schema(
             _check_bytes(root, vocabulary, options)
         return JsonGrammar(lowered, graph, root, vocabulary)
     except TooComplexError as error:
-        raise SchemaTooComplexError(error.message, budget=known_budget(error), limit=error.limit) from None
+        raise schema_too_complex(error, options) from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None

@@ -14,7 +14,7 @@ from structgen.engines.lalr.witness import FAR_STEPS
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.grammar.spelling import missing_characters, unspellable
 from structgen.kernels import lalr_machine as k
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
 
@@ -79,4 +79,5 @@ def compile_contextual(
         GrammarTooComplexError: it is too large, or a bounded search does not tell whether it has a text.
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
+    check_vocabulary(vocabulary)
     return LalrGrammar(source, vocabulary, start, import_paths)

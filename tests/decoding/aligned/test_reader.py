@@ -15,6 +15,7 @@ from structgen.decoding.aligned.reader import RowReader, TreeReader, make_reader
 from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
+from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -70,7 +71,19 @@ def test_rows(model: Any) -> None:
     for prefix, row in zip(batch, reader.read(batch), strict=True):
         np.testing.assert_allclose(row, alone(model, prefix), atol=2e-5)
     assert (reader.calls, reader.tokens) == (1, 5)
-    assert isinstance(make_reader(TinyModel(8), PROMPT, 20), RowReader)
+    plain = cf.FunctionModel(8, lambda prefix: [1 / 8] * 8)
+    assert isinstance(make_reader(plain, PROMPT, 20), RowReader)
+
+
+def test_the_trie_stands_on_the_protocol_alone() -> None:
+    """No transformers model: whoever is told what a token sees."""
+    tiny = TinyModel(12, order=4)
+    reader = make_reader(tiny, PROMPT, 20)
+    assert isinstance(reader, TreeReader)
+    for batch in ([(), (5,), (5, 6), (7, 8, 9)], [(5, 6, 7), (5, 6), (7, 8, 9, 1, 2)]):
+        for prefix, row in zip(batch, reader.read(batch), strict=True):
+            np.testing.assert_array_equal(row, tiny.prefill([[*PROMPT, *prefix]])[0][0])
+    assert reader.tokens == 5 + 4  # the end of a prefix that is known is read again
 
 
 def test_room_in_the_context(model: Any) -> None:
@@ -102,7 +115,7 @@ def test_exact_is_the_enumerated_truth(model: Any, temperature: float) -> None:
     mass = enumerate_truth(model, grammar, temperature)
     z = sum(mass.values())
     assert len(mass) > 300
-    store = PrefixStore(Target(model, PROMPT, grammar, VOCABULARY, temperature=temperature, max_tokens=20))
+    store = PrefixStore(Target(model, PROMPT, grammar, VOCABULARY, SamplingParams(temperature), max_tokens=20))
     run = Sampler(store, "exact", seed=0).draw(1500)
     counts = Counter(".".join(map(str, sample.token_ids)) for sample in run.samples)
     truth = {".".join(map(str, ids)): p / z for ids, p in mass.items()}

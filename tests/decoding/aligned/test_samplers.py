@@ -5,17 +5,20 @@ Seeds are fixed. A statistic must lie below the largest of 2,000 samples of the 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from structgen.decoding.aligned.methods import METHODS, SPECIFICATIONS
 from structgen.decoding.aligned.results import Budget, Method, SampleRun
-from structgen.decoding.aligned.samplers import METHODS, POLICIES, Sampler
+from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.walks import Policy
+from structgen.decoding.sampling import SamplingParams
 from structgen.errors import OptionsError
 from tests.decoding.aligned import closed_forms as cf
 from tests.decoding.aligned.closed_forms import Case
@@ -145,7 +148,8 @@ def case() -> Case:
 
 
 def test_mutant_without_the_coin(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POLICIES, "exact", Policy(learned=True, coin=False))
+    without = dataclasses.replace(SPECIFICATIONS["exact"], policy=Policy(learned=True, coin=False))
+    monkeypatch.setitem(SPECIFICATIONS, "exact", without)
     assert not fits(first_samples(case, "exact"), case.truth)
 
 
@@ -212,7 +216,7 @@ def test_temperature_is_part_of_the_target_and_mutant_that_warps_after_the_mask(
     truth = _tempered(case, 0.5)
 
     def draw() -> dict[str, float]:
-        store = PrefixStore(case.target(temperature=0.5))
+        store = PrefixStore(case.target(params=SamplingParams(0.5)))
         return count(store, case, Sampler(store, "exact", seed=0).draw(N))
 
     assert fits(draw(), truth) and not fits(draw(), case.truth)
@@ -234,10 +238,11 @@ def test_temperature_is_part_of_the_target_and_mutant_that_warps_after_the_mask(
 def test_filters_are_part_of_the_target() -> None:
     """Top-k over the whole vocabulary: the tail is impossible, and the rest is the target of the filtered model."""
     case = cf.ambiguous()
-    store = PrefixStore(case.target(top_k=2))  # {a: 0.5, aa: 0.3} at every step: the end is filtered away
+    # {a: 0.5, aa: 0.3} at every step: the end is filtered away.
+    store = PrefixStore(case.target(params=SamplingParams(1.0, top_k=2)))
     store.expand_best_first(100)
     assert store.log_z_bounds[1] == -math.inf
-    store = PrefixStore(cf.skewed(0.3).target(top_p=0.6))  # keeps "0" at every step
+    store = PrefixStore(cf.skewed(0.3).target(params=SamplingParams(1.0, top_p=0.6)))  # keeps "0" at every step
     run = Sampler(store, "exact", seed=0).draw(20)
     assert set(run.texts) == {"00000"} and run.rejected == 0 and run.z_bounds == (1, 1)
 
@@ -288,5 +293,19 @@ def test_options_are_checked() -> None:
             Sampler(store, "exact", **options)
     with pytest.raises(OptionsError, match="expected one of exact"):
         Sampler(store, "greedy")  # type: ignore[arg-type]
-    with pytest.raises(OptionsError, match="0 or more"):
+    with pytest.raises(OptionsError, match="at least 0"):
         Sampler(store).draw(-1)
+
+
+def test_the_table_names_every_method_once() -> None:
+    assert METHODS == tuple(SPECIFICATIONS) == get_args(Method)
+    for method, specification in SPECIFICATIONS.items():
+        run = Sampler(cf.skewed().store(), method, seed=0).draw(20)
+        assert all(sample.exact for sample in run.samples) == specification.exact
+        assert any(sample.log_weight for sample in run.samples) == specification.weighted == bool(run.log_weights)
+        assert math.isnan(run.ess) == (specification.samples == "approximate")
+
+
+def test_the_width_of_a_published_method_is_its_own() -> None:
+    one, other = (Sampler(cf.dyck().store(), "asap", seed=3, width=width).draw(20) for width in (None, 16))
+    assert one.samples == other.samples

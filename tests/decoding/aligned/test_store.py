@@ -11,7 +11,8 @@ import pytest
 from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target, text_log_prob
-from structgen.errors import GenerationError, UnsatisfiableTargetError
+from structgen.decoding.sampling import SamplingParams
+from structgen.errors import GenerationError, OptionsError, UnsatisfiableTargetError
 from tests.decoding.aligned import closed_forms as cf
 from tests.decoding.aligned.closed_forms import Case
 
@@ -148,7 +149,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     one = Sampler(store, "exact", seed=9, width=1).draw(200).samples
     assert Sampler(loaded, "exact", seed=9, width=1).draw(200).samples == one
     with pytest.raises(GenerationError, match="another target"):
-        PrefixStore.load(tmp_path / "store.npz", case.target(temperature=0.5))
+        PrefixStore.load(tmp_path / "store.npz", case.target(params=SamplingParams(0.5)))
     (tmp_path / "no.npz").write_bytes(b"x")
     with pytest.raises(GenerationError, match="no prefix store"):
         PrefixStore.load(tmp_path / "no.npz", case.target())
@@ -172,10 +173,12 @@ def test_guesses_change_calls_not_bounds() -> None:
 def test_a_target_is_a_value() -> None:
     case = cf.even()
     assert case.target() == case.target() and hash(case.target()) == hash(case.target())
-    different = [case.target(temperature=0.9), case.target(top_k=1), case.target(top_p=0.5), case.target(max_tokens=9)]
+    changed = [SamplingParams(0.9), SamplingParams(1.0, top_k=1), SamplingParams(1.0, top_p=0.5)]
+    different = [*(case.target(params=params) for params in changed), case.target(max_tokens=9)]
     assert len({case.target(), *different}) == 5
-    for options in ({"temperature": 0.0}, {"temperature": -1.0}, {"top_p": 0.0}, {"max_tokens": 0}):
-        with pytest.raises(ValueError):
+    assert case.target(params=SamplingParams(1, seed=7)) == case.target()  # a distribution has no seed
+    for options in ({"params": SamplingParams(0.0)}, {"max_tokens": 0}):
+        with pytest.raises(OptionsError):
             case.target(**options)
     with pytest.raises(ValueError, match="prompt"):
         Target(None, [], None, case.target().vocabulary)

@@ -15,6 +15,7 @@ from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.speculative.acceptance import Acceptance, Calibration
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Proposal
+from structgen.decoding.speculative.drafts import AUTO, MAKERS, NAMES
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.merge import grow
@@ -25,7 +26,7 @@ from structgen.decoding.speculative.tree import TAIL, Node
 from structgen.errors import GenerationError
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.fakes import WordsMatcher, vocabulary
+from tests.fakes import CharTokenizer, WordsMatcher, vocabulary
 
 GREEDY = SamplingParams()
 
@@ -199,3 +200,13 @@ def test_acceptance_is_learned() -> None:
     for number in range(300):
         calibration.learn(0.125, number % 2 == 0)
     assert calibration(0.125) == pytest.approx(0.5, abs=0.05) and calibration(1e-6) <= 0.01
+
+
+def test_names_of_drafts_are_those_of_their_makers() -> None:
+    tokenizer = CharTokenizer()
+    words = vocabulary()
+    model = TinyModel(words.size)
+    for name, maker in MAKERS.items():
+        if name != "layer_skip":  # needs a transformers model
+            assert maker(model, tokenizer, words).name == name
+    assert set(AUTO) < set(MAKERS) and ("auto", *MAKERS) == NAMES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ def samples(
             Output(
                 vocabulary,
                 matcher(),
-                SamplingParams(params.temperature, params.top_k, params.top_p, start + row),
+                dataclasses.replace(params, seed=start + row),
                 max_new_tokens=8,
             )
             for row in range(batch)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from structgen.engines.json.goals.budget import GoalBudget
-from structgen.errors import PatternError, SchemaTooComplexError
+from structgen.errors import PatternError, TooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
     FALSE,
@@ -370,7 +370,7 @@ def _holds(atom: Formula, value: Canonical) -> bool | None:
     """Whether a string or a number satisfies an atom; None if its automaton cannot be built."""
     try:
         return evaluate(atom, value)
-    except (PatternError, SchemaTooComplexError):
+    except (PatternError, TooComplexError):
         return None
 
 

@@ -168,7 +168,8 @@ class Conjunctions:
                 found = self.string_dfa(atom, positive)
                 if found is not None:
                     self._graph.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
-                    dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
+                    with self._graph.placed(atom):
+                        dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
         if most is not None and most < least:
             return None
         if dfa is None or dfa.digest == universal().digest:
@@ -182,6 +183,10 @@ class Conjunctions:
 
     def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
         """The automaton of a string atom or of its negation; None: any string."""
+        with self._graph.placed(atom):
+            return self._string_dfa(atom, positive)
+
+    def _string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
         limit = self._options.max_automaton_states
         if isinstance(atom, Pat):
             dfa = pattern_dfa(atom.regex, max_states=limit)

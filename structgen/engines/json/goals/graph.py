@@ -9,10 +9,11 @@ machine live: it never enters what it cannot leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from structgen.engines.json.goals.budget import GoalBudget
+from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
 from structgen.engines.json.goals.liveness import array_live, is_live, possibly_live, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
@@ -105,6 +106,15 @@ class GoalGraph:
             keyword=keyword,
             hint='JsonOptions(unsupported="ignore") leaves it out and lists it on the report.',
         )
+
+    @contextmanager
+    def placed(self, literal: Formula) -> Iterator[None]:
+        """A block that makes an automaton for ``literal``: if it is too large, the error says where it is asked for."""
+        try:
+            yield
+        except TooComplexError as error:
+            pointer, keyword = self.lowered.origin(literal) or ("", None)
+            raise schema_too_complex(error, self.options, pointer, keyword) from None
 
     def _drain(self) -> None:
         while self._pending:

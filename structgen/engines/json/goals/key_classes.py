@@ -181,7 +181,8 @@ class ObjectBuilder:
             raise SchemaTooComplexError(
                 f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
             )
-        table, bits = product(present, limit)
+        with self._graph.placed(atoms[0] if atoms else TRUE):
+            table, bits = product(present, limit)
         self._graph.budget.spend(STATE_STEPS * len(table) * len(present))
         ends = valid_ends(table)
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]

@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from heapq import heappop, heappush
 from typing import Any, Protocol
 
 from structgen.engines.json.numbers.spec import NumberSpec, Spelling
@@ -129,21 +130,31 @@ class NumberAutomaton:
         return number
 
     def _search(self, start: int, states: int | None, length: int | None = None) -> bytes | None:
-        """Breadth-first search for a completion, within a number of states or a length."""
+        """Best-first search (A*) for a shortest completion, within a number of states or a length.
+
+        What is nearest to a member by the lower bound comes first, of equals the longest: where the bound is exact, as
+        with digits that must be there, nothing else is looked at. Hart, Nilsson, Raphael (1968).
+        """
         came: dict[int, tuple[int, int]] = {start: (-1, 0)}
-        layer, depth = [start], 0
-        while layer and (length is None or depth <= length):
-            following: list[int] = []
-            for state in layer:
-                if self._accepting[state]:
-                    return self._spell(came, state)
-                if states is not None and len(came) > states:
-                    return None
-                for byte, after in self.row(state):
-                    if after not in came and (length is None or self._missing(after) < length - depth):
-                        came[after] = (state, byte)
-                        following.append(after)
-            layer, depth = following, depth + 1
+        depths, done = {start: 0}, set()
+        heap = [(self._missing(start), 0, 0, start)]
+        while heap:
+            _, _, _, state = heappop(heap)
+            if state in done:
+                continue
+            done.add(state)
+            if self._accepting[state]:
+                return self._spell(came, state)
+            if states is not None and len(came) > states:
+                return None
+            depth = depths[state] + 1
+            for byte, after in self.row(state):
+                if depth >= depths.get(after, depth + 1):
+                    continue
+                least = depth + self._missing(after)
+                if length is None or least <= length:
+                    came[after], depths[after] = (state, byte), depth
+                    heappush(heap, (least, -depth, len(came), after))
         return None
 
     def _missing(self, state: int) -> int:

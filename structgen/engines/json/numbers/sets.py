@@ -88,6 +88,10 @@ class NumberSteps:
         self.items = required + avoided
         self.modulus = math.lcm(*(modulus for modulus, _ in self.items))
         self._thresholds: dict[int, tuple[float, ...]] = {}
+        self.last: float = math.inf
+        """Without a step: no last digit of a non-multiple lies higher (power of ten); inf: it may lie anywhere."""
+        if self.step is None:
+            self.last = min((_tens(modulus) - scale - 1 for modulus, scale in self.items), default=math.inf)
 
     def thresholds(self, residue: int) -> tuple[float, ...]:
         """The least place (power of ten) of the last digit at which the digits are a multiple of each step.

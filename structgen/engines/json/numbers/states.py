@@ -167,13 +167,38 @@ class NumberReader:
         return state, self.plain
 
     def missing(self, state: State) -> int:
-        """A lower bound of the bytes still needed, by the residue: digits until a multiple can be reached."""
-        if not isinstance(state, Digits) or not self.crowded or self._exponents(state):
+        """A lower bound of the bytes still needed: digits until a multiple, or a non-multiple, can be reached."""
+        if not self.crowded:
+            return self._missing_digits(state)
+        if not isinstance(state, Digits) or self._exponents(state):
             return 0
         count, power, divisor = 1, 10, self.steps.odd
         while (-state.residue * power - 1) % divisor + 1 >= power:
             count, power = count + 1, power * 10
         return count
+
+    def _missing_digits(self, state: State) -> int:
+        """Digits from the first, which lies as high as the least member's, down to one that no forbidden step allows.
+
+        A non-multiple of 1 above 1e300 has 302 digits, whatever its exponent; and a point or an exponent, too.
+        """
+        if self.plain or self.steps.last == math.inf or not isinstance(state, Start | Zero | Digits):
+            return 0
+        sides, digits = self.sides, 0
+        if isinstance(state, Start):
+            sides = [self.sides[self._side[state.sign]]] if state.sign < 0 else self.sides
+        if isinstance(state, Start | Zero):
+            if self.has_zero:
+                return 0
+        elif state.place < ROOT and not self.sides[state.side].bounded:
+            return 0
+        else:
+            sides, digits = [self.sides[state.side]], state.point + state.fraction
+        least = min(side.low_point for side in sides if self._has_members(side))
+        if least == -math.inf:
+            return 0
+        whole = isinstance(state, Start) or state.phase in (INTEGER, ZERO)
+        return int(max(0, least - self.steps.last - digits)) + (1 if whole and self.steps.last < 0 else 0)
 
     def _exponents(self, state: Zero | Tail | Digits) -> Intervals:
         """The exponents with which the digits written so far are a member."""

@@ -398,3 +398,15 @@ def test_plain_spelling(spec: NumberSpec, plain: list[str], others: list[str]) -
     spec = replace(spec, spelling="plain")
     assert [text for text in plain if not accepts(spec, text)] == []
     assert [text for text in others if accepts(spec, text)] == []
+
+
+@pytest.mark.parametrize("power", [40, 300])
+@pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 4), Fraction(2), Fraction(5, 2)])
+def test_the_shortest_non_multiple_far_above_zero(power: int, step: Fraction) -> None:
+    """It has a digit for each place from its first down to one that the step does not allow, whatever the exponent."""
+    found = automaton(NumberSpec(minimum=Fraction(10) ** power, non_multiples=frozenset({step})))
+    text = found.shortest(found.start).decode()
+    assert found.contains(Fraction(text))
+    places = {Fraction(1): 1, Fraction(1, 4): 3, Fraction(2): 0, Fraction(5, 2): 2}[step]
+    assert len(text.replace(".", "").split("e")[0]) in range(power, power + 2 + places)
+    assert len(found) < 100 * power  # near a line, not all places of the point times all lengths

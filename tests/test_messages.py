@@ -1,0 +1,134 @@
+"""Messages name only what exists: options, parameters, environment variables, flags of the command."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, is_typeddict
+
+import pytest
+
+import structgen
+from structgen import JsonOptions
+
+ROOT = Path(structgen.__file__).parent
+MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+FIELDS = {field.name for field in dataclasses.fields(JsonOptions)}
+# Where users find what they pass, beside the exported names.
+PUBLIC_MODULES = ["decoding.aligned", "decoding.sampling", "decoding.speculative.model_drafter", "models.store"]
+
+
+def parameters(value: Any) -> set[str]:
+    """What may be passed by name to a public function, class or its methods."""
+    if is_typeddict(value):
+        return set(value.__annotations__)
+    found = set(inspect.signature(value).parameters) if callable(value) and not _is_alias(value) else set[str]()
+    if inspect.isclass(value):
+        methods = [item for name, item in inspect.getmembers(value, callable) if name[0] != "_"]
+        found |= {name for method in methods for name in _signature(method)}
+    return found
+
+
+def _is_alias(value: Any) -> bool:
+    return not (inspect.isclass(value) or inspect.isfunction(value))
+
+
+def _signature(value: Any) -> set[str]:
+    try:
+        return set(inspect.signature(value).parameters)
+    except ValueError:
+        return set()
+
+
+def public() -> set[str]:
+    """Names that users can pass to something."""
+    found = set(FIELDS)
+    for name in structgen.__all__:
+        value = getattr(structgen, name)
+        if inspect.isclass(value) and issubclass(value, Exception):
+            continue
+        found |= parameters(value)
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(f"structgen.{name}")
+        found |= {p for item in vars(module).values() if inspect.isclass(item) for p in _signature(item)}
+        found |= {p for item in vars(module).values() if inspect.isfunction(item) for p in _signature(item)}
+    return found
+
+
+def prose(tree: ast.AST) -> Iterator[str]:
+    """Texts in calls that make or raise errors: whatever is called something with error, refuse or the like."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and re.search(
+            r"(?i)error|refus|badinput|unsupported|out_of_range|too_", ast.unparse(node.func)
+        ):
+            parts: list[ast.expr] = [*node.args, *(keyword.value for keyword in node.keywords)]
+            for part in parts:
+                for text in ast.walk(part):
+                    if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                        yield text.value
+
+
+def flags() -> set[str]:
+    """Options of the command, as the modules of the command declare them."""
+    found: set[str] = set()
+    for path, tree in MODULES.items():
+        if path.startswith("cli/"):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.arg):
+                    found.add("--" + node.arg.replace("_", "-"))
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
+                    found |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+    return found
+
+
+def wrong(text: str, options: set[str], variables: set[str], commands: set[str]) -> list[str]:
+    """What a message names that does not exist."""
+    found = [name for name in re.findall(r"\b(?:max|min)_[a-z_]+\b", text) if name not in options]
+    found += [name for name in re.findall(r"\b([a-z][a-z_]+)=(?=\S)", text) if name not in options]
+    found += [name for name in re.findall(r"\bJsonOptions\.([a-z_]+)", text) if name not in FIELDS]
+    found += [name for name in re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b", text) if name not in variables]
+    # Flags of other commands (pip, python) are named together with these.
+    if not re.search(r"\b(?:pip|python)\b", text):
+        found += [name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text) if name not in commands]
+    return found
+
+
+VARIABLES = {
+    found
+    for tree in MODULES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    for found in re.findall(r"^STRUCTGEN_[A-Z_]+$", node.value)
+}
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_what_messages_name_exists(path: str) -> None:
+    options, commands = public(), flags()
+    found = {text: names for text in prose(MODULES[path]) if (names := wrong(text, options, VARIABLES, commands))}
+    assert not found
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_budgets_of_schemas_are_options_and_others_are_not(path: str) -> None:
+    for node in ast.walk(MODULES[path]):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("TooComplexError"):
+            for keyword in node.keywords:
+                if keyword.arg == "budget" and isinstance(keyword.value, ast.Constant) and keyword.value.value:
+                    of_a_schema = ast.unparse(node.func).endswith("SchemaTooComplexError")
+                    assert (keyword.value.value in FIELDS) == of_a_schema, ast.unparse(node)
+
+
+def test_a_name_that_does_not_exist_is_seen() -> None:
+    options, commands = public(), flags()
+    good = (
+        "raise max_steps, pass schema_in_prompt=False, JsonOptions.whitespace, set STRUCTGEN_CACHE_DIR, give --schema"
+    )
+    assert not wrong(good, options, VARIABLES, commands)
+    for bad in ("raise max_duties", "pass nothing=1", "JsonOptions.speed", "raise MAX_DUTIES", "use --fast"):
+        assert wrong(bad, options, VARIABLES, commands), bad
