@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
 from structgen.automata.dfa import MAX_STATES, Dfa
+from structgen.automata.dfa_cache import keeps_automata
 from structgen.automata.ecma_ast import (
     END,
     START,
@@ -47,7 +48,7 @@ _CATEGORIES = {
 }
 
 
-@lru_cache(4096)
+@keeps_automata
 def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES) -> Dfa:
     """The texts that ``re.fullmatch(pattern, text, flags)`` accepts. Cached for the process.
 
@@ -58,7 +59,7 @@ def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES)
     return search_dfa(Concat((START, parse(pattern, flags), END)), max_states)
 
 
-@lru_cache(4096)
+@keeps_automata
 def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
     """The texts that ``re.match(pattern, text)`` takes whole, as Lark's lexers do, and a remark where they differ.
 
