@@ -1,4 +1,4 @@
-"""Automata that were made before, kept up to a sum of bytes: by their number alone, a few large ones would fill memory."""
+"""Automata that were made before, kept up to a sum of bytes: by number alone, a few large ones would fill memory."""
 
 from __future__ import annotations
 
