@@ -17,20 +17,21 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from structgen.benchmarking.engines import LLGuidance, Structgen, XGrammar
+import structgen
+from structgen.benchmarking.engines import GrammarEngine, Refused, Starts, Structgen, load_engine
+from structgen.benchmarking.table import markdown_table
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
-from structgen.engines.cfg.compiled import compile_grammar
-from structgen.grammar.lark_reader import read_lark
 
+ENGINES_READING_GRAMMARS = ("structgen", "llguidance", "xgrammar")
+BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 GRAMMARS = Path(__file__).parents[1] / "grammars"
 CONTROL = {0x2400 + code: code for code in range(32)}  # pictures of control characters in the corpora
-Step = tuple[Callable[[], Any], Callable[[int], Any]]
 
 
 def corpora(gad: Path | None) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -60,11 +61,12 @@ def walks(grammar: Any, count: int) -> list[str]:
     return found
 
 
-def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[float], int]:
+def pace(start: Starts, documents: list[list[int]]) -> tuple[list[float], int]:
     """µs of mask + advance at every token, and how many documents were taken whole."""
     times, taken = [], 0
     for tokens in documents:
-        fill, accept = start()
+        session = start()
+        fill, accept = session.fill, session.accept
         for token in tokens:
             before = time.perf_counter_ns()
             fill()
@@ -77,71 +79,16 @@ def pace(start: Callable[[], Step], documents: list[list[int]]) -> tuple[list[fl
     return times, taken
 
 
-class Ours(Structgen):
-    """structgen's grammar machine."""
-
-    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
-        """A maker of sessions, and ms from the grammar in normal form to its first mask."""
-        normal = read_lark(text).grammar
-        before = time.perf_counter_ns()
-        grammar = compile_grammar(normal, self._vocabulary)
-        grammar.matcher().fill_next_token_bitmask(self._bitmask, 0)
-        spent = (time.perf_counter_ns() - before) / 1e6
-        fresh = compile_grammar(normal, self._vocabulary)
-
-        def session() -> Step:
-            matcher = fresh.matcher()
-            return (lambda: matcher.fill_next_token_bitmask(self._bitmask, 0)), matcher.accept_token
-
-        return session, spent
-
-
-class Theirs(LLGuidance):
-    """llguidance's Lark."""
-
-    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
-        """As above; reading the grammar counts, since it cannot be told apart. ValueError: it does not read it."""
-        address, size = self.row.ctypes.data, self.row.nbytes
-        before = time.perf_counter_ns()
-        prototype = self._matcher(self._tokenizer, self._matcher.grammar_from_lark(text))
-        prototype.deep_copy().unsafe_compute_mask_ptr(address, size)
-        spent = (time.perf_counter_ns() - before) / 1e6
-        if prototype.is_error():
-            raise ValueError(prototype.get_error())
-        fresh = self._matcher(self._tokenizer, self._matcher.grammar_from_lark(text))
-
-        def session() -> Step:
-            matcher = fresh.deep_copy()
-            return (lambda: matcher.unsafe_compute_mask_ptr(address, size)), matcher.consume_token
-
-        return session, spent
-
-
-class Peer(XGrammar):
-    """xgrammar's EBNF."""
-
-    def start(self, text: str, gbnf: str = "") -> tuple[Callable[[], Step], float]:
-        """As above; its masks are made when it compiles, but for what depends on the stack."""
-        if not gbnf:
-            raise ValueError("there is no GBNF of it")
-        before = time.perf_counter_ns()
-        grammar = self._compiler.compile_grammar(gbnf)
-        self._matcher(grammar).fill_next_token_bitmask(self._bitmask, 0)
-        spent = (time.perf_counter_ns() - before) / 1e6
-
-        def session() -> Step:
-            matcher = self._matcher(grammar)
-            return (lambda: matcher.fill_next_token_bitmask(self._bitmask, 0)), matcher.accept_token
-
-        return session, spent
-
-
-def measure(engine: Ours | Theirs | Peer, text: str, gbnf: str, documents: list[list[int]]) -> dict[str, list[float]]:
-    """Times of one engine on one grammar, and the number of documents that it took."""
-    session, compile_ms = engine.start(text, gbnf)
-    cold, taken = pace(session, documents)
-    warm, _ = pace(session, documents)
-    return {"cold": cold, "warm": warm, "compile": [compile_ms], "taken": [taken]}
+def measure(engine: GrammarEngine, text: str, gbnf: str, documents: list[list[int]]) -> dict[str, list[float]]:
+    """Times of one engine on one grammar (compilation: to the first mask), and the number of documents that it took."""
+    compile_ = engine.grammar_compiler(text, gbnf)
+    before = time.perf_counter_ns()
+    compile_()().fill()
+    spent = (time.perf_counter_ns() - before) / 1e6
+    start = compile_()
+    cold, taken = pace(start, documents)
+    warm, _ = pace(start, documents)
+    return {"cold": cold, "warm": warm, "compile": [spent], "taken": [taken]}
 
 
 LENGTHS = {
@@ -154,13 +101,14 @@ LENGTHS = {
 
 def lengths(vocabulary: BenchVocabulary) -> None:
     """Print how a step's time depends on the length of the text, by single bytes."""
-    ours, ids = Ours(vocabulary), {token: number for number, token in enumerate(vocabulary.tokens) if len(token) == 1}
-    print("| µs a step, of 20,000 | first 1,000, p50 | last 1,000, p50 |\n| --- | ---: | ---: |")
+    ours = Structgen(vocabulary)
+    ids = {token: number for number, token in enumerate(vocabulary.tokens) if len(token) == 1}
+    rows = []
     for name, (text, data) in LENGTHS.items():
-        session, _ = ours.start(text)
-        times, taken = pace(session, [[ids[bytes([byte])] for byte in data]])
+        times, taken = pace(ours.grammar_compiler(text, "")(), [[ids[bytes([byte])] for byte in data]])
         assert taken
-        print(f"| {name} | {np.median(times[:1000]):.2f} | {np.median(times[-1000:]):.2f} |")
+        rows.append([name, f"{np.median(times[:1000]):.2f}", f"{np.median(times[-1000:]):.2f}"])
+    print(markdown_table(["µs a step, of 20,000", "first 1,000, p50", "last 1,000, p50"], rows))
 
 
 def main(arguments: list[str]) -> int:
@@ -176,23 +124,18 @@ def main(arguments: list[str]) -> int:
     if options.lengths:
         lengths(vocabulary)
         return 0
-    ours = Ours(vocabulary)
-    engines: dict[str, Ours | Theirs | Peer] = {
-        "structgen": ours,
-        "llguidance": Theirs(vocabulary),
-        "xgrammar": Peer(vocabulary),
-    }
+    engines = {name: cast(GrammarEngine, load_engine(name, vocabulary)) for name in ENGINES_READING_GRAMMARS}
     groups: dict[str, dict[str, dict[str, list[float]]]] = {}
     for name, text, gbnf, texts in corpora(options.gad):
         if options.only and name not in options.only:
             continue
-        normal = compile_grammar(read_lark(text).grammar, ours._vocabulary)
-        documents = [vocabulary.encode(document) for document in [*texts, *walks(normal, 21 - len(texts))]]
+        written = walks(structgen.compile_lark(text, BYTES), 21 - len(texts))
+        documents = [vocabulary.encode(document) for document in [*texts, *written]]
         group = groups.setdefault(name, {})
         for engine, adapter in engines.items():
             try:
                 found = measure(adapter, text, gbnf, documents)
-            except ValueError as error:
+            except Refused as error:
                 print(f"{engine} does not read {name}: {str(error)[:200]}", file=sys.stderr)
                 continue
             times = group.setdefault(engine, {key: [] for key in found})
@@ -204,19 +147,19 @@ def main(arguments: list[str]) -> int:
 
 def table(groups: dict[str, dict[str, dict[str, list[float]]]]) -> None:
     """Print the figures, and structgen's in proportion to the others'."""
-    print("| grammar | engine | cold mean | p50 | p99 | warm mean | compile + first mask, ms | texts |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    lines = []
     for name, group in groups.items():
         rows = {}
         for engine, times in group.items():
             cold = np.array(times["cold"])
             quantiles = np.quantile(cold, [0.5, 0.99])
             rows[engine] = np.array([cold.mean(), *quantiles, np.mean(times["warm"]), np.mean(times["compile"])])
-            values = " | ".join(f"{value:.3g}" for value in rows[engine])
-            print(f"| {name} | {engine} | {values} | {sum(times['taken'])} |")
+            lines.append([name, engine, *(f"{value:.3g}" for value in rows[engine]), f"{sum(times['taken'])}"])
         for engine in list(rows)[1:]:
-            ratios = " | ".join(f"{value:.3f}" for value in rows["structgen"] / rows[engine])
-            print(f"| {name} | ratio to {engine} | {ratios} | |")
+            ratios = [f"{value:.3f}" for value in rows["structgen"] / rows[engine]]
+            lines.append([name, f"ratio to {engine}", *ratios, ""])
+    head = ["grammar", "engine", "cold mean", "p50", "p99", "warm mean", "compile + first mask, ms", "texts"]
+    print(markdown_table(head, lines))
 
 
 if __name__ == "__main__":

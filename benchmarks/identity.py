@@ -18,6 +18,7 @@ from typing import Any
 from speculative import json_tasks
 
 import structgen
+from structgen.benchmarking.table import markdown_table
 from structgen.decoding.speculative.drafts import NAMES
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Fixed
@@ -81,9 +82,10 @@ def main() -> None:
                 generator.batch(prompts, constraints, draft=name, **settings), plain[start:], strict=False
             ):
                 same[f"batches of {BATCH}, {name}"] += result.token_ids == expected
-    print("| draft | same outputs | forwards |\n| --- | ---: | ---: |")
+    rows = []
     for name, count in same.items():
-        print(f"| {name} | {count} of {len(plain)} | {forwards[name] or ''} |")
+        rows.append([name, f"{count} of {len(plain)}", f"{forwards[name] or ''}"])
+    print(markdown_table(["draft", "same outputs", "forwards"], rows))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import partition
 from structgen.automata.dfa import MAX_STATES, Dfa, combine, from_class_table, too_complex
+from structgen.automata.dfa_cache import keeps_automata
 from structgen.automata.ecma_ast import START, Anchor, Concat, Look, Node
 from structgen.automata.ecma_parser import parse
 from structgen.automata.lookaround import determinise_lookarounds
@@ -25,7 +25,7 @@ BYTE_STATES = 2
 """``max_states`` bounds the states between characters; all together may be this many times more."""
 
 
-@lru_cache(maxsize=1024)
+@keeps_automata
 def pattern_dfa(pattern: str, *, max_states: int = MAX_STATES) -> Dfa:
     """The texts in which the ECMA-262 regular expression ``pattern`` is found somewhere (it is not anchored).
 

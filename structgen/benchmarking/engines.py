@@ -1,7 +1,7 @@
 """The engines under comparison behind one narrow interface.
 
 An engine owns one preallocated bitmask row; a session's ``fill`` and ``accept`` are the engine's own bound calls, so
-that the harness adds nothing to what is timed. Peers are called by the cheapest route that their Python API has.
+that the harness adds nothing to what is timed. The peers' adapters are in `peers`, loaded when one is asked for.
 
 Two styles: "exact" accepts every spelling of a valid document, to judge given instances; "generation" is what a user
 gets by default. In both, an engine that knows that it does not enforce a keyword is asked to refuse the schema.
@@ -26,9 +26,9 @@ from structgen.benchmarking.vocabularies import BenchVocabulary
 ENGINES = {
     "none": "structgen.benchmarking.engines:Unconstrained",
     "structgen": "structgen.benchmarking.engines:Structgen",
-    "llguidance": "structgen.benchmarking.engines:LLGuidance",
-    "xgrammar": "structgen.benchmarking.engines:XGrammar",
-    "outlines_core": "structgen.benchmarking.engines:OutlinesCore",
+    "llguidance": "structgen.benchmarking.peers:LLGuidance",
+    "xgrammar": "structgen.benchmarking.peers:XGrammar",
+    "outlines_core": "structgen.benchmarking.peers:OutlinesCore",
 }
 # What each engine of ENGINES needs installed.
 PACKAGES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "outlines_core": "outlines_core"}
@@ -70,6 +70,19 @@ class Engine(Protocol):
         """A maker of sessions for the schema; raises Refused."""
 
 
+Starts = Callable[[], Session]
+
+
+class GrammarEngine(Engine, Protocol):
+    """An engine that reads context-free grammars, too."""
+
+    def grammar_compiler(self, lark: str, gbnf: str) -> Callable[[], Starts]:
+        """What compiles a grammar to a maker of sessions, given the same language in both notations ("": not there).
+
+        What is no part of the engine's own compilation has been done when this returns. Raises Refused, also later.
+        """
+
+
 def load_engine(name: str, vocabulary: BenchVocabulary, style: Style = "exact") -> Engine:
     """Build the engine called ``name`` (a key of ENGINES or "module:class")."""
     module, _, attribute = ENGINES.get(name, name).partition(":")
@@ -77,11 +90,12 @@ def load_engine(name: str, vocabulary: BenchVocabulary, style: Style = "exact") 
     return engine
 
 
-def _new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
+def new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
+    """A bitmask row, all zero."""
     return np.zeros((len(vocabulary.tokens) + 31) // 32, dtype=np.int32)
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
     """The installed version; a checkout that is only on the path has none (``checkout``)."""
     try:
         return version(package)
@@ -94,7 +108,7 @@ class Unconstrained:
 
     def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
         self.version = ""
-        self.row = ~_new_row(vocabulary)
+        self.row = ~new_row(vocabulary)
 
     def compile(self, schema_text: str) -> Callable[[], Session]:
         """See Engine."""
@@ -124,130 +138,20 @@ class Structgen:
         except ConstraintError as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
 
+        return self._sessions(grammar)
+
+    def grammar_compiler(self, lark: str, gbnf: str) -> Callable[[], Starts]:
+        """See GrammarEngine. Lark's own loader reads the text here."""
+        from structgen.engines.cfg.compiled import compile_grammar
+        from structgen.grammar.lark_reader import read_lark
+
+        normal = read_lark(lark).grammar
+        return lambda: self._sessions(compile_grammar(normal, self._vocabulary))
+
+    def _sessions(self, grammar: Any) -> Starts:
         def start() -> Session:
             matcher = grammar.matcher()
             fill = partial(matcher.fill_next_token_bitmask, self._bitmask, 0)
             return Session(fill, matcher.accept_token, matcher=matcher)
-
-        return start
-
-
-class _LLGuidanceTokenizer:
-    """The tokenizer object that llguidance's TokenizerWrapper asks for; special ids need distinct bytes."""
-
-    bos_token_id = None
-
-    def __init__(self, vocabulary: BenchVocabulary) -> None:
-        self.eos_token_id = vocabulary.eos_token_id
-        self.special_token_ids = vocabulary.special_token_ids
-        self.tokens = [token or f"<|special_{i}|>".encode() for i, token in enumerate(vocabulary.tokens)]
-        self._encode = vocabulary.encode
-
-    def __call__(self, text: bytes | str) -> list[int]:
-        return self._encode(text if isinstance(text, str) else text.decode())
-
-
-class LLGuidance:
-    """llguidance with its defaults: free whitespace, ``oneOf`` not coerced, what it does not cover refused."""
-
-    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
-        import llguidance
-
-        self.version = _version("llguidance")
-        self._matcher: Any = llguidance.LLMatcher
-        self._tokenizer = llguidance.LLTokenizer(
-            llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
-        )
-        self.row = _new_row(vocabulary)
-
-    def compile(self, schema_text: str) -> Callable[[], Session]:
-        """See Engine."""
-        options = {"whitespace_flexible": True, "coerce_one_of": False, "lenient": False}
-        try:
-            grammar = self._matcher.grammar_from_json_schema(schema_text, overrides=options)
-        except ValueError as error:
-            raise Refused(str(error).strip()) from error
-        prototype = self._matcher(self._tokenizer, grammar)
-        if prototype.is_error():
-            raise Refused(prototype.get_error().strip())
-        address, size = self.row.ctypes.data, self.row.nbytes
-
-        def start() -> Session:
-            matcher = prototype.deep_copy()
-            return Session(partial(matcher.unsafe_compute_mask_ptr, address, size), matcher.consume_token)
-
-        return start
-
-
-class XGrammar:
-    """xgrammar with free whitespace. "exact": strict_mode off (undeclared members allowed, as JSON Schema says);
-    "generation": its default, strict_mode on. It has no switch to refuse what it does not enforce."""
-
-    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
-        import xgrammar
-
-        self._strict = style == "generation"
-
-        self.version = _version("xgrammar")
-        self._matcher: Any = xgrammar.GrammarMatcher
-        info = xgrammar.TokenizerInfo(
-            vocabulary.tokens,
-            xgrammar.VocabType.RAW,
-            vocab_size=len(vocabulary.tokens),
-            stop_token_ids=[vocabulary.eos_token_id],
-        )
-        # Its cache of parts of grammars stays on, as by default, but bounded: thousands of schemas come by.
-        self._compiler = xgrammar.GrammarCompiler(info, cache_limit_bytes=1 << 30)
-        self._bitmask = xgrammar.allocate_token_bitmask(1, len(vocabulary.tokens))
-        self.row = self._bitmask[0].numpy()
-
-    def compile(self, schema_text: str) -> Callable[[], Session]:
-        """See Engine."""
-        try:
-            grammar = self._compiler.compile_json_schema(schema_text, any_whitespace=True, strict_mode=self._strict)
-        except (RuntimeError, ValueError) as error:
-            raise Refused(str(error).strip()) from error
-
-        def start() -> Session:
-            matcher = self._matcher(grammar)
-            return Session(partial(matcher.fill_next_token_bitmask, self._bitmask, 0), matcher.accept_token)
-
-        return start
-
-
-class OutlinesCore:
-    """outlines_core: the schema as a regular expression, and an index of all its states over the vocabulary."""
-
-    def __init__(self, vocabulary: BenchVocabulary, style: Style = "exact") -> None:
-        import outlines_core
-
-        self.version = _version("outlines_core")
-        self._core: Any = outlines_core
-        ids: dict[bytes, list[int]] = {}
-        for token_id, token in enumerate(vocabulary.tokens):
-            if token:
-                ids.setdefault(token, []).append(token_id)
-        self._vocabulary = outlines_core.Vocabulary(vocabulary.eos_token_id, ids)
-        self._eos = vocabulary.eos_token_id
-        self.row = _new_row(vocabulary)
-
-    def compile(self, schema_text: str) -> Callable[[], Session]:
-        """See Engine."""
-        try:
-            expression = self._core.json_schema.build_regex_from_schema(schema_text)
-            index = self._core.Index(expression, self._vocabulary)
-        except (RuntimeError, ValueError, TypeError) as error:
-            raise Refused(str(error).strip()) from error
-        address, words = self.row.ctypes.data, len(self.row)
-
-        def start() -> Session:
-            guide = self._core.Guide(index)
-
-            def accept(token_id: int) -> bool:
-                if token_id != self._eos:  # after it there is nothing to advance to
-                    guide.advance(token_id, return_tokens=False)
-                return True
-
-            return Session(partial(guide.write_mask_into, address, words, 4), accept)
 
         return start

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from referencing import Registry
 
-from structgen.constraints.json import COMPILED, Constraint, JsonSchemaConstraint, as_constraint, json_schema
+from structgen.constraints.json import COMPILED, Constraint, JsonSchemaConstraint, as_constraint, json_schema, value_key
 from structgen.engines.composed.json_lines import check_lines, compile_json_lines
 from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags, compile_tag_dispatch
 from structgen.errors import ConstraintError, GenerationError
@@ -37,7 +37,7 @@ class TagPart:
 Parts: TypeAlias = "list[str | TagPart]"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TagDispatch:
     """Free text in which triggers begin constrained parts. Make it with ``tag_dispatch``.
 
@@ -69,7 +69,7 @@ class TagDispatch:
                 free_text=self.free_text,
             )
 
-        return COMPILED.get((self, vocabulary), build)
+        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
@@ -209,7 +209,7 @@ def tag_dispatch(
     return TagDispatch(tuple(checked), min_uses, max_uses, stop, free_text)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class JsonLines:
     """JSON lines. Make it with ``json_lines``.
 
@@ -240,7 +240,7 @@ class JsonLines:
                 registry=item.registry,
             )
 
-        return COMPILED.get((self, vocabulary), build)
+        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
 
     def parse(self, text: str) -> list[Any]:
         """The values.

@@ -228,6 +228,15 @@ def _to_text(schema: Schema, *, exact: bool = False) -> str:
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)
 
 
+def value_key(constraint: Any) -> Any:
+    """What equal constraints share: the constraint itself, or the identity of one with a part that has no hash."""
+    try:
+        hash(constraint)
+    except TypeError:
+        return id(constraint)
+    return constraint
+
+
 class _CompiledCache:
     """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import ConstraintError, GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.grammar.lark_internals import load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
@@ -176,14 +177,13 @@ def load(plain: str, text: str, name: str, folders: list[str]) -> Any:
         name: the path of the file, or any name.
         folders: where imports are looked for.
     """
-    from lark.load_grammar import load_grammar
 
     def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
         place = Places(text).of(culprit)
         return grammar_refusal(text, place.line, place.column)(message, budget, limit)
 
     check_depth(plain)
-    grammar, _ = load_grammar(plain, name, folders, False)  # type: ignore[no-untyped-call]
+    grammar = load_grammar(plain, name, folders)
     check_size(grammar, refuse)
     return grammar
 

@@ -8,17 +8,15 @@ the text itself.
 from __future__ import annotations
 
 import re
-import re._casefix as _casefix  # type: ignore[import-not-found]
-import re._constants as c  # type: ignore[import-not-found]
-import re._parser as sre  # type: ignore[import-not-found]
 import sys
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
 from structgen.automata.dfa import MAX_STATES, Dfa
+from structgen.automata.dfa_cache import keeps_automata
 from structgen.automata.ecma_ast import (
     END,
     START,
@@ -33,6 +31,8 @@ from structgen.automata.ecma_ast import (
 from structgen.automata.pattern import search_dfa
 from structgen.errors import PatternError, PatternTooComplexError
 from structgen.grammar.first_match import LazyRepeat, first_match_dfa
+from structgen.grammar.re_parser import constants as c
+from structgen.grammar.re_parser import equal_lower_cases, lower_cases, parse_tree
 
 NEWLINE = charset.single(10)
 MAX_DEPTH = 100
@@ -48,7 +48,7 @@ _CATEGORIES = {
 }
 
 
-@lru_cache(4096)
+@keeps_automata
 def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES) -> Dfa:
     """The texts that ``re.fullmatch(pattern, text, flags)`` accepts. Cached for the process.
 
@@ -59,7 +59,7 @@ def python_regex_dfa(pattern: str, flags: int = 0, max_states: int = MAX_STATES)
     return search_dfa(Concat((START, parse(pattern, flags), END)), max_states)
 
 
-@lru_cache(4096)
+@keeps_automata
 def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
     """The texts that ``re.match(pattern, text)`` takes whole, as Lark's lexers do, and a remark where they differ.
 
@@ -81,7 +81,7 @@ def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
 def parse(pattern: str, flags: int = 0) -> Node:
     """The syntax tree of an expression. Raises PatternError."""
     try:
-        tree = sre.parse(pattern, flags)
+        tree, flags = parse_tree(pattern, flags)
     except re.error as error:
         raise PatternError(
             f"not a Python regular expression: {error.msg}", pattern=pattern, position=error.pos or 0
@@ -90,7 +90,7 @@ def parse(pattern: str, flags: int = 0) -> Node:
         raise PatternError(f"not a usable regular expression: {error}", pattern=pattern) from None
     except RecursionError:
         raise nested_too_deeply(pattern) from None
-    return _Converter(pattern).sequence(tree, tree.state.flags)
+    return _Converter(pattern).sequence(tree, flags)
 
 
 def first_too_deep(pattern: str) -> int | None:
@@ -217,19 +217,12 @@ def _shifted(place: int) -> int:
 
 
 @cache
-def _cases() -> tuple[dict[int, int], dict[int, list[int]]]:
-    """Of characters with case: their lower case, and what has each lower case (as ``re`` compares them)."""
-    import _sre  # type: ignore[import-not-found]
-
-    lower = {
-        point: _sre.unicode_tolower(point)
-        for point in range(sys.maxunicode + 1)
-        if not 0xD800 <= point <= 0xDFFF and _sre.unicode_iscased(point)
-    }
+def _upper_cases() -> dict[int, list[int]]:
+    """What has each lower case."""
     upper: dict[int, list[int]] = {}
-    for point, low in lower.items():
+    for point, low in lower_cases().items():
         upper.setdefault(low, []).append(point)
-    return lower, upper
+    return upper
 
 
 def _cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
@@ -240,13 +233,13 @@ def _cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
     if flags & re.ASCII:
         letters = [p for low, high in found for p in range(max(low, 65), min(high, 122) + 1) if chr(p).isalpha()]
         return charset.union(found, *(charset.single(ord(chr(p).swapcase())) for p in letters))
-    lower, upper = _cases()
+    lower, upper = lower_cases(), _upper_cases()
     wanted: set[int] = set()
     for low, high in found:
         inside = range(low, high + 1) if high - low < len(lower) else [p for p in lower if low <= p <= high]
         for point in inside:
             lowest = lower.get(point, point)
             wanted.add(lowest)
-            wanted.update(_casefix._EXTRA_CASES.get(lowest, ()))
+            wanted.update(equal_lower_cases(lowest))
     points = [point for low in wanted for point in upper.get(low, ())]
     return charset.union(found, charset.normalise((p, p) for p in points))

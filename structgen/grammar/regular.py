@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from structgen.automata.dfa import Dfa, difference, from_strings
+from structgen.automata.dfa_cache import keeps_automata
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 
 
@@ -27,7 +26,7 @@ def without_empty(dfa: Dfa) -> Dfa:
     return difference(dfa, from_strings([""]), 2 * len(dfa) + 16)
 
 
-@lru_cache(4096)
+@keeps_automata
 def word_dfa(text: str) -> Dfa:
     """The automaton of one text: a chain of states, which is minimal as it stands."""
     data = text.encode()

@@ -55,10 +55,10 @@ OPTIONS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("name", "value"), OPTIONS)
 def test_options_of_generate(name: str, value: Any) -> None:
     options: Any = {name: value}
-    calls: list[Any] = [generator().generate, generator().stream]
+    calls: list[Any] = [generator().generate, lambda *given, **named: list(generator().stream(*given, **named))]
     for call in calls:
         with pytest.raises(OptionsError, match=name):
-            list(call("Hi", structgen.choice(["a"]), **options))
+            call("Hi", structgen.choice(["a"]), **options)
     if name in ("temperature", "top_p", "top_k", "max_new_tokens", "seed"):
         with pytest.raises(OptionsError, match=name):
             generator().sample("Hi", structgen.choice(["a"]), 1, **options)

@@ -6,7 +6,6 @@ gained for the time spent.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.drafter import Source
 from structgen.decoding.speculative.model_drafter import ModelDrafter, _ModelSource
-from structgen.errors import ModelError
+from structgen.models.layer_skipping import count_layers, skip_layers
 from structgen.models.transformers_model import TransformersModel
 
 NAME = "layer_skip"
@@ -31,7 +30,7 @@ class LayerSkipDrafter:
     name = NAME
 
     def __init__(self, model: TransformersModel, **options: Any) -> None:
-        layers = len(layer_list(model.model)[2])
+        layers = count_layers(model)
         sets = [spread(layers, share) for share in SHARES]
         self.arms = [
             (ModelDrafter(skip_layers(model, skipped), name=NAME, **options), 1 - len(skipped) / layers)
@@ -73,34 +72,3 @@ def spread(layers: int, share: float) -> tuple[int, ...]:
         if count > 0
         else ()
     )
-
-
-def skip_layers(model: TransformersModel, skipped: Sequence[int]) -> TransformersModel:
-    """The same model without these layers. Weights are shared."""
-    import torch
-
-    root = copy.copy(model.model)
-    root._modules = dict(root._modules)
-    base_name, list_name, layers = layer_list(model.model)
-    base = copy.copy(getattr(model.model, base_name))
-    base._modules = dict(base._modules)
-    base._modules[list_name] = torch.nn.ModuleList(
-        layer for number, layer in enumerate(layers) if number not in set(skipped)
-    )
-    root._modules[base_name] = base
-    return TransformersModel(root)
-
-
-def layer_list(model: Any) -> tuple[str, str, Any]:
-    """Name of the decoder in a causal language model, of its list of layers, and the list.
-
-    Raises:
-        ModelError: there is none.
-    """
-    base_name = getattr(model, "base_model_prefix", "")
-    base = getattr(model, base_name, None)
-    count = getattr(model.config.get_text_config(), "num_hidden_layers", 0)
-    for list_name, module in base.named_children() if base is not None else ():
-        if type(module).__name__ == "ModuleList" and len(module) == count:
-            return base_name, list_name, module
-    raise ModelError(f"{type(model).__name__} has no list of layers to skip; use another draft.")

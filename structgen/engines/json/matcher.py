@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
@@ -26,21 +25,23 @@ FIRST_TEXT = 256
 
 
 class FrameArena:
-    """Append-only memory of open containers, shared by a matcher and its forks.
+    """Memory of a matcher's open containers, a stack: what is rolled back makes room. Frames are never changed."""
 
-    Frames are never changed, so readers need no lock, not even of an array that has been replaced by a larger one.
-    """
-
-    __slots__ = ("array", "lock", "shared", "top")
+    __slots__ = ("array", "top")
 
     def __init__(self) -> None:
         self.array = array("q", bytes(8 * FIRST_ARENA))
         self.top = 0
-        self.shared = False
-        self.lock = threading.Lock()
+
+    def copy(self) -> FrameArena:
+        """The frames so far. O(frames)."""
+        twin = FrameArena()
+        twin.array = self.array[: max(self.top, FIRST_ARENA)]
+        twin.top = self.top
+        return twin
 
     def reserve(self, words: int) -> None:
-        """Make room for ``words`` more (if the arena is shared, the lock is held)."""
+        """Make room for ``words`` more."""
         need = self.top + words
         if need > len(self.array):
             grown = array("q", bytes(8 * max(need, 2 * len(self.array))))
@@ -153,7 +154,7 @@ class JsonMatcher:
         arena = self._arena
         context = self._rows.context()
         count = len(self._threads) >> 2
-        top = -1 if arena.shared else arena.top
+        top = arena.top
         while context.is_short(status := machine.accept(self._enter(context), count, token_id, top)):
             context.resolve(status)
         if status == layout.DEAD:
@@ -189,8 +190,7 @@ class JsonMatcher:
                     context.resolve(status)
                 if status == layout.DEAD:
                     self._threads, self._written.length, self.dropped = before[0], before[3], dropped
-                    if not self._arena.shared:
-                        self._arena.top = before[1]
+                    self._arena.top = before[1]
                     return False
                 self._settle(context, context.registers[layout.TOP])
                 if self._written is not _NOTHING:
@@ -212,14 +212,12 @@ class JsonMatcher:
             return
         self._threads, top, self._terminated, self._written.length = self._history[-steps]
         del self._history[-steps:]
-        if not self._arena.shared:
-            self._arena.top = top
+        self._arena.top = top
 
     def fork(self) -> JsonMatcher:
-        """An independent matcher in the same state, which can be rolled back as far. O(1) but for the step list."""
+        """An independent matcher in the same state, which can be rolled back as far. O(steps), as memory is copied."""
         twin = JsonMatcher(self._grammar)
-        self._arena.shared = True
-        twin._arena = self._arena
+        twin._arena = self._arena.copy()
         twin._threads = self._threads
         twin._history = self._history.copy()
         if self._written is not _NOTHING:
@@ -229,13 +227,9 @@ class JsonMatcher:
         return twin
 
     def copy(self) -> JsonMatcher:
-        """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena).
-
-        Unlike a fork it shares no memory, so it leaves no frames behind in this matcher's arena.
-        """
+        """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena)."""
         twin = JsonMatcher(self._grammar)
-        twin._arena.array = self._arena.array[:]
-        twin._arena.top = self._arena.top
+        twin._arena = self._arena.copy()
         twin._threads = self._threads
         twin._terminated = self._terminated
         if self._written is not _NOTHING:
@@ -322,10 +316,9 @@ class JsonMatcher:
         """Take the configurations found after moving their frames, of that many words, into the arena."""
         arena = self._arena
         if words:
-            with arena.lock:
-                top = arena.top
-                arena.reserve(words)
-                arena.top = machine.settle(self._enter(context), top, context.registers[layout.ALTERNATIVES])
+            top = arena.top
+            arena.reserve(words)
+            arena.top = machine.settle(self._enter(context), top, context.registers[layout.ALTERNATIVES])
         self._take(context)
 
 

@@ -6,7 +6,6 @@ terminals are tried and which keywords retype which terminals are Lark's own.
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ from structgen.automata.charset import EMPTY, CharSet, single
 from structgen.automata.ecma_ast import Node
 from structgen.engines.lalr.terminals import TerminalAutomata, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.grammar.lark_internals import LalrParser, build_lalr
 from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
@@ -90,41 +90,19 @@ def read_tables(
     text, name, folders = load_text(source)
     check_text(text)
     with _building, limited(grammar_refusal(text)):
-        lark, conflicts = _build(text, name, start, [*folders, *map(str, import_paths)])
-        return _Reader(text, lark, start, conflicts, absent).read()
+        parser = _build(text, name, start, [*folders, *map(str, import_paths)])
+        return _Reader(text, parser, absent).read()
 
 
-def _build(text: str, name: str, start: str, folders: list[str]) -> tuple[Any, bool]:
-    """Lark's own parser, and whether it resolved conflicts (which it tells its log only)."""
+def _build(text: str, name: str, start: str, folders: list[str]) -> LalrParser:
+    """Lark's own parser."""
     with lark_errors(text):
-        from lark import Lark
-        from lark.utils import logger
-    postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
-    heard = _Conflicts()
-    level, handlers = logger.level, logger.handlers
-    logger.handlers, logger.propagate = [heard], False
-    logger.setLevel(logging.DEBUG)
-    try:
-        with lark_errors(text):
-            grammar = load(text, text, name, folders)
-            try:
-                lark = Lark(grammar, parser="lalr", lexer="contextual", start=start, postlex=postlex)
-            except re.error as error:  # Lark puts all terminals of a lexer into one expression
-                raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
-    finally:
-        logger.setLevel(level)
-        logger.handlers, logger.propagate = handlers, True
-    return lark, heard.any or any(rule.options.priority for rule in lark.rules)
-
-
-class _Conflicts(logging.Handler):
-    """Listens to Lark's log for conflicts that it resolves."""
-
-    any = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Note a conflict."""
-        self.any |= "conflict" in record.getMessage().lower()
+        postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
+        grammar = load(text, text, name, folders)
+        try:
+            return build_lalr(grammar, start, postlex)
+        except re.error as error:  # Lark puts all terminals of a lexer into one expression
+            raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
 
 
 def _indenter(text: str) -> Any:
@@ -138,22 +116,19 @@ def _indenter(text: str) -> Any:
 class _Reader:
     """Numbers Lark's terminals, rules and states."""
 
-    def __init__(self, text: str, lark: Any, start: str, conflicts: bool, absent: CharSet) -> None:
+    def __init__(self, text: str, parser: LalrParser, absent: CharSet) -> None:
         self._absent = absent
-        self._text, self._start, self._conflicts = text, start, conflicts
-        self._patterns = {terminal.name: terminal for terminal in lark.terminals}
-        self._table = lark.parser.parser._parse_table
-        self._postlex = lark.options.postlex
-        self._lexer = lark.parser.lexer.lexer if self._postlex else lark.parser.lexer
-        self._ignored = lark.ignore_tokens
-        declared = [INDENT, DEDENT] if self._postlex else []
+        self._text, self._parser = text, parser
+        self._patterns = parser.terminals
+        declared = [INDENT, DEDENT] if parser.newline else []
         self._names = [*self._patterns, *(name for name in declared if name not in self._patterns), END]
         self._numbers = {name: i for i, name in enumerate(self._names)}
 
     def read(self) -> LalrTables:
         nodes = self._nodes()
         rules, origins = self._rules()
-        action, goto = self._parser(rules, origins)
+        action, goto = self._table(rules, origins)
+        parser = self._parser
         lexers, lexer_of, callbacks = self._lexers()
         automata = self._automata(nodes, callbacks)
         symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
@@ -165,30 +140,30 @@ class _Reader:
             action,
             goto,
             numbered,
-            self._table.start_states[self._start],
-            self._table.end_states[self._start],
+            parser.start,
+            parser.end,
             lexer_of,
             lexers,
             self._retyped(automata, callbacks),
-            [self._numbers[name] for name in self._ignored],
-            self._numbers[self._postlex.NL_type] if self._postlex else -1,
-            self._conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
+            [self._numbers[name] for name in parser.ignored],
+            self._numbers[parser.newline] if parser.newline else -1,
+            parser.conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
         )
 
     def _rules(self) -> tuple[list[Any], dict[str, int]]:
         rules: dict[Any, None] = {}
         origins: dict[str, int] = {}
-        for row in self._table.states.values():
-            for name, (action, rule) in row.items():
+        for row in self._parser.states.values():
+            for name, (reduces, rule) in row.items():
                 if name not in self._numbers:
                     origins.setdefault(name, len(origins))
-                elif str(action) == "Reduce":
+                elif reduces:
                     rules.setdefault(rule)
                     origins.setdefault(rule.origin.name, len(origins))
         return list(rules), origins
 
-    def _parser(self, rules: list[Any], origins: dict[str, int]) -> tuple[Any, Any]:
-        states = self._table.states
+    def _table(self, rules: list[Any], origins: dict[str, int]) -> tuple[Any, Any]:
+        states = self._parser.states
         size = max(states) + 1
         numbers = {rule: i for i, rule in enumerate(rules)}
         if size * (len(self._names) + len(origins)) > MAX_ENTRIES:
@@ -196,10 +171,10 @@ class _Reader:
         action = np.zeros((size, len(self._names)), np.int32)
         goto = np.full((size, max(len(origins), 1)), -1, np.int32)
         for state, row in states.items():
-            for name, (kind, argument) in row.items():
+            for name, (reduces, argument) in row.items():
                 if name not in self._numbers:
                     goto[state, origins[name]] = argument
-                elif str(kind) == "Reduce":
+                elif reduces:
                     action[state, self._numbers[name]] = (numbers[argument] + 1) << 1 | 1
                 else:
                     action[state, self._numbers[name]] = (argument + 1) << 1
@@ -207,21 +182,16 @@ class _Reader:
 
     def _lexers(self) -> tuple[list[list[int]], Any, list[dict[int, list[int]]]]:
         """The terminals of each lexer, the lexer of each state, and the keywords of each lexer's terminals."""
-        numbers: dict[int, int] = {}
-        lexers: list[list[int]] = []
-        callbacks: list[dict[int, list[int]]] = []
-        lexer_of = np.zeros(max(self._table.states) + 1, np.int32)
-        for state, lexer in self._lexer.lexers.items():
-            if id(lexer) not in numbers:
-                numbers[id(lexer)] = len(lexers)
-                lexers.append([self._numbers[terminal.name] for terminal in lexer.scanner.terminals])
-                callbacks.append(
-                    {
-                        self._numbers[name]: [self._numbers[t.name] for t in callback.scanner.terminals]
-                        for name, callback in lexer.callback.items()
-                    }
-                )
-            lexer_of[state] = numbers[id(lexer)]
+        number = self._numbers
+        found, lexer_at = self._parser.lexers()
+        lexers = [[number[name] for name in lexer.terminals] for lexer in found]
+        callbacks = [
+            {number[name]: [number[word] for word in words] for name, words in lexer.keywords.items()}
+            for lexer in found
+        ]
+        lexer_of = np.zeros(max(self._parser.states) + 1, np.int32)
+        for state, lexer_number in lexer_at.items():
+            lexer_of[state] = lexer_number
         return lexers, lexer_of, callbacks
 
     def _nodes(self) -> list[Node | None]:
@@ -244,7 +214,7 @@ class _Reader:
         for callback in callbacks:
             for terminal, words in callback.items():
                 keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
-        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._postlex else []
+        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._parser.newline else []
         try:
             return terminal_automata(nodes, keywords, told_apart, self._absent)
         except PatternTooComplexError as error:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from structgen.engines.json.goals.graph import GoalGraph
     from structgen.engines.json.goals.node import GoalNode
 
-# Specs of scalars depend on nothing but their literals and options, so all schemas share them. Formulas live as long as
-# the process in any case; the specs are forgotten when there are this many.
+# Specs of scalars depend on nothing but their literals and options, so all schemas share them; they are forgotten, and
+# with them the formulas that only they hold, when there are this many.
 MAX_KNOWN = 2_000
 _UNKNOWN = object()
 _known_numbers: dict[Hashable, Any] = {}

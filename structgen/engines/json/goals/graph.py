@@ -31,9 +31,9 @@ MAX_PROBES = 3
 # What a goal costs at least.
 NODE_STEPS = 50
 
-# Scalar alternatives by options and formula, for as long as the process lives; forgotten when there are this many.
+# Scalar alternatives by options and formula, shared by all schemas; forgotten when there are this many.
 MAX_SCALARS = 2_000
-_scalars: dict[JsonOptions, dict[Formula, tuple[int, list[NumberChoice], list[StringAlternative]]]] = {}
+_scalars: dict[tuple[JsonOptions, Formula], tuple[int, list[NumberChoice], list[StringAlternative]]] = {}
 
 
 class GoalGraph:
@@ -48,7 +48,6 @@ class GoalGraph:
         self.budget = GoalBudget(options.max_steps)
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
         self._active: set[GoalNode] = set()
-        self._scalars = _scalars.setdefault(options, {})
         self._expansions: list[GoalNode] = []
         self._given_up = False
         self._depth = 0
@@ -146,12 +145,13 @@ class GoalGraph:
 
     def _expand_scalars(self, node: GoalNode, types: int) -> None:
         """Flags, numbers and strings, which depend on the formula and the options alone: shared by all schemas."""
-        known = self._scalars.get(node.formula)
+        key = self.options, node.formula
+        known = _scalars.get(key)
         if known is None:
             self._build_scalars(node, types)
-            if len(self._scalars) >= MAX_SCALARS:
-                self._scalars.clear()
-            self._scalars[node.formula] = node.flags, node.numbers, node.strings
+            if len(_scalars) >= MAX_SCALARS:
+                _scalars.clear()
+            _scalars[key] = node.flags, node.numbers, node.strings
         else:
             node.flags, node.numbers, node.strings = known
 

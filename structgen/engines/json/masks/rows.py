@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections import OrderedDict
 from functools import lru_cache
 
 import numpy as np
@@ -157,7 +158,8 @@ def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
 _LOCK = threading.Lock()
 _NO_THREADS = array("q", [0])
 _NO_TEXT = array("B", [0])
-_CURRENT: dict[tuple[str, bool], MaskRows] = {}
+_CURRENT: OrderedDict[tuple[str, bool], MaskRows] = OrderedDict()  # the one used last is last
+MAX_VOCABULARIES = 8  # whose rows are kept for further grammars; grammars keep their own alive in any case
 
 
 @lru_cache(8)
@@ -172,4 +174,7 @@ def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
             current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
+        _CURRENT.move_to_end(key)
+        if len(_CURRENT) > MAX_VOCABULARIES:
+            _CURRENT.popitem(last=False)
         return current

@@ -1,0 +1,93 @@
+"""What is private in other packages is touched by one module each, and the versions that have it are bounded."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import structgen
+
+ROOT = Path(structgen.__file__).parent
+MODULES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in sorted(ROOT.rglob("*.py"))}
+PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
+REQUIREMENTS = [f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]] + [
+    requirement for extra in ("lark", "transformers") for requirement in PROJECT["optional-dependencies"][extra]
+]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Something private of another package.
+
+    Attributes:
+        package: whose it is, as pyproject.toml bounds it.
+        pattern: what code that touches it looks like.
+        modules: who may (paths; a folder ends in /).
+    """
+
+    package: str
+    pattern: str
+    modules: tuple[str, ...]
+
+
+DOORS = [
+    Door("python", r"\bre\._(?!_)|\bimport _sre\b|\bsre_(?:parse|constants|compile)\b", ("grammar/re_parser.py",)),
+    Door(
+        "lark", r"\blark\.load_grammar\b|\b_parse_table\b|\blark\.utils\b|\.scanner\b", ("grammar/lark_internals.py",)
+    ),
+    Door("torch", r"torch\.ops\b", ("models/packed_linear.py",)),
+    Door("torch", r"\._modules\b", ("models/layer_skipping.py",)),
+    Door("transformers", r"\b_attn_implementation\b", ("models/transformers_model.py",)),
+    Door("numba", r"\bnumba\.core\b", ("first_import.py", "kernels/")),
+]
+
+
+def code(source: str) -> str:
+    """The source without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+CODE = {path: code(source) for path, source in MODULES.items()}
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: f"{door.package} {door.pattern}")
+def test_a_door_has_one_keeper(door: Door) -> None:
+    touching = [path for path, text in CODE.items() if re.search(door.pattern, text)]
+    assert [path for path in touching if not path.startswith(door.modules)] == []
+    assert touching, "nobody uses it: take the fence down"
+
+
+@pytest.mark.parametrize("package", sorted({door.package for door in DOORS}))
+def test_versions_are_bounded(package: str) -> None:
+    found = [requirement for requirement in REQUIREMENTS if re.match(rf"{package}\b", requirement)]
+    assert found and all(re.search(r">=[\d.]+.*<[\d.]+", requirement) for requirement in found), found
+
+
+def test_no_other_private_module_is_imported() -> None:
+    """Modules of others whose names begin with an underscore, beyond the doors above."""
+    doors = {module for door in DOORS for module in door.modules}
+    found = []
+    for path, text in CODE.items():
+        for node in ast.walk(ast.parse(text)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            private = [name for name in names if name != "__future__" and re.search(r"(?:^|\.)_(?!_)", name)]
+            found += [(path, name) for name in private if path not in doors]
+    assert found == []
+
+
+def test_a_stranger_at_a_door_is_seen() -> None:
+    for source in ("import re._parser", "x = torch.ops.mkl.f", "from lark.utils import logger", "m._modules = {}"):
+        assert any(re.search(door.pattern, code(source)) for door in DOORS), source
+    assert not any(re.search(door.pattern, code('"""Of ``re._parser``."""\nx = re.compile("a")')) for door in DOORS)

@@ -1,0 +1,141 @@
+"""What the process keeps between compiles is bounded: sizes after many compiles, forks and vocabularies."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import structgen
+from structgen import JsonOptions, Vocabulary
+from structgen.automata import dfa_cache
+from structgen.automata.dfa import from_strings
+from structgen.automata.dfa_cache import DfaCache
+from structgen.automata.pattern import pattern_dfa
+from structgen.constraints.json import COMPILED
+from structgen.engines.json.goals import conjunctions, graph
+from structgen.engines.json.masks import rows
+from structgen.formula import language
+
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+
+
+def schema(number: int) -> dict[str, Any]:
+    """A recursive schema that no other is like: keys, patterns, bounds and enumerations of its own."""
+    return {
+        "type": "object",
+        "properties": {
+            f"n{number}": {"$ref": "#"},
+            f"s{number}": {"type": "string", "pattern": f"^a*b{number}", "maxLength": number + 9},
+            "x": {"type": "integer", "minimum": number},
+            "a": {"type": "array", "items": {"$ref": "#/properties/x"}, "maxItems": number},
+        },
+        "patternProperties": {f"^p{number}": {"enum": [number, f"v{number}"]}},
+    }
+
+
+def living() -> int:
+    """Formulas in use."""
+    gc.collect()
+    language.node_count()
+    gc.collect()
+    return language.node_count()
+
+
+def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recursive keys, too: nothing but the bounded tables of scalars holds a formula when its grammar is gone."""
+    monkeypatch.setattr(graph, "MAX_SCALARS", 40)
+    monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
+    counts = []
+    for number in range(90):
+        structgen.compile_json_schema(schema(number), BYTES)
+        assert len(graph._scalars) <= 40
+        assert max(len(conjunctions._known_strings), len(conjunctions._known_numbers)) <= 40
+        if number % 30 == 29:
+            counts.append(living())
+    assert max(counts[1:]) <= counts[0] + 300, counts  # each schema makes a dozen, and scalars of 40 are kept
+
+
+def test_scalars_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "MAX_SCALARS", 10)
+    graph._scalars.clear()
+    for length in range(1, 40):
+        structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
+    assert len(graph._scalars) <= 10
+
+
+def test_rows_of_few_vocabularies_are_kept() -> None:
+    for number in range(2 * rows.MAX_VOCABULARIES):
+        tokens = [*(bytes([byte]) for byte in range(256)), f"token {number}".encode(), None]
+        structgen.compile_json_schema(True, Vocabulary(tokens, eos_token_ids=257))
+    assert len(rows._CURRENT) == rows.MAX_VOCABULARIES
+
+
+def test_constraints_with_equal_parts_are_compiled_once() -> None:
+    before = len(COMPILED._entries)
+    for _ in range(20):
+        number = structgen.json_schema({"type": "number", "title": "growth"})
+        structgen.tag_dispatch({("<n>", "</n>"): number}).compile(BYTES)
+        structgen.json_lines(number).compile(BYTES)
+    assert len(COMPILED._entries) <= before + 3  # the schema, the dispatch, the lines
+    one, other = (structgen.tag_dispatch({("<n>", ""): structgen.regex("a")}, min_uses=n) for n in (0, 1))
+    assert one.compile(BYTES) is not other.compile(BYTES)
+
+
+def test_parts_that_have_no_hash_are_told_apart_by_identity() -> None:
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def compile(self, vocabulary: Vocabulary) -> Any:
+            return structgen.compile_regex("a", vocabulary)
+
+        def parse(self, text: str) -> str:
+            return text
+
+        parse_partial = parse
+
+        def instruction(self) -> None:
+            return None
+
+    one, other = (structgen.tag_dispatch({("<n>", ""): Unhashable()}) for _ in range(2))
+    assert one.compile(BYTES) is one.compile(BYTES)
+    assert other.compile(BYTES).matcher().accept_bytes(b"x<n>a")
+
+
+def memory(matcher: Any) -> int:
+    return len(matcher._arena.array) + matcher._arena.top
+
+
+def test_forks_leave_nothing_behind() -> None:
+    """A matcher that is forked, tried and rolled back again and again stays as large as it was; so do its forks."""
+    matcher = structgen.compile_json_schema(True, BYTES).matcher()
+    assert matcher.accept_bytes(b'{"a": [1, {"b": ')
+    keeps = matcher.fork()
+    before = memory(matcher)
+    for _ in range(300):
+        fork = matcher.fork()
+        for each in (matcher, fork, keeps):
+            assert each.accept_bytes(b'[[[{"c": [1, [2, {"d": 3}]]}]], 4, ')
+            each.rollback()
+    assert memory(matcher) <= 2 * before + 512 and memory(keeps) <= 2 * before + 512
+    deep = keeps.fork()
+    assert matcher.accept_bytes(b"1}]}") and matcher.is_accepting()
+    assert deep.accept_bytes(b"[2]}]}") and deep.is_accepting()
+    deep.rollback()
+    assert deep.accept_bytes(b"{}}]}") and not keeps.is_accepting()
+
+
+def test_automata_are_kept_by_their_bytes() -> None:
+    cache: DfaCache[Any] = DfaCache(100_000)
+    for number in range(50):
+        cache.put(number, from_strings([f"{number:012}"]))
+    assert cache.memory_bytes <= 100_000 and len(cache) == 100_000 // (cache.memory_bytes // len(cache))
+    assert cache.get(49) is not None and cache.get(0) is None
+    cache.get(49 - len(cache) + 1)  # used: the next to go is another
+    oldest = 49 - len(cache) + 1
+    cache.put("more", from_strings(["more text 12"]))
+    assert cache.get(oldest) is not None and cache.get(oldest + 1) is None
+    assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
+    kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
