@@ -134,6 +134,22 @@ def test_no_circle_of_folders() -> None:
     assert not circle(graph), "folders import each other in a circle"
 
 
+def test_one_place_knows_all_engines() -> None:
+    """Constraints, decoders and servers see the protocols; an engine knows itself, and composed grammars the one that
+    they are built on."""
+    knowing = {}
+    for module, source in MODULES.items():
+        engines = {name.split(".")[2] for name in imported(module, source) if name.startswith("structgen.engines.")}
+        engines &= {"json", "cfg", "lalr", "composed"}
+        if len(engines) > 1:
+            knowing[module] = engines
+    assert knowing.pop("structgen.compilers") == {"json", "cfg", "lalr", "composed"}
+    assert all(
+        module.startswith("structgen.engines.composed.") and engines == {"cfg", "composed"}
+        for module, engines in knowing.items()
+    ), knowing
+
+
 @pytest.mark.parametrize("module", [module for module in MODULES if "kernels" in module])
 def test_kernels_import_only_numba_and_numpy(module: str) -> None:
     """Whatever lies in a package or file named kernels."""

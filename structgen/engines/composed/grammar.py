@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -19,9 +18,8 @@ from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import crossing_index
 from structgen.engines.composed.matcher import ComposedMatcher
-from structgen.engines.json.compiled import compile_json_schema
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, SchemaError
+from structgen.errors import ConstraintError
 from structgen.grammar.last_bytes import bytes_before, last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -202,20 +200,3 @@ def embed(
     if vocabulary is None:
         raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
     return ComposedGrammar(grammar, contents, vocabulary)
-
-
-def embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
-    """Compile a grammar some of whose terminals are JSON values of these schemas, by terminal number.
-
-    Raises:
-        SchemaError: a schema cannot be used (a note says which).
-        EmptyLanguageError: no text is in the language.
-    """
-    contents = {}
-    for terminal, schema in schemas.items():
-        try:
-            contents[terminal] = compile_json_schema(schema, vocabulary)
-        except SchemaError as error:
-            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
-            raise
-    return embed(grammar, contents, vocabulary)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from structgen.engines.composed.json_lines import compile_json_lines
+from structgen.compilers import compile_json_lines
 from structgen.errors import OptionsError, SchemaError
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
