@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
-    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.matcher"},
-    {"engines.state_matcher", "engines.json.numbers"},
+    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask"},
+    {"engines.matcher", "engines.state_matcher", "engines.laws", "engines.json.numbers"},
     {"engines.json.goals"},
     {"engines.json.tables"},
     {"engines.json", "engines.cfg", "engines.lalr"},

@@ -50,7 +50,7 @@ class Matcher(Protocol):
         """Write the mask of the next token into row ``index`` of ``bitmask``; other rows stay.
 
         Bit t % 32 of word t // 32 is set exactly if `accept_token` would take token t. Bits of end of sequence are set
-        exactly if `is_accepting`. After the end of sequence the row is all zero.
+        exactly if `is_accepting`. After the end of sequence the row is all zero; so are, always, bits behind V.
 
         Args:
             bitmask: int32[batch, ceil(V / 32)] or int32[ceil(V / 32)], C-contiguous; mutated.

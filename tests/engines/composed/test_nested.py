@@ -23,7 +23,7 @@ from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.engines.composed.oracle import check_walk, inlined, remembered, vocabulary
+from tests.engines.composed.oracle import check_walks, inlined, remembered, vocabulary
 
 COMPACT = JsonOptions(whitespace="compact")
 LETTERS = 'ab1[],"<'
@@ -104,10 +104,7 @@ def test_random_nests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     except EmptyLanguageError:
         assert not judge(b"")[0]
         return
-    for _ in range(3):
-        matcher = grammar.matcher()
-        check_walk(matcher, words, judge, rng)
-        assert not any(matcher.stats.values())
+    check_walks(grammar, judge, rng, walks=3)
 
 
 def test_what_is_remembered_outlives_no_rollback() -> None:
