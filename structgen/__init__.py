@@ -2,14 +2,21 @@
 
 from structgen import first_import as _first_import  # noqa: F401  (before anything that holds kernels)
 from structgen.api import generate_json
-from structgen.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.compilers import (
+    compile_choice,
+    compile_gbnf,
+    compile_json_lines,
+    compile_json_schema,
+    compile_lark,
+    compile_regex,
+    compile_tag_dispatch,
+)
+from structgen.constraints.base import Constraint
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
-from structgen.constraints.json import Constraint, json_schema
+from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
-from structgen.engines.composed.json_lines import compile_json_lines
-from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
-from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
+from structgen.engines.json.compiled import JsonGrammar
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.engines.protocols import Grammar as CompiledGrammar
 from structgen.engines.protocols import Matcher as GrammarMatcher

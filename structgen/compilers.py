@@ -1,27 +1,50 @@
-"""Compilers of grammars in all notations: Lark, GBNF, regular expressions, choices."""
+"""Compilers: from what a user writes (a schema, a grammar, an expression, tags) to the engine that runs it.
+
+The only place that knows all engines. Each compiler gives a `structgen.engines.protocols.Grammar`.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
-from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError
+from structgen.engines.composed.grammar import ComposedGrammar, embed
+from structgen.engines.composed.json_lines import check_lines, embed_lines
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
+from structgen.engines.json.compiled import check_arguments, compile_json_schema
+from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.limits import MAX_STATES, limited
+from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
+from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from structgen.engines.composed.grammar import ComposedGrammar
+    from referencing import Registry
+
     from structgen.engines.lalr.compiled import LalrGrammar
+
+__all__ = [
+    "Syntax",
+    "check_arguments",
+    "compile_choice",
+    "compile_gbnf",
+    "compile_json_lines",
+    "compile_json_schema",
+    "compile_lark",
+    "compile_regex",
+    "compile_tag_dispatch",
+]
 
 Syntax = Literal["python", "ecma"]
 
@@ -61,9 +84,7 @@ def compile_lark(
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     if read.embedded:
-        from structgen.engines.composed.grammar import embed_schemas  # which is built on this package
-
-        return embed_schemas(read.grammar, read.embedded, vocabulary)
+        return _embed_schemas(read.grammar, read.embedded, vocabulary)
     return compile_grammar(read.grammar, vocabulary)
 
 
@@ -115,6 +136,46 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
     dfa = from_strings(words, MAX_STATES)
     return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def compile_json_lines(
+    schema: Any,
+    vocabulary: Vocabulary,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    options: JsonOptions | None = None,
+    registry: Registry[Any] | None = None,
+) -> ComposedGrammar:
+    """Compile JSON lines (jsonlines.org): values of a schema with a line feed between them, and perhaps after the last.
+
+    Args:
+        schema: of each value, as `compile_json_schema` takes it.
+        vocabulary: the model's tokens.
+        min_lines: values that there must be.
+        max_lines: values that there may be; None: any number.
+        options: how the JSON may be spelled; ``whitespace`` must be "single" or "compact", which have no line feeds.
+        registry: other documents that the schema refers to.
+
+    Raises:
+        SchemaError: the schema cannot be used.
+        OptionsError: counts that cannot be met, or whitespace with line feeds.
+    """
+    options = options or JsonOptions()
+    check_lines(min_lines, max_lines, options)
+    return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
+
+
+def _embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
+    """A grammar some of whose terminals are JSON values of these schemas, by terminal number."""
+    contents = {}
+    for terminal, schema in schemas.items():
+        try:
+            contents[terminal] = compile_json_schema(schema, vocabulary)
+        except SchemaError as error:
+            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
+            raise
+    return embed(grammar, contents, vocabulary)
 
 
 def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:

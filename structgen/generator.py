@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 
-from structgen.constraints.json import Constraint, as_constraint
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import as_constraint
 from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.plain import decode

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -39,6 +40,17 @@ class FakeMatcher:
     @property
     def text(self) -> bytes:
         return self.history[-1]
+
+    @property
+    def grammar(self) -> FakeGrammar:
+        return FakeGrammar(self)
+
+    @property
+    def state_is_shared(self) -> bool:
+        return True
+
+    def bytes_to_stop(self) -> int:
+        return EVERY_BYTE
 
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         bits = np.zeros(bitmask.shape[1] * 32, dtype=np.uint8)
@@ -112,6 +124,27 @@ class FakeMatcher:
         return rest
 
 
+@dataclass(frozen=True)
+class FakeGrammar:
+    """The grammar of a matcher: a factory of its like, at the start."""
+
+    of: FakeMatcher
+    memory_bytes: int = 0
+    completions_are_shortest: bool = True
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.of.vocabulary
+
+    def matcher(self) -> FakeMatcher:
+        twin = self.of.fork()
+        twin.reset()
+        return twin
+
+    def last_bytes(self) -> int:
+        return EVERY_BYTE
+
+
 class WordsMatcher(FakeMatcher):
     """A finite language."""
 
@@ -152,15 +185,8 @@ class FakeConstraint:
 
     factory: Any
 
-    def compile(self, vocabulary: Vocabulary) -> Any:
-        constraint = self
-
-        class Compiled:
-            def matcher(self) -> FakeMatcher:
-                matcher: FakeMatcher = constraint.factory(vocabulary)
-                return matcher
-
-        return Compiled()
+    def compile(self, vocabulary: Vocabulary) -> FakeGrammar:
+        return FakeGrammar(self.factory(vocabulary))
 
     def parse(self, text: str) -> Any:
         return json.loads(text)

@@ -13,7 +13,7 @@ from structgen.automata import dfa_cache
 from structgen.automata.dfa import from_strings
 from structgen.automata.dfa_cache import DfaCache
 from structgen.automata.pattern import pattern_dfa
-from structgen.constraints.json import COMPILED
+from structgen.constraints.cache import COMPILED
 from structgen.engines.json.goals import conjunctions, graph
 from structgen.engines.json.masks import rows
 from structgen.formula import language

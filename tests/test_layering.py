@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
-    {"json_schema", "grammar", "engines.protocols", "engines.bitmask"},
-    {"engines.state_matcher", "engines.json.numbers"},
+    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask"},
+    {"engines.matcher", "engines.state_matcher", "engines.laws", "engines.json.numbers"},
     {"engines.json.goals"},
     {"engines.json.tables"},
     {"engines.json", "engines.cfg", "engines.lalr"},
@@ -133,6 +133,22 @@ def test_no_circle_of_folders() -> None:
     for name, others in graph.items():
         others -= {name, "structgen"}
     assert not circle(graph), "folders import each other in a circle"
+
+
+def test_one_place_knows_all_engines() -> None:
+    """Constraints, decoders and servers see the protocols; an engine knows itself, and composed grammars the one that
+    they are built on."""
+    knowing = {}
+    for module, source in MODULES.items():
+        engines = {name.split(".")[2] for name in imported(module, source) if name.startswith("structgen.engines.")}
+        engines &= {"json", "cfg", "lalr", "composed"}
+        if len(engines) > 1:
+            knowing[module] = engines
+    assert knowing.pop("structgen.compilers") == {"json", "cfg", "lalr", "composed"}
+    assert all(
+        module.startswith("structgen.engines.composed.") and engines == {"cfg", "composed"}
+        for module, engines in knowing.items()
+    ), knowing
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if "kernels" in module])

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from structgen.cli.common import INVALID, BadInput, err, out, print_json, read_schema
-from structgen.constraints.json import Constraint
+from structgen.constraints.base import Constraint
 from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.aligned import METHODS, Budget, SampleRun
 from structgen.decoding.aligned.compare import Comparison, compare, plot

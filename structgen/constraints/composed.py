@@ -8,9 +8,12 @@ from typing import Any, TypeAlias
 
 from referencing import Registry
 
-from structgen.constraints.json import COMPILED, Constraint, JsonSchemaConstraint, as_constraint, json_schema, value_key
-from structgen.engines.composed.json_lines import check_lines, compile_json_lines
-from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags, compile_tag_dispatch
+from structgen.compilers import compile_json_lines, compile_tag_dispatch
+from structgen.constraints.base import Constraint
+from structgen.constraints.cache import COMPILED, value_key
+from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
+from structgen.engines.composed.json_lines import check_lines
+from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags
 from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary

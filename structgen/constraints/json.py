@@ -1,7 +1,4 @@
-"""Constraints as values: what the output must be, and how its text becomes a Python value.
-
-A constraint is made once and compiled for a vocabulary when it is used; the compiled form is kept for the process.
-"""
+"""JSON that satisfies a schema or reads as a Python type, as a constraint."""
 
 from __future__ import annotations
 
@@ -10,46 +7,27 @@ import inspect
 import json
 import os
 import sys
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, TypeAlias, cast
 
 import pydantic
 import pydantic_core
 from referencing import Registry
 
+from structgen.compilers import check_arguments, compile_json_schema
+from structgen.constraints.base import Constraint
+from structgen.constraints.cache import COMPILED
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
-
-
-@runtime_checkable
-class Constraint(Protocol):
-    """What a generator needs of a constraint."""
-
-    def compile(self, vocabulary: Vocabulary) -> Any:
-        """The compiled ``Grammar`` for this vocabulary."""
-        ...
-
-    def parse(self, text: str) -> Any:
-        """The value of a finished output."""
-        ...
-
-    def parse_partial(self, text: str) -> Any:
-        """The value of an output that is still being written, as far as it goes; None where there is none yet."""
-        ...
-
-    def instruction(self) -> str | None:
-        """What to tell the model about the constraint; None for nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -80,8 +58,6 @@ class JsonSchemaConstraint:
         Raises:
             SchemaError: the schema is illegal, unsupported, unsatisfiable or too complex (subclasses say which).
         """
-        from structgen.engines.json.compiled import check_arguments, compile_json_schema
-
         check_arguments(vocabulary, self.registry)
 
         def build() -> Any:
@@ -183,8 +159,6 @@ def _exact_int(text: str) -> int:
 
 def _load(source: Any) -> Schema:
     """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
-    from structgen.json_schema.loading import load_schema
-
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
         source = Path(source)
     try:
@@ -226,42 +200,3 @@ def _to_text(schema: Schema, *, exact: bool = False) -> str:
         return float(value) if abs(value) <= sys.float_info.max else str(value)
 
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)
-
-
-def value_key(constraint: Any) -> Any:
-    """What equal constraints share: the constraint itself, or the identity of one with a part that has no hash."""
-    try:
-        hash(constraint)
-    except TypeError:
-        return id(constraint)
-    return constraint
-
-
-class _CompiledCache:
-    """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe."""
-
-    def __init__(self, max_entries: int = 128, max_bytes: int = 256 << 20) -> None:
-        self._max_entries, self._max_bytes = max_entries, max_bytes
-        self._entries: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Any, build: Any, keep: Any = None) -> Any:
-        """The grammar under ``key``, built where missing; ``keep`` lives as long as the entry (ids in the key)."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
-        grammar = build()  # outside the lock: two threads may build the same, which costs time only
-        with self._lock:
-            self._entries[key] = (grammar, keep)
-            while len(self._entries) > 1 and (
-                len(self._entries) > self._max_entries or self._bytes() > self._max_bytes
-            ):
-                self._entries.popitem(last=False)
-        return grammar
-
-    def _bytes(self) -> int:
-        return sum(grammar.memory_bytes for grammar, _ in self._entries.values())
-
-
-COMPILED = _CompiledCache()

@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from structgen import compilers
-from structgen.constraints.json import COMPILED
+from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.constraints.cache import COMPILED
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
-class TextConstraint:
-    """A constraint whose value is the text itself. Make it with ``lark``, ``gbnf``, ``regex`` or ``choice``.
+class TextConstraint(ABC):
+    """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
-    Attributes:
-        kind: "lark", "gbnf", "regex" or "choice".
-        source: the grammar, the expression or the options.
-        options: the rest of what ``compile_lark`` and its like take, as pairs.
-    """
-
-    kind: str
-    source: str | Path | tuple[str, ...] = field(repr=False)
-    options: tuple[tuple[str, str], ...] = ()
-
-    def compile(self, vocabulary: Vocabulary) -> Any:
-        """The ``CfgGrammar`` over ``vocabulary``; a few are kept for the process.
+    def compile(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form over ``vocabulary``; a few are kept for the process, but not of files, which may change.
 
         Raises:
             ConstraintError: what ``compile_lark`` and its like raise.
         """
-        compiler: Any = getattr(compilers, f"compile_{self.kind}")
+        if isinstance(getattr(self, "source", None), Path):
+            return self._compiled(vocabulary)
+        found: Grammar = COMPILED.get((self, vocabulary), lambda: self._compiled(vocabulary))
+        return found
 
-        def build() -> Any:
-            return compiler(self.source, vocabulary, **dict(self.options))
-
-        if isinstance(self.source, Path):  # the file may change
-            return build()
-        return COMPILED.get((self, vocabulary), build)
+    @abstractmethod
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form, made anew."""
 
     def parse(self, text: str) -> str:
         """The text."""
@@ -50,35 +40,94 @@ class TextConstraint:
         """The text so far."""
         return text
 
+    @abstractmethod
     def instruction(self) -> str:
         """Asks for such a text and shows the constraint."""
-        if isinstance(self.source, tuple):
-            return "Answer with exactly one of these texts:\n" + "\n".join(self.source)
-        if self.kind == "regex":
-            return f"Answer with a text that matches this regular expression:\n{self.source}"
-        text = self.source.read_text(encoding="utf-8") if isinstance(self.source, Path) else self.source
-        return f"Answer with a text of this grammar ({self.kind.upper() if self.kind == 'gbnf' else 'Lark'}):\n{text}"
 
 
-def lark(source: str | Path, start: str = "start", lexer: str = "dynamic") -> TextConstraint:
+@dataclass(frozen=True)
+class LarkConstraint(TextConstraint):
+    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them."""
+
+    source: str | Path = field(repr=False)
+    start: str = "start"
+    lexer: str = "dynamic"
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        return compile_lark(self.source, vocabulary, self.start, self.lexer)
+
+    def instruction(self) -> str:
+        """Asks for a text of the grammar and shows it."""
+        return f"Answer with a text of this grammar (Lark):\n{_text(self.source)}"
+
+
+@dataclass(frozen=True)
+class GbnfConstraint(TextConstraint):
+    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them."""
+
+    source: str | Path = field(repr=False)
+    start: str = "root"
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        return compile_gbnf(self.source, vocabulary, self.start)
+
+    def instruction(self) -> str:
+        """Asks for a text of the grammar and shows it."""
+        return f"Answer with a text of this grammar (GBNF):\n{_text(self.source)}"
+
+
+@dataclass(frozen=True)
+class RegexConstraint(TextConstraint):
+    """Text that matches an expression as a whole. Attributes as ``compile_regex`` takes them."""
+
+    pattern: str = field(repr=False)
+    syntax: Syntax = "python"
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        return compile_regex(self.pattern, vocabulary, self.syntax)
+
+    def instruction(self) -> str:
+        """Asks for a text that matches and shows the expression."""
+        return f"Answer with a text that matches this regular expression:\n{self.pattern}"
+
+
+@dataclass(frozen=True)
+class ChoiceConstraint(TextConstraint):
+    """One of some texts."""
+
+    options: tuple[str, ...] = field(repr=False)
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        return compile_choice(self.options, vocabulary)
+
+    def instruction(self) -> str:
+        """Asks for one of the texts and lists them."""
+        return "Answer with exactly one of these texts:\n" + "\n".join(self.options)
+
+
+def lark(source: str | Path, start: str = "start", lexer: str = "dynamic") -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return TextConstraint("lark", source, (("start", start), ("lexer", lexer)))
+    return LarkConstraint(source, start, lexer)
 
 
-def gbnf(source: str | Path, start: str = "root") -> TextConstraint:
+def gbnf(source: str | Path, start: str = "root") -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return TextConstraint("gbnf", source, (("start", start),))
+    return GbnfConstraint(source, start)
 
 
-def regex(pattern: str, syntax: compilers.Syntax = "python") -> TextConstraint:
+def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:
     """Text that matches a regular expression as a whole; see ``compile_regex``."""
-    return TextConstraint("regex", pattern, (("syntax", syntax),))
+    return RegexConstraint(pattern, syntax)
 
 
-def choice(options: Iterable[str]) -> TextConstraint:
+def choice(options: Iterable[str]) -> ChoiceConstraint:
     """One of these texts; see ``compile_choice``."""
     if not isinstance(options, Iterable):
         raise ConstraintError(f"a choice needs texts, not {options!r:.100}")
-    return TextConstraint("choice", (options,) if isinstance(options, str) else tuple(options))
+    return ChoiceConstraint((options,) if isinstance(options, str) else tuple(options))
+
+
+def _text(source: str | Path) -> str:
+    return source.read_text(encoding="utf-8") if isinstance(source, Path) else source

@@ -14,7 +14,7 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict
 
-import structgen.constraints.json as constraints
+from structgen.constraints.cache import CompiledCache
 from structgen.constraints.json import as_constraint, json_schema, loads_exact
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.options import JsonOptions
@@ -189,7 +189,7 @@ def test_as_constraint() -> None:
 
 
 def test_the_compile_cache_is_bounded_and_keyed() -> None:
-    cache, built = constraints._CompiledCache(max_entries=3, max_bytes=100), []
+    cache, built = CompiledCache(max_entries=3, max_bytes=100), []
 
     def build(size: int) -> Any:
         built.append(size)

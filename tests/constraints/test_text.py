@@ -11,16 +11,14 @@ import pytest
 import structgen
 from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.text import choice, gbnf, lark, regex
-from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.engines.composed.grammar import ComposedGrammar
-from structgen.engines.lalr.compiled import LalrGrammar
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, EmptyLanguageError, OptionsError, PatternError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [b"ab", None], eos_token_ids=257)
 
 
-def accepted(grammar: CfgGrammar | LalrGrammar | ComposedGrammar, text: str) -> bool:
+def accepted(grammar: Grammar, text: str) -> bool:
     matcher = grammar.matcher()
     return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.laws import BrokenLawError, check_state, mask_of
 from structgen.engines.protocols import Grammar, Matcher
 
 Judge = Callable[[bytes], str | None]
@@ -24,13 +25,6 @@ class Wrong(Exception):
     def __init__(self, kind: str, detail: str, text: bytes = b"") -> None:
         self.kind, self.detail, self.text = kind, detail, text
         super().__init__(f"{kind}: {detail}; text {text!r}")
-
-
-def mask(matcher: Matcher, size: int) -> npt.NDArray[np.bool_]:
-    """The mask of the next token, bool[size]."""
-    bits = np.full(-(-size // 32), 0x5A5A5A5A, np.int32)
-    matcher.fill_next_token_bitmask(bits)
-    return np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool)[:size]
 
 
 def accepts(grammar: Grammar, text: bytes) -> bool:
@@ -57,7 +51,7 @@ class Walk:
         """
         masks, done = [], 0
         for _ in range(steps):
-            allowed = mask(self.matcher, self.vocabulary.size)
+            allowed = mask_of(self.matcher)
             masks.append(allowed)
             token = self._choose(allowed)
             if self.rng.random() < checks:
@@ -67,7 +61,7 @@ class Walk:
             if token is None:
                 break
             if not self.matcher.accept_token(token):
-                raise Wrong("mask != accept", f"token {token} {self.vocabulary.tokens[token]!r} is refused", self.text)
+                raise Wrong("mask = accept", f"token {token} {self.vocabulary.tokens[token]!r} is refused", self.text)
             self.text += self.vocabulary.tokens[token]
             done += 1
         whole = self.finish(self.matcher.fork())
@@ -80,7 +74,7 @@ class Walk:
             raise Wrong("dead end", "no token is allowed", self.text)
         ends = set(self.vocabulary.eos_token_ids)
         if allowed[list(ends)].any() != self.matcher.is_accepting():
-            raise Wrong("mask != accept", "end of sequence and is_accepting differ", self.text)
+            raise Wrong("mask = accept", "end of sequence and is_accepting differ", self.text)
         ids = [token for token in found if token not in ends]
         if not ids or (self.matcher.is_accepting() and self.rng.random() < 0.1):
             return None
@@ -90,26 +84,13 @@ class Walk:
         return chosen
 
     def compare(self, allowed: npt.NDArray[np.bool_]) -> None:
-        """The mask against what ``accept_token`` does, for every token, and against the mask a fork gives."""
-        matcher = self.matcher.fork()
-        for token in range(self.vocabulary.size):
-            taken = matcher.accept_token(token)
-            if taken:
-                matcher.rollback()
-            if taken != allowed[token]:
-                word = self.vocabulary.tokens[token]
-                raise Wrong(
-                    "mask != accept", f"token {token} {word!r}: mask {allowed[token]}, accepted {taken}", self.text
-                )
-        if not np.array_equal(mask(matcher, self.vocabulary.size), allowed):
-            raise Wrong("rollback", "the mask differs after tokens were tried and undone", self.text)
-        following = matcher.next_bytes()
-        for byte in range(256):
-            taken = matcher.accept_bytes(bytes([byte]))
-            if taken:
-                matcher.rollback()
-            if taken != following[byte]:
-                raise Wrong("mask != accept", f"byte {byte}: next_bytes {following[byte]}, accepted {taken}", self.text)
+        """The laws that hold in every state (`structgen.engines.laws`), and that the mask is the one seen before."""
+        try:
+            again = check_state(self.matcher, text=self.text)
+        except BrokenLawError as error:
+            raise Wrong(error.law, str(error), self.text) from error
+        if not np.array_equal(again, allowed):
+            raise Wrong("mask = accept", "another mask than a moment ago", self.text)
 
     def finish(self, matcher: Matcher) -> bytes:
         """The text with a completion; both are checked."""
@@ -135,5 +116,5 @@ class Walk:
         steps = self.rng.randint(1, done)
         fork = self.matcher.fork()
         fork.rollback(steps)
-        if not np.array_equal(mask(fork, self.vocabulary.size), masks[done - steps]):
+        if not np.array_equal(mask_of(fork), masks[done - steps]):
             raise Wrong("rollback", f"another mask {steps} steps back", self.text)

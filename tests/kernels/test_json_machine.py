@@ -15,6 +15,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
+from structgen.engines.laws import check_state, mask_of
 
 MULTI = [
     '":',
@@ -148,25 +149,6 @@ def is_valid(schema: Any, text: str) -> bool:
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
 
-def bits(matcher: structgen.JsonMatcher) -> np.ndarray:
-    """The mask as bool[V]."""
-    bitmask = structgen.allocate_token_bitmask(1, VOCABULARY.size)
-    matcher.fill_next_token_bitmask(bitmask)
-    return np.unpackbits(bitmask.view(np.uint8), bitorder="little")[: VOCABULARY.size].astype(bool)
-
-
-def check_mask(matcher: structgen.JsonMatcher) -> None:
-    """Mask = accept for every token; no dead end; a rollback restores the mask."""
-    mask = bits(matcher)
-    assert mask.any()
-    for token in range(VOCABULARY.size):
-        accepted = matcher.accept_token(token)
-        assert accepted == mask[token], VOCABULARY.tokens[token]
-        if accepted:
-            matcher.rollback(1)
-    assert (bits(matcher) == mask).all()
-
-
 @pytest.mark.parametrize(
     "schema, texts", CASES, ids=lambda value: json.dumps(value)[:50] if not isinstance(value, list) else ""
 )
@@ -177,7 +159,7 @@ def test_exact_options_accept_what_jsonschema_accepts(schema: Any, texts: list[s
         alive = True
         for place, byte in enumerate(text.encode()):
             if place % 5 == len(text) % 5:
-                check_mask(matcher)
+                check_state(matcher, text=text.encode()[:place])
             alive = matcher.accept_token(byte)
             if not alive:
                 break
@@ -204,8 +186,8 @@ def test_walks_end_in_valid_documents(case: int, options: JsonOptions) -> None:
     matcher, text = grammar.matcher(), bytearray()
     for step in range(25):
         if step % 8 == 0:
-            check_mask(matcher)
-        allowed = np.flatnonzero(bits(matcher)[: len(TOKENS)])
+            check_state(matcher, text=bytes(text))
+        allowed = np.flatnonzero(mask_of(matcher)[: len(TOKENS)])
         if not len(allowed):
             break
         token = int(random.choice(allowed))
@@ -220,7 +202,7 @@ def test_forks_are_independent() -> None:
     matcher = grammar.matcher()
     for byte in b'{"z":1,"a':
         assert matcher.accept_token(byte)
-    fork, before = matcher.fork(), bits(matcher)
+    fork, before = matcher.fork(), mask_of(matcher)
     for byte in b'":"x","zz":2}':
         assert fork.accept_token(byte)
     for byte in b'b":1,"a":""}':
@@ -229,4 +211,4 @@ def test_forks_are_independent() -> None:
     assert fork.accept_token(VOCABULARY.eos_token_ids[0]) and fork.is_terminated() and not matcher.is_terminated()
     fork.rollback(14)
     matcher.rollback(12)
-    assert (bits(fork) == before).all() and (bits(matcher) == before).all()
+    assert (mask_of(fork) == before).all() and (mask_of(matcher) == before).all()

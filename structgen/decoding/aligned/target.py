@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from structgen.decoding.aligned.identity import is_lasting, model_id, value_id
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
-from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, OptionsError
 from structgen.options import check_count
@@ -90,13 +89,13 @@ class Target:
 
     def cannot_end(self, matcher: Matcher, remaining: int) -> bool:
         """Whether no completion fits in ``remaining`` more tokens, as far as the automaton knows (sound: never wrongly
-        True). The shortest completion in bytes over the longest token; only the context-free machine knows it exactly.
+        True). The shortest completion in bytes over the longest token; only where that is a shortest one, it tells.
         """
         if matcher.is_accepting():
             return False
         if remaining <= 0:
             return True
-        if not isinstance(self.grammar, CfgGrammar):
+        if not self.grammar.completions_are_shortest:
             return False
         return len(matcher.shortest_completion()) > remaining * self._longest_token
 

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterable
 from functools import cached_property
 
+from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.cfg.analysis import analyse
 from structgen.engines.cfg.completion import CfgCompletions
 from structgen.engines.cfg.lexicon import lexicon
 from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.errors import EmptyLanguageError
+from structgen.grammar.last_bytes import last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.spelling import spellable, unspellable
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
@@ -50,7 +52,7 @@ class CfgGrammar:
         self._machine = self._new_machine()
 
     def matcher(self) -> CfgMatcher:
-        """A matcher at the start of the text. O(1)."""
+        """See `Grammar.matcher`. O(1)."""
         return CfgMatcher(self)
 
     def machine(self) -> CfgMachine:
@@ -60,6 +62,15 @@ class CfgGrammar:
                 if self._machine.is_full:
                     self._machine = self._new_machine()
         return self._machine
+
+    def last_bytes(self) -> int:
+        """See `Grammar.last_bytes`. O(grammar)."""
+        return EVERY_BYTE if self.tables.embedded else last_bytes_of(self.source, {})
+
+    @property
+    def completions_are_shortest(self) -> bool:
+        """See `Grammar.completions_are_shortest`: always, but for texts that others read."""
+        return not self.tables.embedded
 
     @property
     def memory_bytes(self) -> int:

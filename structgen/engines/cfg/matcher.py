@@ -12,18 +12,13 @@ if TYPE_CHECKING:
     from structgen.engines.cfg.compiled import CfgGrammar
 
 
-class CfgMatcher(StateMatcher):
+class CfgMatcher(StateMatcher["CfgGrammar"]):
     """One output in progress. Make one with `CfgGrammar.matcher`. Its state is a configuration of the machine."""
 
     __slots__ = ()
 
+    _grammar: CfgGrammar
     _run = staticmethod(k.call)
-
-    @property
-    def grammar(self) -> CfgGrammar:
-        """The grammar that this matcher follows."""
-        grammar: CfgGrammar = self._grammar
-        return grammar
 
     @property
     def stats(self) -> dict[str, int]:

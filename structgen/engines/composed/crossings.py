@@ -7,6 +7,7 @@ cross nearly everywhere, which is a million places in a large vocabulary; a stat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,7 +20,6 @@ from structgen.vocabulary.vocabulary import Vocabulary
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 Rests = tuple[tuple[bytes, int], ...]
-QUOTE = 34
 MOST_PLACES = 1 << 24
 """So many places of sets of bytes looked for before are kept."""
 
@@ -31,22 +31,30 @@ class Crossings:
     Attributes:
         gates: int32[pieces], the longest token that begins each piece (-1: none): where the mask of the first text does
             not have it, the piece cannot be its end.
-        quoted: bool[pieces], whether the piece holds a double quote.
+        nodes: int32[pieces], the pieces' nodes in the trie.
         places: int32[n], the places, those of a piece together.
         starts: int64[pieces + 1], where those of each piece begin.
     """
 
     index: CrossingIndex = field(repr=False)
     gates: Ints
-    quoted: Flags
+    nodes: Ints
     places: Ints
     starts: npt.NDArray[np.int64]
     _rests: dict[int, Rests] = field(default_factory=dict, repr=False)
+    _holding: dict[int, Flags] = field(default_factory=dict, repr=False)
 
     def piece(self, number: int) -> bytes:
         """The text of a piece."""
         place = self.places[self.starts[number]]
         return self.index.tokens[self.index.owners[place]][: self.index.cuts[place]]
+
+    def holding(self, needed: int) -> Flags:
+        """Which pieces hold a byte of a set; kept."""
+        found = self._holding.get(needed)
+        if found is None:
+            found = self._holding[needed] = self.index.holding(needed)[self.nodes]
+        return found
 
     def rests(self, number: int) -> Rests:
         """What follows a piece, with the token that piece and rest make; kept."""
@@ -82,8 +90,9 @@ class CrossingIndex:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.tokens = vocabulary.tokens
         trie = vocabulary.trie
-        above, self._gates, self._quoted = _nodes(trie)
-        self._bytes = trie.byte
+        self._trie = trie
+        above, self._gates = _nodes(trie)
+        self._holding: dict[int, Flags] = {}
         nodes, self.owners = _places(trie, above)
         self._nodes = nodes
         self.cuts: Ints = trie.depth[nodes] + 1
@@ -105,11 +114,21 @@ class CrossingIndex:
         return known
 
     def _find(self, last: int, first: int) -> Crossings:
-        chosen = _flags(last)[self._bytes][self._nodes] & _flags(first)[self._first]
+        chosen = _flags(last)[self._trie.byte][self._nodes] & _flags(first)[self._first]
         places = np.flatnonzero(chosen).astype(np.int32)
         nodes, starts = np.unique(self._nodes[places], return_index=True)
         ends = np.append(starts, len(places)).astype(np.int64)
-        return Crossings(self, self._gates[nodes], self._quoted[nodes], places, ends)
+        return Crossings(self, self._gates[nodes], nodes, places, ends)
+
+    def holding(self, needed: int) -> Flags:
+        """Which nodes of the trie have a byte of a set on their way; kept. O(nodes)."""
+        found = self._holding.get(needed)
+        if found is None:
+            found = _flags(needed)[self._trie.byte]
+            for below, parents in _layers(self._trie):
+                found[below] |= found[parents]
+            self._holding[needed] = found
+        return found
 
     def rests(self, places: Ints) -> Rests:
         """What stands behind some places, with the tokens that it ends."""
@@ -118,19 +137,23 @@ class CrossingIndex:
         return tuple((self.tokens[token][cut:], token) for token, cut in zip(tokens, cuts, strict=True))
 
 
-def _nodes(trie: Trie) -> tuple[Ints, Ints, Flags]:
-    """Of each node of the trie: the one above (-1: none), the longest token that begins it, whether it has a quote."""
-    above = np.full(len(trie), -1, np.int32)
-    gates = trie.token.copy()
-    quoted = trie.byte == QUOTE
+def _layers(trie: Trie) -> Iterator[tuple[Ints, Ints]]:
+    """Of each depth but the first: its nodes, and the node above each."""
     layer = np.flatnonzero(trie.depth == 0).astype(np.int32)
     for depth in range(1, trie.max_depth):
         below = np.flatnonzero(trie.depth == depth).astype(np.int32)
-        above[below] = parents = layer[np.searchsorted(layer, below) - 1]
-        gates[below] = np.where(gates[below] >= 0, gates[below], gates[parents])
-        quoted[below] |= quoted[parents]
+        yield below, layer[np.searchsorted(layer, below) - 1]
         layer = below
-    return above, gates, quoted
+
+
+def _nodes(trie: Trie) -> tuple[Ints, Ints]:
+    """Of each node of the trie: the one above (-1: none), and the longest token that begins it."""
+    above = np.full(len(trie), -1, np.int32)
+    gates = trie.token.copy()
+    for below, parents in _layers(trie):
+        above[below] = parents
+        gates[below] = np.where(gates[below] >= 0, gates[below], gates[parents])
+    return above, gates
 
 
 def _places(trie: Trie, above: Ints) -> tuple[Ints, Ints]:

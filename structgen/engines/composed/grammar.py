@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
@@ -11,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from structgen.engines.byte_sets import byte_set, flags
 from structgen.engines.cfg.analysis import CfgTables
 from structgen.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
 from structgen.engines.cfg.completion import CfgCompletions
 from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import crossing_index
-from structgen.engines.composed.last_bytes import byte_set, bytes_before, last_bytes, last_bytes_of
 from structgen.engines.composed.matcher import ComposedMatcher
-from structgen.engines.json.compiled import compile_json_schema
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, SchemaError
+from structgen.errors import ConstraintError
+from structgen.grammar.last_bytes import bytes_before, last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -31,7 +30,7 @@ class Content:
 
     Attributes:
         grammar: the grammar.
-        last: bytes that its texts can end with, as a set (`structgen.engines.composed.last_bytes`).
+        last: bytes that its texts can end with, as a set.
         ends: bytes[256], 1 for these bytes.
         first: bytes that its texts can begin with, as a set.
         is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
@@ -41,7 +40,7 @@ class Content:
     def __init__(self, grammar: Grammar) -> None:
         start = grammar.matcher()
         self.grammar = grammar
-        self.last = grammar.last if isinstance(grammar, ComposedGrammar) else last_bytes(grammar)
+        self.last = grammar.last_bytes()
         self.ends = flags(self.last)
         self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
         self.is_nullable = start.is_accepting()
@@ -59,7 +58,6 @@ class ComposedGrammar:
         before: bytes that can stand right before an embedded text, as a set.
         ends: bytes[256], 1 for these bytes.
         first: bytes that embedded texts can begin with, as a set.
-        last: bytes that a text can end with, as a set.
         crossings: the places inside the tokens.
         end_bits: word and bit of each end of sequence in a row.
     """
@@ -72,7 +70,7 @@ class ComposedGrammar:
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
         self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
         self.before = bytes_before(source, contents)
-        self.last: int = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
+        self._last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
         self.ends: bytes = flags(self.before)
         self.first = 0
         for content in self.contents.values():
@@ -85,12 +83,21 @@ class ComposedGrammar:
         self._lock = threading.Lock()
 
     def matcher(self) -> ComposedMatcher:
-        """A matcher at the start of the text."""
+        """See `Grammar.matcher`."""
         machine = self.outer.machine()
         if machine is not self._machine:  # what is known of the old one's configurations says nothing of the new one's
             with self._lock:
                 self._memo, self._machine = {}, machine
         return ComposedMatcher(self)
+
+    def last_bytes(self) -> int:
+        """See `Grammar.last_bytes`. O(1)."""
+        return self._last
+
+    @property
+    def completions_are_shortest(self) -> bool:
+        """See `Grammar.completions_are_shortest`: embedded texts need not be, nor readings that were given up."""
+        return False
 
     @property
     def memory_bytes(self) -> int:
@@ -193,25 +200,3 @@ def embed(
     if vocabulary is None:
         raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
     return ComposedGrammar(grammar, contents, vocabulary)
-
-
-def embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
-    """Compile a grammar some of whose terminals are JSON values of these schemas, by terminal number.
-
-    Raises:
-        SchemaError: a schema cannot be used (a note says which).
-        EmptyLanguageError: no text is in the language.
-    """
-    contents = {}
-    for terminal, schema in schemas.items():
-        try:
-            contents[terminal] = compile_json_schema(schema, vocabulary)
-        except SchemaError as error:
-            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
-            raise
-    return embed(grammar, contents, vocabulary)
-
-
-def flags(members: int) -> bytes:
-    """bytes[256]: 1 for the bytes of a set, 0 for others."""
-    return bytes(members >> byte & 1 for byte in range(256))

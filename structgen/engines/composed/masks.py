@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.cfg.matcher import CfgMatcher
+from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import has_tokens, unpacked
-from structgen.engines.composed.last_bytes import byte_set
-from structgen.engines.json.compiled import JsonGrammar
 
 if TYPE_CHECKING:
     from structgen.engines.composed.crossings import Crossings
@@ -79,7 +77,7 @@ def _crossing(
 
 def _memo_key(branch: Branch, seen: Sequence[Branch]) -> tuple[Hashable, bool]:
     """Under what to remember the crossings of a branch that some branches decide on, and whether for all matchers."""
-    if isinstance(branch.matcher, CfgMatcher):
+    if branch.matcher.state_is_shared:
         keys = [b.key() for b in seen]
         if None not in keys:
             return (branch.key(), frozenset(keys)), True
@@ -93,7 +91,7 @@ def _find(matcher: ComposedMatcher, branch: Branch, own: Row, row: Row) -> tuple
     if branch.content is not None:
         last, first = branch.content.last, _first_behind(matcher, branch)
     candidates = grammar.crossings.between(last, first)
-    possible = _possible(matcher, branch, own, candidates)
+    possible = _possible(branch, own, candidates)
     lacking = unpacked(row, grammar.vocabulary.size) if grammar.is_wide(branch) else None
     if lacking is not None:
         possible &= candidates.lack(possible, lacking)
@@ -124,15 +122,12 @@ def _start_key(branch: Branch) -> Hashable:
     return id(branch.content), (branch.after or branch.matcher).state_key()
 
 
-def _possible(matcher: ComposedMatcher, branch: Branch, row: Row, candidates: Crossings) -> npt.NDArray[np.bool_]:
+def _possible(branch: Branch, row: Row, candidates: Crossings) -> npt.NDArray[np.bool_]:
     """The pieces that the branch's own mask does not rule out."""
     gates = candidates.gates
     possible = has_tokens(row, gates) | (gates < 0)
-    if branch.content is not None and isinstance(branch.content.grammar, JsonGrammar):
-        letter = matcher.grammar.crossings.ids.get(b"A", -1)
-        # Outside of strings JSON has no A: here is one, which ends with a quote, and only then the value can end.
-        if letter >= 0 and row[letter >> 5] >> (letter & 31) & 1:
-            possible &= candidates.quoted
+    if branch.content is not None and (needed := branch.matcher.bytes_to_stop()) != EVERY_BYTE:
+        possible &= candidates.holding(needed)
     return possible
 
 

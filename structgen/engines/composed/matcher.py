@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.bitmask import check_row
 from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.engines.composed import masks
 from structgen.engines.composed.branch import Branch
+from structgen.engines.matcher import BaseMatcher
 from structgen.errors import MatcherStateError, TokenError
 
 if TYPE_CHECKING:
@@ -25,25 +25,19 @@ PIECE = 16
 _Snapshot = list[tuple[Branch, int]]
 
 
-class ComposedMatcher:
-    """One output in progress. Make one with `ComposedGrammar.matcher`; see `structgen.engines.protocols.Matcher`.
+class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
+    """One output in progress; see `structgen.engines.protocols.Matcher`. Make one with `ComposedGrammar.matcher`.
 
     Its state is a set of branches: at every point where an embedded text may begin or end, there is a branch that goes
     on in it and one that goes on in the grammar around.
     """
 
     def __init__(self, grammar: ComposedGrammar) -> None:
-        self._grammar = grammar
+        super().__init__(grammar)
         self._dropped = 0
         start = Branch(grammar.outer.matcher(), None, None, grammar.ends)
         self._branches = self._distinct([start, *self._entries(start)])
         self._history: list[tuple[_Snapshot, bool]] = []
-        self._terminated = False
-
-    @property
-    def grammar(self) -> ComposedGrammar:
-        """The grammar that this matcher follows."""
-        return self._grammar
 
     @property
     def stats(self) -> dict[str, int]:
@@ -56,24 +50,11 @@ class ComposedMatcher:
                 total[name] = total.get(name, 0) + count
         return total
 
-    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
-        """Write the mask of the next token into row ``index`` of ``bitmask``, as `Matcher` says.
-
-        Raises:
-            BitmaskError: wrong dtype, shape or layout.
-        """
-        if self._terminated:
-            check_row(bitmask, index, self._grammar.vocabulary.size)
-            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
-            return
+    def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
         masks.fill(self, self._branches, bitmask, index)
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by a token. False, and nothing changes, if it is not allowed here.
-
-        Raises:
-            TokenError: the id lies outside the vocabulary.
-        """
+        """See `Matcher.accept_token`."""
         vocabulary = self._grammar.vocabulary
         if not 0 <= token_id < vocabulary.size:
             raise TokenError.out_of_range(token_id, vocabulary.size)
@@ -94,10 +75,7 @@ class ComposedMatcher:
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
-        """Advance by text (UTF-8, any split). False, and nothing changes, if it is not allowed here.
-
-        Counts as one step for `rollback`.
-        """
+        """See `Matcher.accept_bytes`."""
         if self._terminated and data:
             return False
         before, dropped = [(branch, branch.steps) for branch in self._branches], self._dropped
@@ -111,11 +89,7 @@ class ComposedMatcher:
         return True
 
     def rollback(self, steps: int = 1) -> None:
-        """Undo the last ``steps`` accepted tokens or texts, the end of sequence included.
-
-        Raises:
-            MatcherStateError: fewer were accepted.
-        """
+        """See `Matcher.rollback`. O(branches)."""
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
@@ -124,7 +98,7 @@ class ComposedMatcher:
             self._restore(before)
 
     def fork(self) -> ComposedMatcher:
-        """An independent matcher in the same state, which can be rolled back as far. O(steps)."""
+        """See `Matcher.fork`. O(steps)."""
         twins: dict[int, Branch] = {}
 
         def twin_of(branch: Branch) -> Branch:
@@ -137,48 +111,27 @@ class ComposedMatcher:
         return twin
 
     def copy(self) -> ComposedMatcher:
-        """An independent matcher in the same state, without the history."""
+        """See `Matcher.copy`. O(branches)."""
         return self._bare([branch.copy() for branch in self._branches])
 
-    def reset(self) -> None:
-        """Back to the start of the text; forgets the history."""
-        self.__init__(self._grammar)  # type: ignore[misc]
-
     def is_accepting(self) -> bool:
-        """Whether the text may stop here."""
+        """See `Matcher.is_accepting`."""
         return not self._terminated and any(b.content is None and b.matcher.is_accepting() for b in self._branches)
 
-    def is_terminated(self) -> bool:
-        """Whether the end of sequence was accepted."""
-        return self._terminated
-
-    def next_bytes(self) -> npt.NDArray[np.bool_]:
-        """Which bytes may come next, bool[256]."""
+    def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
         found = np.zeros(256, np.bool_)
-        for branch in () if self._terminated else self._branches:
+        for branch in self._branches:
             found |= branch.matcher.next_bytes()
-        return found
-
-    def forced_bytes(self) -> bytes:
-        """The longest text that every completion starts with from here (empty where the text may stop)."""
-        forced = bytearray()
-        walker = self.copy()
-        while not walker.is_accepting():
-            following = np.flatnonzero(walker.next_bytes())
-            if len(following) != 1:
-                break
-            forced.append(int(following[0]))
-            walker._branches = walker.advance(walker._branches, bytes(forced[-1:]))
-        return bytes(forced)
+        out[:] = np.packbits(found, bitorder="little").view(np.int32)
 
     def shortest_completion(self) -> bytes:
-        """A short text that completes the output from here (b"" if it may stop)."""
+        """See `Matcher.shortest_completion`: the shortest of the branches' own."""
         if self._terminated or self.is_accepting():
             return b""
         return min(map(_completion, self._branches), key=len)
 
     def state_key(self, *, own: bool = False) -> Hashable:
-        """See `structgen.engines.protocols.Matcher`."""
+        """See `Matcher.state_key`."""
         keys = frozenset(branch.own_key() if own else branch.key() for branch in self._branches)
         return None if None in keys else (keys, self._terminated)
 
@@ -252,8 +205,7 @@ class ComposedMatcher:
 
     def _entries(self, branch: Branch) -> Iterator[Branch]:
         """The embedded texts that may begin where a branch of the grammar around stands."""
-        outer = branch.matcher
-        assert isinstance(outer, CfgMatcher)
+        outer = cast(CfgMatcher, branch.matcher)  # which all branches without content have
         for terminal in sorted(outer.embedded_here()):
             content = self._grammar.contents[terminal]
             yield Branch(content.grammar.matcher(), content, outer.after_embedded(terminal), content.ends)
@@ -276,7 +228,8 @@ class ComposedMatcher:
 
     def _bare(self, branches: list[Branch]) -> ComposedMatcher:
         twin = ComposedMatcher.__new__(ComposedMatcher)
-        twin._grammar, twin._branches, twin._history = self._grammar, branches, []
+        BaseMatcher.__init__(twin, self._grammar)
+        twin._branches, twin._history = branches, []
         twin._terminated, twin._dropped = self._terminated, self._dropped
         return twin
 

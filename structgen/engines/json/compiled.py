@@ -6,6 +6,9 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.json.completion.closing import JsonCompletions
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
@@ -24,6 +27,19 @@ if TYPE_CHECKING:
     from referencing import Registry
 
     from structgen.engines.json.matcher import JsonMatcher
+
+
+_SPACE = byte_set(b" \t\r\n")
+# The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
+_ENDS = {
+    **{byte: byte_set(b"0123456789") for byte in b"-0123456789"},
+    ord("{"): byte_set(b"}"),
+    ord("["): byte_set(b"]"),
+    ord('"'): byte_set(b'"'),
+    ord("t"): byte_set(b"e"),
+    ord("f"): byte_set(b"e"),
+    ord("n"): byte_set(b"l"),
+}
 
 
 class JsonGrammar:
@@ -46,10 +62,22 @@ class JsonGrammar:
         verify_tables(self.tables, self.rows.pool)
 
     def matcher(self) -> JsonMatcher:
-        """A matcher at the start of the text. O(1)."""
+        """See `Grammar.matcher`. O(1)."""
         from structgen.engines.json.matcher import JsonMatcher
 
         return JsonMatcher(self)
+
+    def last_bytes(self) -> int:
+        """See `Grammar.last_bytes`. O(1)."""
+        found = _SPACE if self.options.whitespace == "any" else 0
+        for byte in np.flatnonzero(self.matcher().next_bytes()).tolist():
+            found |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
+        return found
+
+    @property
+    def completions_are_shortest(self) -> bool:
+        """See `Grammar.completions_are_shortest`: mostly they are."""
+        return False
 
     @property
     def report(self) -> Report:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.bitmask import check_row
+from structgen.engines.byte_sets import EVERY_BYTE, byte_set
+from structgen.engines.matcher import BaseMatcher
 from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels.json import layout, machine
 
@@ -22,6 +23,7 @@ FIRST_ARENA = 64
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
 FIRST_TEXT = 256
+_QUOTE = byte_set(b'"')
 
 
 class FrameArena:
@@ -71,19 +73,15 @@ class Written:
         return Written(self.array[:], self.length)
 
 
-class JsonMatcher:
-    """One output in progress. Make one with `JsonGrammar.matcher`.
-
-    Matchers of one grammar may be used in different threads at once, one matcher in one thread at a time.
-    """
+class JsonMatcher(BaseMatcher["JsonGrammar"]):
+    """One output in progress; see `structgen.engines.protocols.Matcher`. Make one with `JsonGrammar.matcher`."""
 
     __slots__ = (
-        "_arena", "_checked", "_grammar", "_history", "_rows", "_tables", "_terminated", "_threads", "_vocabulary",
-        "_written", "dropped", "searches",
+        "_arena", "_history", "_rows", "_tables", "_threads", "_vocabulary", "_written", "dropped", "searches",
     )  # fmt: skip
 
     def __init__(self, grammar: JsonGrammar) -> None:
-        self._grammar = grammar
+        super().__init__(grammar)
         self._rows = grammar.rows
         self._tables = grammar.tables
         self._vocabulary = grammar.vocabulary
@@ -92,15 +90,8 @@ class JsonMatcher:
         self._threads = array("q", [layout.VALUE, grammar.tables.root, blocked, -1])
         self._history: list[tuple[array[int], int, bool, int]] = []
         self._written = Written() if grammar.tables.distinct else _NOTHING
-        self._terminated = False
-        self._checked: tuple[Any, int, int] = (None, 0, 0)  # the last bitmask, its address and rows
         self.dropped = 0
         self.searches = 0
-
-    @property
-    def grammar(self) -> JsonGrammar:
-        """The grammar that this matcher follows."""
-        return self._grammar
 
     @property
     def stats(self) -> dict[str, int]:
@@ -111,27 +102,7 @@ class JsonMatcher:
         """
         return {"dropped_alternatives": self.dropped, "exhausted_searches": self.searches}
 
-    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
-        """Write the mask of the next token into row ``index`` of ``bitmask``.
-
-        Bit t % 32 of word t // 32 is set exactly if `accept_token` would take token t. End-of-sequence bits are set
-        exactly if `is_accepting`. After the end of sequence the row is all zero.
-
-        Args:
-            bitmask: int32[batch, ceil(V / 32)] or int32[ceil(V / 32)], C-contiguous; mutated.
-            index: the row.
-
-        Raises:
-            BitmaskError: wrong dtype, shape or layout.
-        """
-        checked, address, rows = self._checked
-        if bitmask is not checked or not 0 <= index < rows:
-            address, rows = check_row(bitmask, index, self._vocabulary.size)
-            self._checked = (bitmask, address, rows)
-        out = address + 4 * self._rows.lexicon.width * index
-        if self._terminated:
-            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
-            return
+    def _fill(self, bitmask: npt.NDArray[np.int32], index: int, out: int) -> None:
         context = self._rows.context()
         count = len(self._threads) >> 2
         first = 0
@@ -142,11 +113,7 @@ class JsonMatcher:
             self.searches += context.registers[layout.GIVEN_UP]
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by a token. False, and nothing changes, if it is not allowed here.
-
-        Raises:
-            TokenError: the id lies outside the vocabulary.
-        """
+        """See `Matcher.accept_token`."""
         if not 0 <= token_id < self._vocabulary.size:
             raise TokenError.out_of_range(token_id, self._vocabulary.size)
         if self._terminated:
@@ -172,10 +139,7 @@ class JsonMatcher:
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
-        """Advance by text (UTF-8, any split). False, and nothing changes, if it is not allowed here.
-
-        Counts as one step for `rollback`.
-        """
+        """See `Matcher.accept_bytes`."""
         if self._terminated and data:
             return False
         before = (self._threads, self._arena.top, self._terminated, self._written.length)
@@ -201,11 +165,7 @@ class JsonMatcher:
         return True
 
     def rollback(self, steps: int = 1) -> None:
-        """Undo the last ``steps`` accepted tokens or texts, the end of sequence included. O(1).
-
-        Raises:
-            MatcherStateError: fewer were accepted.
-        """
+        """See `Matcher.rollback`. O(1)."""
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps == 0:
@@ -215,7 +175,7 @@ class JsonMatcher:
         self._arena.top = top
 
     def fork(self) -> JsonMatcher:
-        """An independent matcher in the same state, which can be rolled back as far. O(steps), as memory is copied."""
+        """See `Matcher.fork`. O(steps), as memory is copied."""
         twin = JsonMatcher(self._grammar)
         twin._arena = self._arena.copy()
         twin._threads = self._threads
@@ -227,7 +187,7 @@ class JsonMatcher:
         return twin
 
     def copy(self) -> JsonMatcher:
-        """An independent matcher in the same state, without the history, for looking ahead. O(size of the arena)."""
+        """See `Matcher.copy`. O(size of the arena)."""
         twin = JsonMatcher(self._grammar)
         twin._arena = self._arena.copy()
         twin._threads = self._threads
@@ -236,58 +196,37 @@ class JsonMatcher:
             twin._written = self._written.copy()
         return twin
 
-    def reset(self) -> None:
-        """Back to the start of the text; forgets the history."""
-        self.__init__(self._grammar)  # type: ignore[misc]
-
     def is_accepting(self) -> bool:
-        """Whether the text may stop here."""
+        """See `Matcher.is_accepting`."""
         if self._terminated:
             return False
         context = self._rows.context()
         return bool(machine.accepting(self._enter(context), len(self._threads) >> 2))
 
-    def is_terminated(self) -> bool:
-        """Whether the end of sequence was accepted."""
-        return self._terminated
-
-    def next_bytes(self) -> npt.NDArray[np.bool_]:
-        """Which bytes may come next, bool[256]."""
-        out = np.zeros(8, np.int32)
-        if not self._terminated:
-            context = self._rows.context()
-            count = len(self._threads) >> 2
-            while (status := machine.next_bytes(self._enter(context), count, out.ctypes.data)) >= layout.MISS:
-                context.resolve(status)
-        return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
-
-    def forced_bytes(self) -> bytes:
-        """The longest text that every completion starts with from here (empty where the text may stop)."""
-        forced = bytearray()
-        walker = self.copy()
-        while not walker.is_accepting():
-            following = np.flatnonzero(walker.next_bytes())
-            if len(following) != 1:
-                break
-            byte = bytes([int(following[0])])
-            walker.accept_bytes(byte)
-            forced += byte
-        return bytes(forced)
+    def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
+        context = self._rows.context()
+        count = len(self._threads) >> 2
+        while (status := machine.next_bytes(self._enter(context), count, out.ctypes.data)) >= layout.MISS:
+            context.resolve(status)
 
     def shortest_completion(self) -> bytes:
-        """A short text that completes the output from here (b"" if it may stop)."""
+        """See `Matcher.shortest_completion`; O(depth) for values whose goals were completed before."""
         if self._terminated or self.is_accepting():
             return b""
         return self._grammar.completions.complete(self)
 
     def state_key(self, *, own: bool = False) -> Hashable:
-        """See `structgen.engines.protocols.Matcher`."""
+        """See `Matcher.state_key`. None where items must be distinct, and for other matchers within a container."""
         if self._written is not _NOTHING:
             return None
         # Frames are this matcher's own, and never changed.
         if not own and any(frame >= 0 for frame in self._threads[3::4]):
             return None
         return self._threads.tobytes(), self._terminated
+
+    def bytes_to_stop(self) -> int:
+        """See `Matcher.bytes_to_stop`: outside of strings JSON has no A, so here is one, and only a quote ends it."""
+        return _QUOTE if self.next_bytes()[ord("A")] else EVERY_BYTE
 
     def configurations(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The parse state for inspection: int64[n, 4] configurations, and the arena their frames lie in."""

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.lalr.machine import LalrMachine
 from structgen.engines.lalr.matcher import LalrMatcher
 from structgen.engines.lalr.tables import read_tables
@@ -43,7 +44,7 @@ class LalrGrammar:
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
 
     def matcher(self) -> LalrMatcher:
-        """A matcher at the start of the text. O(1)."""
+        """See `Grammar.matcher`. O(1)."""
         return LalrMatcher(self)
 
     def machine(self) -> LalrMachine:
@@ -53,6 +54,15 @@ class LalrGrammar:
                 if self._machine.is_full:
                     self._machine = self._new_machine()
         return self._machine
+
+    def last_bytes(self) -> int:
+        """See `Grammar.last_bytes`: nothing is known."""
+        return EVERY_BYTE
+
+    @property
+    def completions_are_shortest(self) -> bool:
+        """See `Grammar.completions_are_shortest`: mostly they are."""
+        return False
 
     @property
     def memory_bytes(self) -> int:

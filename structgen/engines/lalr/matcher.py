@@ -14,19 +14,14 @@ if TYPE_CHECKING:
     from structgen.engines.lalr.compiled import LalrGrammar
 
 
-class LalrMatcher(StateMatcher):
+class LalrMatcher(StateMatcher["LalrGrammar"]):
     """One output in progress. Make one with `LalrGrammar.matcher`. Its state is a configuration of the machine, and
     where in a character it stands."""
 
     __slots__ = ()
 
+    _grammar: LalrGrammar
     _run = staticmethod(k.call)
-
-    @property
-    def grammar(self) -> LalrGrammar:
-        """The grammar that this matcher follows."""
-        grammar: LalrGrammar = self._grammar
-        return grammar
 
     @property
     def stats(self) -> dict[str, int]:

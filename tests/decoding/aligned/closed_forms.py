@@ -56,6 +56,7 @@ class FakeGrammar:
     vocabulary: Vocabulary
     completion: Callable[[bytes], bytes | None]
     memory_bytes: int = 0
+    completions_are_shortest: bool = False
 
     @cached_property
     def _matcher(self) -> PrefixMatcher:

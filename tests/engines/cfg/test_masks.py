@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
-from structgen.engines.cfg.matcher import CfgMatcher
+from structgen.engines.laws import check_laws, check_state, mask_of
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.kernels import grammar_machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -40,40 +40,23 @@ def o200k() -> Vocabulary:
     return Vocabulary([token or None for token in read.tokens], eos_token_ids=read.eos_token_id)
 
 
-def mask(matcher: CfgMatcher) -> np.ndarray:
-    bits = np.full(-(-matcher.grammar.vocabulary.size // 32), -1, np.int32)
-    matcher.fill_next_token_bitmask(bits)
-    return np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool)[: matcher.grammar.vocabulary.size]
-
-
-def by_acceptance(matcher: CfgMatcher) -> np.ndarray:
-    allowed = np.zeros(matcher.grammar.vocabulary.size, bool)
-    for token in range(len(allowed)):
-        if matcher.accept_token(token):
-            allowed[token] = True
-            matcher.rollback()
-    return allowed
-
-
 def check_walk(grammar: CfgGrammar, rng: random.Random, steps: int, prefix: bytes = b"") -> None:
     """A random walk by tokens; each mask against acceptance, by this matcher and by a grammar that knows nothing."""
-    matcher = grammar.matcher()
-    assert matcher.accept_bytes(prefix)
+    matcher, text = grammar.matcher(), prefix
+    assert matcher.accept_bytes(text)
     for _ in range(steps):
-        allowed = mask(matcher)
-        expected = by_acceptance(matcher)
-        differing = np.flatnonzero(allowed != expected)
-        assert not len(differing), [(grammar.vocabulary.tokens[t], bool(allowed[t])) for t in differing[:5]]
-        assert allowed.any()
+        allowed = check_state(matcher, text=text)
         for _ in range(k.KEPT_AFTER + 2):  # after some uses a mask is kept as one row
-            assert np.array_equal(mask(matcher), allowed)
+            assert np.array_equal(mask_of(matcher), allowed)
         for token in rng.sample(range(grammar.vocabulary.size), 40):  # steps are remembered by token, not by text
-            text = grammar.vocabulary.tokens[token]
-            assert not text or matcher.copy().accept_bytes(text) == matcher.copy().accept_token(token) == allowed[token]
+            word = grammar.vocabulary.tokens[token]
+            assert not word or matcher.copy().accept_bytes(word) == matcher.copy().accept_token(token) == allowed[token]
         following = np.setdiff1d(np.flatnonzero(allowed), grammar.vocabulary.eos_token_ids)
         if not len(following):
             return
-        assert matcher.accept_token(int(rng.choice(following.tolist())))
+        token = int(rng.choice(following.tolist()))
+        assert matcher.accept_token(token)
+        text += grammar.vocabulary.tokens[token]
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -113,10 +96,10 @@ def test_real_vocabulary(name: str) -> None:
     for prefix in PREFIXES[name] * 2:
         matcher = warm.matcher()
         assert matcher.accept_bytes(prefix)
-        allowed = mask(matcher)
+        allowed = mask_of(matcher)
         cold = compile_grammar(form, vocabulary).matcher()
         assert cold.accept_bytes(prefix)
-        assert np.array_equal(mask(cold), allowed)
+        assert np.array_equal(mask_of(cold), allowed)
         tokens = np.random.default_rng(1).permutation(vocabulary.size)[:20_000]
         for token in (*tokens.tolist(), *np.flatnonzero(allowed)[:2000].tolist()):
             if accepted := matcher.accept_token(token):
@@ -132,8 +115,8 @@ def test_eviction() -> None:
     rng = random.Random(5)
     one, two = bounded.matcher(), free.matcher()
     for _ in range(300):
-        allowed = mask(one)
-        assert np.array_equal(allowed, mask(two))
+        allowed = mask_of(one)
+        assert np.array_equal(allowed, mask_of(two))
         following = np.setdiff1d(np.flatnonzero(allowed), vocabulary.eos_token_ids)
         if not len(following) or rng.random() < 0.03:
             one.reset()
@@ -171,20 +154,5 @@ def _forms() -> list[ContextFreeGrammar]:
 
 
 @pytest.mark.parametrize("form", _forms(), ids=["expression", "list", "words"])
-def test_fork_copy_rollback(form: ContextFreeGrammar) -> None:
-    vocabulary = small_vocabulary("a+*([],1 bc")
-    grammar = compile_grammar(form, vocabulary)
-    rng = random.Random(2)
-    matcher, masks = grammar.matcher(), []
-    for _ in range(30):
-        masks.append(mask(matcher))
-        following = np.flatnonzero(masks[-1])
-        if not matcher.accept_token(int(rng.choice(following.tolist()))) or matcher.is_terminated():
-            break
-    twin, bare = matcher.fork(), matcher.copy()
-    assert np.array_equal(mask(twin), mask(bare))
-    for back in range(1, len(masks) + 1 - matcher.is_terminated()):
-        twin.rollback()
-        assert np.array_equal(mask(twin), masks[len(masks) - back]), back
-    matcher.rollback(len(masks))
-    assert np.array_equal(mask(matcher), masks[0])
+def test_laws(form: ContextFreeGrammar) -> None:
+    check_laws(compile_grammar(form, small_vocabulary("a+*([],1 bc")), steps=30, exact=True, seed=2)

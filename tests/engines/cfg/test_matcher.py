@@ -11,6 +11,7 @@ import pytest
 from structgen.automata.dfa import empty, from_strings
 from structgen.automata.pattern import full_match_dfa
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.engines.laws import check_state
 from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError, TokenError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.kernels import grammar_machine as k
@@ -59,11 +60,7 @@ def test_no_dead_end_and_shortest_completions(name: str) -> None:
             for shorter in range(min(len(rest), 4)):
                 for word in itertools.product(letters, repeat=shorter):
                     assert not reference.run(prefix + bytes(word))[1], (prefix, word)
-            following = np.flatnonzero(matcher.next_bytes())
-            assert len(following) or matcher.is_accepting()
-            forced = matcher.forced_bytes()
-            assert (len(following) == 1 and not matcher.is_accepting()) == bool(forced)
-            assert matcher.accept_bytes(forced)
+            check_state(matcher, text=prefix)
         alive = [
             prefix + bytes([byte])
             for prefix in alive[:40]

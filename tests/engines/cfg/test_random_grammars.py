@@ -10,11 +10,11 @@ import pytest
 
 from structgen.automata.pattern import full_match_dfa
 from structgen.engines.cfg.compiled import compile_grammar
+from structgen.engines.laws import check_state
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.cfg.reference import Reference
-from tests.engines.cfg.test_masks import by_acceptance, mask
 
 PATTERNS = ["a", "b", "ab", "a+", "(ab)+", "b?c", "c", "[ab]c*", "aa|b", "a{2}b"]
 IGNORED = ["-", "-+", "c-?"]
@@ -60,7 +60,7 @@ def test_random_grammar(seed: int) -> None:
             break
         matcher = grammar.matcher()
         assert matcher.accept_bytes(string.encode())
-        assert (mask(matcher) == by_acceptance(matcher)).all(), string
+        check_state(matcher, text=string.encode())
         rest = matcher.shortest_completion()
         assert reference.run(string.encode() + rest) == (True, True), string
         for letter in "abc-":

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
 
 from structgen.automata.dfa import Dfa, combine
 from structgen.automata.pattern import full_match_dfa
-from structgen.engines.bitmask import allocate_token_bitmask
-from structgen.engines.protocols import Matcher
+from structgen.engines.laws import Judge, check_laws, mask_of
+from structgen.engines.protocols import Grammar, Matcher
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.cfg.reference import Reference
-
-Judge = Callable[[bytes], tuple[bool, bool]]
-"""Whether some completion of a text is in the language, and whether the text is."""
 
 
 def inlined(source: ContextFreeGrammar, patterns: Mapping[int, str]) -> Reference:
@@ -63,69 +60,11 @@ def vocabulary(letters: str, rng: random.Random, longer: int = 24) -> Vocabulary
     return Vocabulary([*tokens, None], eos_token_ids=[0, len(tokens)], size=len(tokens) + 3)
 
 
-def allowed(matcher: Matcher, size: int) -> set[int]:
+def allowed(matcher: Matcher) -> set[int]:
     """The tokens that the mask has."""
-    bitmask = allocate_token_bitmask(1, size)
-    matcher.fill_next_token_bitmask(bitmask)
-    return set(np.flatnonzero(np.unpackbits(bitmask.view(np.uint8), bitorder="little")).tolist())
+    return set(np.flatnonzero(mask_of(matcher)).tolist())
 
 
-def check_state(matcher: Matcher, words: Vocabulary, judge: Judge, text: bytes) -> list[int]:
-    """All that holds of a matcher at one place, by the judge; gives the tokens of text that may follow."""
-    accepting = judge(text)[1]
-    following = [t for t, token in enumerate(words.tokens) if token and judge(text + token)[0]]
-    expected = {*following, *(words.eos_token_ids if accepting else ())}
-    assert allowed(matcher, words.size) == expected, text
-    probe = matcher.fork()
-    for token in range(words.size):
-        taken = probe.accept_token(token)
-        assert taken == (token in expected), (text, words.tokens[token])
-        if taken:
-            probe.rollback(1)
-    assert allowed(probe, words.size) == expected
-    assert matcher.is_accepting() == accepting
-    following_bytes = [byte for byte in range(256) if judge(text + bytes([byte]))[0]]
-    assert np.flatnonzero(matcher.next_bytes()).tolist() == following_bytes
-    assert accepting or following_bytes, "a dead end"
-    rest = matcher.shortest_completion()
-    assert judge(text + rest)[1] and (rest == b"") == accepting
-    forced = matcher.forced_bytes()
-    assert bool(forced) == (len(following_bytes) == 1 and not accepting)
-    assert rest.startswith(forced) and judge(text + forced)[0]
-    return following
-
-
-def check_walk(matcher: Matcher, words: Vocabulary, judge: Judge, rng: random.Random, steps: int = 6) -> None:
-    """A random walk: every state is as the judge says, forks and rollbacks come back to what was."""
-    texts = [b""]
-    for _ in range(steps):
-        following = check_state(matcher, words, judge, texts[-1])
-        if not following or len(texts[-1]) > 8:
-            break
-        before = matcher.fork()
-        token = rng.choice(following)
-        if rng.random() < 0.8:
-            assert matcher.accept_token(token)
-        else:
-            assert matcher.accept_bytes(words.tokens[token])
-        texts.append(texts[-1] + words.tokens[token])
-        if rng.random() < 0.3:
-            matcher, before = matcher.fork(), matcher
-            before.rollback(1)
-        check_same(before, words, judge, texts[-2])
-    twin = matcher.copy()
-    check_same(twin, words, judge, texts[-1])
-    while len(texts) > 1:
-        back = rng.randint(1, len(texts) - 1)
-        matcher.rollback(back)
-        del texts[-back:]
-        check_same(matcher, words, judge, texts[-1])
-    matcher.reset()
-    check_same(matcher, words, judge, b"")
-
-
-def check_same(matcher: Matcher, words: Vocabulary, judge: Judge, text: bytes) -> None:
-    """The mask is that of a text."""
-    expected = {t for t, token in enumerate(words.tokens) if token and judge(text + token)[0]}
-    expected |= set(words.eos_token_ids) if judge(text)[1] else set()
-    assert allowed(matcher, words.size) == expected, text
+def check_walks(grammar: Grammar, judge: Judge, rng: random.Random, walks: int = 1, steps: int = 6) -> None:
+    """Random walks in short texts: every state is as the judge says."""
+    check_laws(grammar, judge, walks=walks, steps=steps, max_bytes=8, seed=rng.getrandbits(32))

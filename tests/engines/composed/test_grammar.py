@@ -19,7 +19,7 @@ from structgen.errors import ConstraintError, EmptyLanguageError, MatcherStateEr
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.engines.composed.oracle import allowed, check_walk, inlined, remembered, vocabulary
+from tests.engines.composed.oracle import allowed, check_walks, inlined, remembered, vocabulary
 
 COMPACT = JsonOptions(whitespace="compact")
 # Schemas and expressions (ECMA) with the expression of the same language.
@@ -74,9 +74,7 @@ def test_random_grammars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     except EmptyLanguageError:
         assert not inlined(source, {4: x_pattern, 5: y_pattern}).run(b"")[0]
         return
-    matcher = grammar.matcher()
-    check_walk(matcher, words, remembered(inlined(source, {4: x_pattern, 5: y_pattern}).run), rng)
-    assert not any(matcher.stats.values())
+    check_walks(grammar, remembered(inlined(source, {4: x_pattern, 5: y_pattern}).run), rng)
 
 
 def lines_of(content: str) -> ContextFreeGrammar:
@@ -95,8 +93,7 @@ def test_embedded_in_embedded() -> None:
     inner = embed(pair, {0: compile_regex("(ab)+", words)})
     source = lines_of("c")
     judge = remembered(inlined(source, {0: "(ab)+c"}).run)
-    for _ in range(10):
-        check_walk(embed(source, {0: inner}).matcher(), words, judge, rng)
+    check_walks(embed(source, {0: inner}), judge, rng, walks=10)
 
 
 def test_every_split_counts_in_long_texts() -> None:
@@ -131,15 +128,15 @@ def test_nested_json_keeps_its_frames_through_forks() -> None:
         stack = [(matcher, other)]
         for _ in range(25):
             # keys of an object must differ in JSON: only what it allows is compared
-            both = sorted(allowed(matcher, words.size))
-            assert set(both) <= allowed(other, words.size)
+            both = sorted(allowed(matcher))
+            assert set(both) <= allowed(other)
             token = rng.choice(both)
             stack.append((matcher.fork(), other.fork()))
             if not words.tokens[token]:
                 break
             assert matcher.accept_token(token) and other.accept_token(token)
         for fork, twin in stack:
-            assert allowed(fork, words.size) <= allowed(twin, words.size)
+            assert allowed(fork) <= allowed(twin)
             rest = fork.shortest_completion()
             assert twin.accept_bytes(rest) and twin.is_accepting()
 
@@ -150,7 +147,7 @@ def test_end_of_sequence_and_bad_calls() -> None:
     matcher = grammar.matcher()
     assert grammar.memory_bytes > 0
     assert not matcher.accept_token(0) and matcher.accept_bytes(b"1") and matcher.accept_token(0)
-    assert matcher.is_terminated() and not matcher.is_accepting() and allowed(matcher, words.size) == set()
+    assert matcher.is_terminated() and not matcher.is_accepting() and allowed(matcher) == set()
     assert not matcher.next_bytes().any() and matcher.shortest_completion() == b"" == matcher.forced_bytes()
     assert not matcher.accept_token(0) and not matcher.accept_bytes(b"1") and matcher.accept_bytes(b"")
     assert matcher.fork().is_terminated() and matcher.copy().is_terminated()

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from structgen.engines.composed.json_lines import compile_json_lines
+from structgen.compilers import compile_json_lines
 from structgen.errors import OptionsError, SchemaError
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.engines.composed.oracle import check_walk, remembered, vocabulary
+from tests.engines.composed.oracle import check_walks, remembered, vocabulary
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 VALUES = ["1", "12", "[1]", '"2"']
@@ -38,8 +38,7 @@ def test_against_all_short_texts(least: int, most: int | None) -> None:
     grammar = compile_json_lines(schema, words, min_lines=least, max_lines=most, options=options)
     judge = judge_of(least, 4 if most is None else most)
     short = remembered(lambda text: judge(text))  # type: ignore[operator]
-    for _ in range(4):
-        check_walk(grammar.matcher(), words, short, rng, steps=2 if most is None else 6)
+    check_walks(grammar, short, rng, walks=4, steps=2 if most is None else 6)
 
 
 def test_values_parse() -> None:

@@ -12,10 +12,10 @@ from structgen.automata.dfa import empty
 from structgen.automata.pattern import full_match_dfa
 from structgen.compilers import compile_lark, compile_regex
 from structgen.engines.bitmask import allocate_token_bitmask
+from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.composed import grammar as grammars
 from structgen.engines.composed import masks
 from structgen.engines.composed.grammar import embed
-from structgen.engines.composed.last_bytes import EVERY_BYTE, byte_set
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import compile_json_schema
 from structgen.engines.protocols import Grammar
@@ -23,7 +23,7 @@ from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.engines.composed.oracle import check_walk, inlined, remembered, vocabulary
+from tests.engines.composed.oracle import check_walks, inlined, remembered, vocabulary
 
 COMPACT = JsonOptions(whitespace="compact")
 LETTERS = 'ab1[],"<'
@@ -104,10 +104,7 @@ def test_random_nests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     except EmptyLanguageError:
         assert not judge(b"")[0]
         return
-    for _ in range(3):
-        matcher = grammar.matcher()
-        check_walk(matcher, words, judge, rng)
-        assert not any(matcher.stats.values())
+    check_walks(grammar, judge, rng, walks=3)
 
 
 def test_what_is_remembered_outlives_no_rollback() -> None:
@@ -186,8 +183,8 @@ def test_last_bytes_of_composed_texts() -> None:
     words = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
     call = compile_lark('start: NAME "(" %json {"type": "object"} ")"\nNAME: /[a-z]+/\n', words)
     bare = compile_lark('start: NAME %json {"type": "object"} ","?\nNAME: /[a-z]+/\n', words)
-    assert call.last == byte_set(b")") and bare.last == byte_set(b"},")  # type: ignore[union-attr]
+    assert call.last_bytes() == byte_set(b")") and bare.last_bytes() == byte_set(b"},")
     dispatch = compile_tag_dispatch({"<": call}, words, free_text="none", min_uses=1)
-    assert dispatch.last == byte_set(b")")
-    free = compile_tag_dispatch({"<": call}, words).last
+    assert dispatch.last_bytes() == byte_set(b")")
+    free = compile_tag_dispatch({"<": call}, words).last_bytes()
     assert free & byte_set(range(128)) == byte_set(range(128)) - byte_set(b"<") and free != EVERY_BYTE

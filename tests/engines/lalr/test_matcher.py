@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 import structgen
-from structgen.engines.lalr.compiled import LalrGrammar, compile_contextual
+from structgen.engines.lalr.compiled import compile_contextual
 from structgen.engines.lalr.matcher import LalrMatcher
+from structgen.engines.laws import check_laws, mask_of
 from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError, OptionsError, TokenError
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -27,66 +27,24 @@ def small_vocabulary(alphabet: str, seed: int = 0) -> Vocabulary:
     return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
 
 
-def mask(matcher: LalrMatcher) -> np.ndarray:
-    size = matcher.grammar.vocabulary.size
-    bits = np.full(-(-size // 32), -1, np.int32)
-    matcher.fill_next_token_bitmask(bits)
-    return np.unpackbits(bits.view(np.uint8), bitorder="little").astype(bool)[:size]
-
-
-def by_acceptance(matcher: LalrMatcher) -> np.ndarray:
-    allowed = np.zeros(matcher.grammar.vocabulary.size, bool)
-    for token in range(len(allowed)):
-        if matcher.accept_token(token):
-            allowed[token] = True
-            matcher.rollback()
-    return allowed
-
-
-def check_walk(grammar: LalrGrammar, rng: random.Random, steps: int) -> None:
-    matcher = grammar.matcher()
-    for _ in range(steps):
-        cold = LalrGrammar.matcher(grammar)
-        assert cold.accept_bytes(b"")
-        allowed = mask(matcher)
-        assert (allowed == by_acceptance(matcher)).all()
-        assert (allowed == mask(matcher)).all()
-        eos = grammar.vocabulary.eos_token_ids[0]
-        assert allowed[eos] == matcher.is_accepting()
-        assert allowed.any(), "a dead end"
-        choices = np.flatnonzero(allowed[:eos])
-        if not len(choices):
-            break
-        fork = matcher.fork()
-        token = int(rng.choice(choices))
-        assert matcher.accept_token(token)
-        assert fork.accept_token(token)
-        assert (mask(fork) == mask(matcher)).all()
-        fork.rollback()
-        assert (mask(fork) == allowed).all()
-
-
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_masks_are_what_acceptance_is(name):
     text, alphabet = GRAMMARS[name]
     vocabulary = small_vocabulary(alphabet)
-    rng = random.Random(name)
-    for _ in range(3):
-        check_walk(compile_contextual(text, vocabulary), rng, 12)
+    for seed in range(3):
+        check_laws(compile_contextual(text, vocabulary), walks=1, seed=seed, likely=alphabet.encode())
 
 
 def test_masks_of_python():
     vocabulary = small_vocabulary("if x:\n  =(1)#'\"\t")
     grammar = compile_contextual(bundled("python.lark"), vocabulary, "file_input")
-    rng = random.Random(5)
-    for _ in range(3):
-        check_walk(grammar, rng, 12)
+    check_laws(grammar, walks=3, seed=5)
 
 
 def test_masks_survive_eviction(monkeypatch):
     monkeypatch.setattr("structgen.engines.lalr.compiled.MASK_BYTES", 1)
     text, alphabet = GRAMMARS["arithmetic"]
-    check_walk(compile_contextual(text, small_vocabulary(alphabet)), random.Random(1), 15)
+    check_laws(compile_contextual(text, small_vocabulary(alphabet)), steps=15, seed=1)
 
 
 def test_matcher_protocol():
@@ -102,7 +60,7 @@ def test_matcher_protocol():
     assert matcher.accept_token(eos)
     assert matcher.is_terminated()
     assert not matcher.is_accepting()
-    assert not mask(matcher).any()
+    assert not mask_of(matcher).any()
     assert not matcher.next_bytes().any()
     assert matcher.forced_bytes() == b""
     assert not matcher.accept_token(eos)

@@ -1,56 +1,18 @@
-"""Which bytes a text of a grammar can end with, and which can stand before an embedded text.
+"""Which bytes texts of a context-free grammar can end with, and which can stand before an embedded text.
 
-Sets of bytes are integers: bit b for byte b. All are upper bounds: where one text goes over into another is only looked
+All are upper bounds: where one text goes over into another is only looked
 for behind such bytes, so a bound that is too wide costs time and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from structgen.automata.dfa import Dfa
-from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.engines.json.compiled import JsonGrammar
-from structgen.engines.protocols import Grammar
+from structgen.engines.byte_sets import byte_set
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
-
-EVERY_BYTE = (1 << 256) - 1
-
-
-def byte_set(data: Iterable[int]) -> int:
-    """The set of these bytes."""
-    found = 0
-    for byte in data:
-        found |= 1 << byte
-    return found
-
-
-_SPACE = byte_set(b" \t\r\n")
-# The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
-_JSON_ENDS = {
-    **{byte: byte_set(b"0123456789") for byte in b"-0123456789"},
-    ord("{"): byte_set(b"}"),
-    ord("["): byte_set(b"]"),
-    ord('"'): byte_set(b'"'),
-    ord("t"): byte_set(b"e"),
-    ord("f"): byte_set(b"e"),
-    ord("n"): byte_set(b"l"),
-}
-
-
-def last_bytes(grammar: Grammar) -> int:
-    """Bytes that texts of a grammar can end with. O(grammar); every byte where nothing is known of the grammar."""
-    if isinstance(grammar, JsonGrammar):
-        found = _SPACE if grammar.options.whitespace == "any" else 0
-        for byte in np.flatnonzero(grammar.matcher().next_bytes()).tolist():
-            found |= _JSON_ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
-        return found
-    # A subclass may embed texts, whose bytes are not in its terminals.
-    if type(grammar) is CfgGrammar and not grammar.tables.embedded:
-        return last_bytes_of(grammar.source, {})
-    return EVERY_BYTE
 
 
 def last_bytes_of(source: ContextFreeGrammar, embedded: Mapping[int, int]) -> int:

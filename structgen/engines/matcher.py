@@ -1,0 +1,134 @@
+"""What matchers of all engines have in common: the check of the bitmask, resetting, forced bytes, the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.engines.bitmask import check_row
+from structgen.engines.byte_sets import EVERY_BYTE
+from structgen.engines.protocols import Grammar
+
+GrammarT = TypeVar("GrammarT", bound=Grammar)
+_NOT_CHECKED = object()
+
+
+class BaseMatcher(ABC, Generic[GrammarT]):
+    """A matcher but for what an engine does; `structgen.engines.protocols.Matcher` says what methods promise.
+
+    A subclass is made with the grammar alone, and sets ``_terminated`` when it accepts the end of sequence.
+    """
+
+    __slots__ = ("_checked", "_grammar", "_terminated")
+
+    def __init__(self, grammar: GrammarT) -> None:
+        self._grammar = grammar
+        self._terminated = False
+        self._checked: tuple[Any, int, int, int] = (_NOT_CHECKED, 0, 0, 0)  # the last bitmask; address, rows, row bytes
+
+    @property
+    def grammar(self) -> GrammarT:
+        """See `Matcher.grammar`."""
+        return self._grammar
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """See `Matcher.stats`; an engine without budgets counts nothing."""
+        return {}
+
+    @property
+    def state_is_shared(self) -> bool:
+        """See `Matcher.state_is_shared`."""
+        return False
+
+    def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
+        """See `Matcher.fill_next_token_bitmask`."""
+        checked, address, rows, row_bytes = self._checked
+        if bitmask is not checked or not 0 <= index < rows:
+            address, rows = check_row(bitmask, index, self._grammar.vocabulary.size)
+            row_bytes = 4 * bitmask.shape[-1]
+            self._checked = (bitmask, address, rows, row_bytes)
+        if self._terminated:
+            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
+        else:
+            self._fill(bitmask, index, address + index * row_bytes)
+
+    @abstractmethod
+    def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
+        """Write the mask into a row of a bitmask that fits; ``address`` is the row's. The output has not ended."""
+
+    @abstractmethod
+    def accept_token(self, token_id: int) -> bool:
+        """See `Matcher.accept_token`."""
+
+    @abstractmethod
+    def accept_bytes(self, data: bytes) -> bool:
+        """See `Matcher.accept_bytes`."""
+
+    @abstractmethod
+    def rollback(self, steps: int = 1) -> None:
+        """See `Matcher.rollback`."""
+
+    @abstractmethod
+    def fork(self) -> Self:
+        """See `Matcher.fork`."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """See `Matcher.copy`."""
+
+    def reset(self) -> None:
+        """See `Matcher.reset`."""
+        self.__init__(self._grammar)  # type: ignore[misc]
+
+    @abstractmethod
+    def is_accepting(self) -> bool:
+        """See `Matcher.is_accepting`."""
+
+    def is_terminated(self) -> bool:
+        """See `Matcher.is_terminated`."""
+        return self._terminated
+
+    def next_bytes(self) -> npt.NDArray[np.bool_]:
+        """See `Matcher.next_bytes`."""
+        out = np.zeros(8, np.int32)
+        if not self._terminated:
+            self._mark_next_bytes(out)
+        return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
+
+    @abstractmethod
+    def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
+        """Set the bits of the bytes that may come next in int32[8], all zero. The output has not ended."""
+
+    def forced_bytes(self) -> bytes:
+        """See `Matcher.forced_bytes`. A look at the next bytes for each, on a copy."""
+        forced = bytearray()
+        walker = self.copy()
+        while not walker._is_open():
+            following = np.flatnonzero(walker.next_bytes())
+            if len(following) != 1:
+                break
+            byte = bytes([int(following[0])])
+            walker.accept_bytes(byte)
+            forced += byte
+        return bytes(forced)
+
+    def _is_open(self) -> bool:
+        """Whether something else than a byte of its own can follow: the end, or another text."""
+        return self.is_accepting()
+
+    @abstractmethod
+    def shortest_completion(self) -> bytes:
+        """See `Matcher.shortest_completion`."""
+
+    def state_key(self, *, own: bool = False) -> Hashable:
+        """See `Matcher.state_key`; here, that states cannot be compared."""
+        return None
+
+    def bytes_to_stop(self) -> int:
+        """See `Matcher.bytes_to_stop`; here, that nothing is known."""
+        return EVERY_BYTE
