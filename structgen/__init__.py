@@ -1,6 +1,5 @@
 """structgen: language models that write exactly what a constraint allows."""
 
-from structgen import first_import as _first_import  # noqa: F401  (before anything that holds kernels)
 from structgen.api import generate_json
 from structgen.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.compiled import CompiledGrammar, compile_json_schema

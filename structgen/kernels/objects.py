@@ -24,6 +24,10 @@ ENTRIES = {
     "json": "structgen.kernels.json.run",
     "cfg": "structgen.kernels.grammar_machine",
     "lalr": "structgen.kernels.lalr_machine",
+    "automata": "structgen.kernels.automata.run",
+    "tokens": "structgen.kernels.tokens.run",
+    "checks": "structgen.kernels.checks.run",
+    "aligned": "structgen.kernels.aligned.run",
 }
 """The kernels, and the module of each one's entry."""
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from structgen.automata.dfa import Dfa, count_words, universal
 from structgen.automata.word_counts import short_words, words_everywhere
 from structgen.errors import InternalError
-from structgen.kernels import table_checks as checks
-from structgen.kernels.characters import add_rows
+from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.kernels.tokens.calls import add_rows
 from structgen.machine.key_classes import reaching
 from structgen.machine.number_values import symbols, value_counts
 from structgen.machine.numbers import NumberAutomaton
@@ -57,7 +57,7 @@ class AutomatonPool:
             many go on from every state behind it.
         symbols: int32[n], of number states: what to follow to meet every value (`structgen.machine.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
-            (`structgen.kernels.table_checks`).
+            (`structgen.kernels.checks`).
         version: changes when an array was replaced by a larger one.
     """
 

@@ -9,9 +9,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from structgen.kernels import characters as t
-from structgen.kernels.characters import NEVER, NON_ASCII, kind_of
 from structgen.kernels.json import layout, machine
+from structgen.kernels.tokens import calls as t
+from structgen.kernels.tokens.calls import kind_of
+from structgen.kernels.tokens.layout import NEVER, NON_ASCII
 from structgen.machine.pool import AutomatonPool
 from structgen.machine.tables import Tables
 from structgen.masks.context import Context

@@ -18,8 +18,8 @@ import pytest
 from structgen import JsonOptions, Vocabulary, allocate_token_bitmask, compile_json_schema
 from structgen.automata.pattern import pattern_dfa
 from structgen.errors import InternalError
+from structgen.kernels.checks.calls import check_automaton
 from structgen.kernels.json.layout import NODE_SIZE, NULL_FLAG
-from structgen.kernels.table_checks import check_automaton
 from structgen.machine import verify
 from structgen.machine.tables import Tables
 
