@@ -70,7 +70,7 @@ class Function:
     @staticmethod
     def _field(one: Array, number: int) -> tuple[int, int, int]:
         if one.ndim != 1 or not one.flags.writeable or not one.flags.aligned:
-            raise TypeError(f"array {number} is not a vector that can be written to: {one.shape}, {one.flags}")
+            raise TypeError(f"array {number} is no aligned vector that can be written to (its shape: {one.shape})")
         return one.ctypes.data, len(one), one.strides[0]
 
 

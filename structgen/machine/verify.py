@@ -53,8 +53,8 @@ def text(field: int, length: int) -> Field:
     return field, c.TEXT, length, 0, 0
 
 
-# Kinds of records. Those with a meaning to the checks come first, as `structgen.kernels.checks` numbers them; of objects
-# and plain arrays several have the same meaning.
+# Kinds of records. Those with a meaning to the checks come first, as `structgen.kernels.checks` numbers them; of
+# objects and plain arrays several have the same meaning.
 MEANT = ("node", "object 0", "array", "counted", "string of a DFA", "string of an enumeration")
 OTHERS = (
     "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2",
