@@ -1,6 +1,5 @@
 """structgen: language models that write exactly what a constraint allows."""
 
-from structgen import first_import as _first_import  # noqa: F401  (before anything that holds kernels)
 from structgen.api import generate_json
 from structgen.compilers import (
     compile_choice,

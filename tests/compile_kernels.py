@@ -1,29 +1,28 @@
-"""Compile the kernels side by side, each once: test processes that start together would each compile all of them.
+"""Compile the kernels side by side, each once: test processes that start together would wait for one another.
 
 python tests/compile_kernels.py
+
+With ``NUMBA_BOUNDSCHECK=1`` those that check every access, which lie beside the others.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 import types
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "structgen"
 
 
-def compile_kernel(name: str) -> None:
-    """Import a module of kernels without the whole package, whose own import would compile others first."""
+def main() -> int:
+    """Without the package itself, whose import would build them one after the other; 0 if all are there."""
     package = types.ModuleType("structgen")
     package.__path__ = [str(PACKAGE)]
     sys.modules["structgen"] = package
-    importlib.import_module(f"structgen.{name}")
+    from structgen.kernels import loading
+
+    return 0 if loading.build() else 1
 
 
 if __name__ == "__main__":
-    files = [*PACKAGE.glob("kernels/[!_]*.py"), *PACKAGE.glob("*/*_kernels.py")]
-    files.sort(key=lambda path: path.stat().st_size, reverse=True)
-    with ProcessPoolExecutor(max_tasks_per_child=1) as pool:
-        list(pool.map(compile_kernel, [f"{path.parent.name}.{path.stem}" for path in files]))
+    sys.exit(main())

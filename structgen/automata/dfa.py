@@ -15,10 +15,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata import counting_kernels, minimise_kernels, table_kernels
 from structgen.automata.charset import ANY, partition
 from structgen.automata.utf8 import utf8_tree
 from structgen.errors import TooComplexError
+from structgen.kernels.automata import calls
 
 AUTOMATON_STATES = "automaton states"  # what ``TooComplexError`` says is counted; options are known above
 MAX_STATES = 20_000
@@ -54,7 +54,7 @@ class Dfa:
     @cached_property
     def columns(self) -> tuple[Table, int]:
         """The class of each byte (bytes with equal columns share one), and the number of classes."""
-        classes, count = minimise_kernels.column_classes(self.transitions)
+        classes, count = calls.column_classes(self.transitions)
         return classes, int(count)
 
     def __len__(self) -> int:
@@ -76,9 +76,9 @@ def from_table(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
 
     O(n k log(n k)) for k distinct columns.
     """
-    classes, count = minimise_kernels.column_classes(transitions)
+    classes, count = calls.column_classes(transitions)
     lead = np.unique(classes, return_index=True)[1]
-    table, flags = minimise_kernels.minimise(np.ascontiguousarray(transitions[:, lead]), accepting)
+    table, flags = calls.minimise(np.ascontiguousarray(transitions[:, lead]), accepting)
     return _frozen(table[:, classes] if count < 256 else table, flags)
 
 
@@ -94,7 +94,7 @@ def from_class_table(
     ``segments`` are ``(first, last, class)``, ascending, covering the scalar values (``charset.partition``). Raises
     TooComplexError beyond ``max_states``.
     """
-    table, accepting = minimise_kernels.minimise(table, accepting)
+    table, accepting = calls.minimise(table, accepting)
     ascii_class = np.zeros(128, np.int32)
     local: dict[int, int] = {}  # class → its number among the non-ASCII ones, so that trees can be shared
     shape = []
@@ -105,12 +105,12 @@ def from_class_table(
             shape.append((max(low, 128), high, local.setdefault(name, len(local))))
     tree = utf8_tree(tuple(shape))
     class_of = np.array(list(local), np.int32)
-    byte_table, flags, count = table_kernels.expand_utf8(
+    byte_table, flags, count = calls.expand_utf8(
         table, accepting, ascii_class, tree.children, tree.leaf, tree.uniform, tree.root, class_of, max_states
     )
     if count < 0:
         raise too_complex(max_states, "the expression")
-    return _frozen(*minimise_kernels.renumber(byte_table, flags))
+    return _frozen(*calls.renumber(byte_table, flags))
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +133,7 @@ def from_strings(words: Iterable[str], max_states: int = MAX_STATES) -> Dfa:
         return empty()
     text = np.frombuffer(b"".join(encoded), np.uint8).copy()
     ends = np.cumsum([len(data) for data in encoded], dtype=np.int64)
-    table, accepting, count = table_kernels.word_trie(text, ends, max_states)
+    table, accepting, count = calls.word_trie(text, ends, max_states)
     if count < 0:
         raise too_complex(max_states, "the set of words")
     return from_table(table, accepting)
@@ -159,7 +159,7 @@ def product(dfas: Sequence[Dfa], max_states: int = MAX_STATES) -> tuple[Table, n
     joint = np.stack([part.columns[0] for part in parts])
     columns, classes = np.unique(joint, axis=1, return_inverse=True)
     first = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int32)
-    table, labels, count = table_kernels.product(
+    table, labels, count = calls.product(
         np.concatenate([_compact(part) for part in parts]),
         np.concatenate([part.accepting for part in parts]).view(np.uint8),
         first,
@@ -261,5 +261,5 @@ def _path(came: dict[int, tuple[int, int]], state: int) -> bytes:
 
 def count_words(dfa: Dfa, cap: int) -> npt.NDArray[np.int64]:
     """For each state the number of accepted texts from it on, at most ``cap``."""
-    counts: npt.NDArray[np.int64] = counting_kernels.count_words(dfa.transitions, dfa.accepting.view(np.uint8), cap)
+    counts: npt.NDArray[np.int64] = calls.count_words(dfa.transitions, dfa.accepting.view(np.uint8), cap)
     return counts

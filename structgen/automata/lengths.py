@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata import counting_kernels
 from structgen.automata.dfa import Dfa
 from structgen.errors import TooComplexError
+from structgen.kernels.automata import calls
 
 MAX_ENTRIES = 4_000_000
 """Default of ``cap``: table entries (4 bytes each)."""
@@ -48,7 +48,7 @@ def distances(dfa: Dfa, cap: int = MAX_ENTRIES) -> Distances:
     """
     if dfa.is_empty:
         return Distances(np.zeros((0, 1), np.int32), 0, 1)
-    nxt, pre, period = counting_kernels.distances(dfa.transitions, dfa.accepting.view(np.uint8), cap)
+    nxt, pre, period = calls.distances(dfa.transitions, dfa.accepting.view(np.uint8), cap)
     if pre < 0:
         raise TooComplexError(f"the accepted lengths of {dfa} need a table of more than {cap} entries", limit=cap)
     return Distances(nxt, int(pre), int(period))

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from structgen.automata.dfa import too_complex
 from structgen.automata.nfa import Program
 from structgen.automata.steps import Steps
-from structgen.automata.subset_kernels import BOL, CHAR, EOL, MATCH, SPLIT
 from structgen.errors import TooComplexError
+from structgen.kernels.automata.layout import BOL, CHAR, EOL, MATCH, SPLIT
 
 Goal: TypeAlias = frozenset["Branch"]
 Obligation: TypeAlias = tuple[bool, Goal]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from structgen.automata.charset import ANY, EMPTY, CharSet, complement, intersection
 from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
-from structgen.automata.subset_kernels import BOL, BOUNDARY, CHAR, EOL, LOOK, MATCH, SPLIT
+from structgen.kernels.automata.layout import BOL, BOUNDARY, CHAR, EOL, LOOK, MATCH, SPLIT
 
 NODES_PER_STATE = 4
 """The program may have this many nodes for each automaton state allowed."""
@@ -28,7 +28,8 @@ class Lookaround:
 
 @dataclass(slots=True)
 class Program:
-    """Nodes ``(op, x, y)`` as in ``subset_kernels``, the sets of CHAR nodes, and the lookarounds of LOOK nodes.
+    """Nodes ``(op, x, y)`` as in `structgen.kernels.automata.layout`, the sets of CHAR nodes, the lookarounds of LOOK
+    nodes.
 
     ``words`` are the sets of word characters that BOUNDARY nodes refer to.
     """

@@ -14,8 +14,8 @@ from structgen.automata.ecma_ast import START, Anchor, Concat, Look, Node
 from structgen.automata.ecma_parser import parse
 from structgen.automata.lookaround import determinise_lookarounds
 from structgen.automata.nfa import Program, search_program
-from structgen.automata.subset_kernels import determinise
 from structgen.errors import TooComplexError
+from structgen.kernels.automata.calls import determinise
 
 MAX_ENTRIES = 1 << 24
 """Entries of a table over classes of characters; also bounds the sets of nodes that are its states."""

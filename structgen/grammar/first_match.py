@@ -21,8 +21,8 @@ from structgen.automata.dfa import Dfa, from_class_table
 from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.nfa import Program
 from structgen.automata.steps import Steps
-from structgen.automata.subset_kernels import BOL, EOL, LOOK, MATCH, SPLIT
 from structgen.errors import TooComplexError
+from structgen.kernels.automata.layout import BOL, EOL, LOOK, MATCH, SPLIT
 
 MAX_STATES = 2_000
 MAX_STEPS = 3_000_000

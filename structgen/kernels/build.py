@@ -28,15 +28,14 @@ PACKAGE = Path(__file__).resolve().parent.parent
 _NATIVE = re.compile(r"^define (?:\w+ )*i32 @\"?([^\"(]+)\"?\(ptr[^,]*, ptr[^,]*(?:, i64[^,)]*){5}\)", re.MULTILINE)
 
 # Five int64 from Python objects, the call without the GIL, an int back. A checked kernel that finds an access out of
-# bounds comes back with a status, which becomes an IndexError.
+# bounds comes back with a status, which becomes an IndexError. ``%self`` is `structgen.kernels.objects.ERRORS`.
 _ENTRY = """
-@PyExc_IndexError = external global ptr
-@PyExc_TypeError = external global ptr
 @.structgen.bounds = private constant [31 x i8] c"kernel access is out of bounds\\00"
 @.structgen.count = private constant [27 x i8] c"a kernel takes 5 arguments\\00"
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyErr_Occurred()
+declare ptr @PyTuple_GetItem(ptr, i64)
 declare void @PyErr_SetString(ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -51,7 +50,7 @@ start:
   %right = icmp eq i64 %count, 5
   br i1 %right, label %read, label %wrong
 wrong:
-  %type = load ptr, ptr @PyExc_TypeError
+  %type = call ptr @PyTuple_GetItem(ptr %self, i64 1)
   call void @PyErr_SetString(ptr %type, ptr @.structgen.count)
   ret ptr null
 read:
@@ -79,7 +78,7 @@ go:
   %fine = icmp eq i32 %status, 0
   br i1 %fine, label %done, label %out
 out:
-  %index = load ptr, ptr @PyExc_IndexError
+  %index = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   call void @PyErr_SetString(ptr %index, ptr @.structgen.bounds)
   ret ptr null
 done:
@@ -144,7 +143,7 @@ def emit(assembly: str, triple: str) -> bytes:
     """
     from llvmlite import binding as llvm
 
-    from structgen.kernels.objects import EXTERNALS, SYMBOL
+    from structgen.kernels.objects import EXTERNALS, SYMBOL, sealed
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -172,7 +171,7 @@ def emit(assembly: str, triple: str) -> bytes:
     unknown = {name for name in needed if not name.startswith("llvm.")} - EXTERNALS
     if unknown:
         raise RuntimeError(f"kernels may not refer to {sorted(unknown)}")
-    return bytes(machine.emit_object(module))
+    return sealed(bytes(machine.emit_object(module)))
 
 
 def _optimise(llvm: Any, module: Any, machine: Any) -> None:

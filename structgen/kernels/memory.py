@@ -3,7 +3,8 @@
 Kernels get one address. A **context** is an int64 array: entry ``k`` of it is the address of a table and entry
 ``k + 1`` its length in elements. (Arrays as arguments cost 60 ns each per call and, between functions, minutes of
 compile time; addresses cost neither.) **Arguments**, of the kernels that are plain functions of arrays, are an int64
-array too: three words for each array, address, rows and columns (`structgen.kernels.calls` makes them).
+array too: three words for each array, address, elements and columns (`structgen.kernels.calls` makes them), so that
+`reader` and `writer` take them for tables.
 
 With ``NUMBA_BOUNDSCHECK=1`` every access of a table compares the index with the table's length and raises IndexError.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -221,37 +222,48 @@ def clear_words(typingctx, target, width):
 ARGUMENT_WORDS = 3
 
 
-def _argument_pointer(dtype):
+def _view(dtype, dimensions):
+    """(An intrinsic, as is what slices it: functions without numba's runtime may not return arrays of their own.)"""
+    kind = types.Array(dtype, dimensions, "C")
+
     @intrinsic
-    def pointer(typingctx, m, argument):
+    def view(typingctx, m, argument):
         def codegen(context, builder, signature, args):
-            place = builder.mul(args[1], ir.Constant(_WORD, ARGUMENT_WORDS))
-            found = builder.load(_pointer(builder, args[0], place, 64))
-            return builder.inttoptr(found, context.get_value_type(types.CPointer(dtype)))
+            first = builder.mul(args[1], ir.Constant(_WORD, ARGUMENT_WORDS))
+            place, size, columns = (
+                builder.load(_pointer(builder, args[0], builder.add(first, ir.Constant(_WORD, i)), 64))
+                for i in range(3)
+            )
+            made = context.make_array(kind)(context, builder)
+            width = ir.Constant(_WORD, dtype.bitwidth // 8)
+            shape, strides = [size], [width]
+            if dimensions == 2:
+                one = ir.Constant(_WORD, 1)
+                rows = builder.udiv(size, builder.select(builder.icmp_signed("==", columns, one.type(0)), one, columns))
+                shape, strides = [rows, columns], [builder.mul(columns, width), width]
+            made.data = builder.inttoptr(place, made.data.type)
+            made.shape, made.strides = cgutils.pack_array(builder, shape), cgutils.pack_array(builder, strides)
+            made.itemsize, made.nitems = width, size
+            made.meminfo, made.parent = made.meminfo.type(None), made.parent.type(None)
+            return made._getvalue()
 
-        return types.CPointer(dtype)(types.int64, types.int64), codegen
+        return kind(types.int64, types.int64), codegen
 
-    return pointer
+    return view
 
 
 def vector(dtype: Any) -> Callable[[int, int], Any]:
-    """A function ``(m, argument)``: the one-dimensional array that an argument is, of a numba dtype."""
-    pointer = _argument_pointer(dtype)
-
-    @internal
-    def view(m, argument):
-        return carray(pointer(m, argument), (word(m, ARGUMENT_WORDS * argument + 1),))
-
-    return view
+    """A function ``(m, argument)``: an argument as an array of one dimension and a numba dtype, whatever it has."""
+    return _view(dtype, 1)
 
 
 def matrix(dtype: Any) -> Callable[[int, int], Any]:
     """A function ``(m, argument)``: the two-dimensional array in C order that an argument is."""
-    pointer = _argument_pointer(dtype)
+    return _view(dtype, 2)
 
-    @internal
-    def view(m, argument):
-        rows, columns = word(m, ARGUMENT_WORDS * argument + 1), word(m, ARGUMENT_WORDS * argument + 2)
-        return carray(pointer(m, argument), (rows, columns))
 
-    return view
+# Views of each dtype, in one and in two dimensions.
+byte_array, int_array, word_array = vector(types.uint8), vector(types.int32), vector(types.int64)
+hash_array, float_array = vector(types.uint64), vector(types.float64)
+byte_matrix, int_matrix, word_matrix = matrix(types.uint8), matrix(types.int32), matrix(types.int64)
+hash_matrix, float_matrix = matrix(types.uint64), matrix(types.float64)

@@ -25,6 +25,10 @@ ENTRIES = {
     "json": "structgen.kernels.json.run",
     "cfg": "structgen.kernels.grammar_machine",
     "lalr": "structgen.kernels.lalr_machine",
+    "automata": "structgen.kernels.automata.run",
+    "tokens": "structgen.kernels.tokens.run",
+    "checks": "structgen.kernels.checks.run",
+    "aligned": "structgen.kernels.aligned.run",
 }
 """The kernels, and the module of each one's entry."""
 
@@ -38,12 +42,13 @@ TARGETS = {
 """Platforms that objects are made for, and LLVM's names for them."""
 
 PYTHON_FUNCTIONS = (
-    "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_SetString", "PyEval_SaveThread",
-    "PyEval_RestoreThread",
+    "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_SetString", "PyTuple_GetItem",
+    "PyEval_SaveThread", "PyEval_RestoreThread",
 )  # fmt: skip
-PYTHON_DATA = ("PyExc_IndexError", "PyExc_TypeError")
+# The errors that an entry raises. They are its ``self``: numba means another thing by the names of Python's own data.
+ERRORS = (IndexError, TypeError)
 C_FUNCTIONS = ("memset", "memcpy", "memmove", "bzero", "exp", "log", "__chkstk")
-EXTERNALS = frozenset((*PYTHON_FUNCTIONS, *PYTHON_DATA, *C_FUNCTIONS))
+EXTERNALS = frozenset((*PYTHON_FUNCTIONS, *C_FUNCTIONS))
 
 Kernel = Callable[[int, int, int, int, int], int]
 _METH_FASTCALL = 0x0080
@@ -107,8 +112,6 @@ def _machine() -> Any:
     llvm.initialize_native_asmprinter()
     for name in PYTHON_FUNCTIONS:
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    for name in PYTHON_DATA:
-        llvm.add_symbol(name, ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, name)))
     for library in _C_LIBRARIES.get(sys.platform, (None,)):
         for name in C_FUNCTIONS:
             if llvm.address_of_symbol(name) is None and (function := _find(library, name)):
@@ -126,16 +129,28 @@ def _find(library: str | None, name: str) -> int | None:
         return None
 
 
+_SEAL = 32  # bytes of SHA-256 behind an object: LLVM does not survive a damaged one
+
+
+def sealed(data: bytes) -> bytes:
+    """An object and its checksum, as `load_object` reads it."""
+    return data + hashlib.sha256(data).digest()
+
+
 def load_object(path: Path) -> Kernel:
     """The function in an object file. About 0.5 ms, and 30 ms for LLVM the first time.
 
     Raises:
-        OSError, RuntimeError: it cannot be read, or is no object of this platform.
+        OSError, RuntimeError: it cannot be read, is damaged, or is no object of this platform.
     """
+    whole = path.read_bytes()
+    data = whole[:-_SEAL]
+    if sealed(data) != whole:
+        raise RuntimeError(f"{path} is damaged; delete it")
     llvm = _machine()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(path.read_bytes()))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     address = engine.get_function_address(SYMBOL)
     if not address:
@@ -144,7 +159,7 @@ def load_object(path: Path) -> Kernel:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
-        [ctypes.POINTER(_MethodDefinition), ctypes.c_void_p, ctypes.c_void_p],
+        [ctypes.POINTER(_MethodDefinition), ctypes.py_object, ctypes.c_void_p],
     )
     _alive.append((engine, definition))
-    return make(ctypes.byref(definition), None, None)  # type: ignore[no-any-return]
+    return make(ctypes.byref(definition), ERRORS, None)  # type: ignore[no-any-return]

@@ -25,11 +25,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Bytes = NDArray[np.uint8]
-_Ints = NDArray[np.int32]
+from structgen.kernels.tokens.calls import common_prefixes, fill_nodes, filter_chains
+
 _ARRAYS = {"byte": np.uint8, "depth": np.int32, "subtree_end": np.int32, "token": np.int32, "next_same": np.int32}
 
 
@@ -38,7 +37,7 @@ class Trie:
     """Byte strings and their token ids; N nodes, V token ids.
 
     There is no root node: node 0 is the first child of the root. Children are in ascending order of their byte.
-    The arrays are shared and must not be written to (they stay writable because numba types read-only arrays apart).
+    The arrays are shared and must not be written to.
 
     Attributes:
         byte: uint8[N], the byte on the edge into the node.
@@ -79,7 +78,7 @@ def build_trie(tokens: Sequence[bytes], token_bytes: NDArray[np.uint8], token_of
     # The sort is stable, so that ids with the same bytes stay in ascending order.
     order = np.array(sorted(filter(tokens.__getitem__, range(len(tokens))), key=tokens.__getitem__), dtype=np.int32)
     common = np.zeros(len(order), dtype=np.int32)
-    _common_prefix_lengths(token_bytes, token_offsets, order, common)
+    common_prefixes(token_bytes, token_offsets, order, common)
     lengths = np.diff(token_offsets)[order]
     size = int((lengths - common).sum(dtype=np.int64))
     trie = Trie(
@@ -90,7 +89,7 @@ def build_trie(tokens: Sequence[bytes], token_bytes: NDArray[np.uint8], token_of
         next_same=np.full(len(tokens), -1, dtype=np.int32),
     )
     open_nodes = np.empty(int(lengths.max(initial=0)), dtype=np.int32)
-    _fill_nodes(token_bytes, token_offsets, order, common, open_nodes, *trie.arrays().values())
+    fill_nodes(token_bytes, token_offsets, order, common, open_nodes, *trie.arrays().values())
     return trie
 
 
@@ -99,7 +98,7 @@ def subtrie(trie: Trie, keep: NDArray[np.bool_]) -> Trie:
     if keep.dtype != np.bool_ or keep.shape != trie.next_same.shape:
         raise ValueError(f"keep is {keep.dtype}{list(keep.shape)}, expected bool[{len(trie.next_same)}]")
     token, next_same = trie.token.copy(), trie.next_same.copy()
-    _filter_chains(np.ascontiguousarray(keep), token, next_same)
+    filter_chains(np.ascontiguousarray(keep), token, next_same)
     kept_before = np.zeros(len(trie) + 1, dtype=np.int32)
     np.cumsum(token >= 0, out=kept_before[1:])
     alive = kept_before[trie.subtree_end] > kept_before[:-1]
@@ -135,76 +134,3 @@ def trie_from_arrays(arrays: Mapping[str, NDArray[Any]], vocabulary_size: int) -
         and np.all((trie.next_same == -1) | ((trie.next_same > ids) & (trie.next_same < vocabulary_size)))
     )
     return trie if sound else None
-
-
-@njit(["void(uint8[::1], int32[::1], int32[::1], int32[::1])"], cache=True, nogil=True)
-def _common_prefix_lengths(token_bytes: _Bytes, token_offsets: _Ints, order: _Ints, common: _Ints) -> None:
-    """``common[i]``: how many leading bytes token ``order[i]`` shares with its predecessor in the order."""
-    for i in range(1, len(order)):
-        a, b = token_offsets[order[i - 1]], token_offsets[order[i]]
-        limit = min(token_offsets[order[i - 1] + 1] - a, token_offsets[order[i] + 1] - b)
-        length = 0
-        while length < limit and token_bytes[a + length] == token_bytes[b + length]:
-            length += 1
-        common[i] = length
-
-
-@njit(
-    [
-        "void(uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1],"
-        " uint8[::1], int32[::1], int32[::1], int32[::1], int32[::1])"
-    ],
-    cache=True,
-    nogil=True,
-)
-def _fill_nodes(
-    token_bytes: _Bytes,
-    token_offsets: _Ints,
-    order: _Ints,
-    common: _Ints,
-    open_nodes: _Ints,
-    byte: _Bytes,
-    depth: _Ints,
-    subtree_end: _Ints,
-    token: _Ints,
-    next_same: _Ints,
-) -> None:
-    """Append the nodes of each token in sorted order; ``open_nodes[d]`` is the node at depth d on the current path."""
-    size = 0
-    opened = 0
-    for i in range(len(order)):
-        start = token_offsets[order[i]]
-        length = token_offsets[order[i] + 1] - start
-        for d in range(common[i], opened):
-            subtree_end[open_nodes[d]] = size
-        for d in range(common[i], length):
-            byte[size] = token_bytes[start + d]
-            depth[size] = d
-            open_nodes[d] = size
-            size += 1
-        if common[i] < length:
-            token[open_nodes[length - 1]] = order[i]
-        else:  # the same bytes again: nothing sorts between a string and its equal
-            next_same[order[i - 1]] = order[i]
-        opened = length
-    for d in range(opened):
-        subtree_end[open_nodes[d]] = size
-
-
-@njit(["void(bool_[::1], int32[::1], int32[::1])"], cache=True, nogil=True)
-def _filter_chains(keep: NDArray[np.bool_], token: _Ints, next_same: _Ints) -> None:
-    """Take the ids that are not kept out of the chains that start at each node, in place."""
-    for node in range(len(token)):
-        current = token[node]
-        token[node] = -1
-        last = -1
-        while current >= 0:
-            following = next_same[current]
-            next_same[current] = -1
-            if keep[current]:
-                if last < 0:
-                    token[node] = current
-                else:
-                    next_same[last] = current
-                last = current
-            current = following

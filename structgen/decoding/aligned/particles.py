@@ -11,7 +11,7 @@ from structgen.decoding.aligned.results import effective_sample_size, log_mean_e
 from structgen.decoding.aligned.store import EOS, PrefixStore
 from structgen.decoding.aligned.walks import Limit, Meter, Outcome
 from structgen.errors import UnsatisfiableTargetError
-from structgen.kernels.aligned_store import FINISHED, STUCK
+from structgen.kernels.aligned.layout import FINISHED, STUCK
 
 
 class _Particles:

@@ -20,7 +20,7 @@ from structgen.decoding.aligned.results import (
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.walks import Limit, Meter, Outcome, Walks
 from structgen.errors import OptionsError
-from structgen.kernels.aligned_store import FINISHED, REJECTED, STUCK
+from structgen.kernels.aligned.layout import FINISHED, REJECTED, STUCK
 from structgen.options import check_count
 
 _Drawn = tuple[list[Outcome], list[Outcome], Limit | None]

@@ -16,7 +16,7 @@ from structgen.decoding.aligned.reader import Prefix, make_reader
 from structgen.decoding.aligned.target import Target, text_log_prob
 from structgen.decoding.sampling import LogProbs, allowed_token_ids
 from structgen.errors import GenerationError
-from structgen.kernels import aligned_store as k
+from structgen.kernels.aligned import calls as k
 from structgen.options import check_count
 
 EOS = -1  # the token of the edge that ends a text, whatever id the model spells it with

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from structgen.decoding.aligned.results import Budget
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.errors import UnsatisfiableTargetError
-from structgen.kernels import aligned_store as k
+from structgen.kernels.aligned import calls as k
 
 Limit = Literal["model_tokens", "seconds", "attempts"]
 

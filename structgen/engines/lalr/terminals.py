@@ -17,7 +17,6 @@ import numpy.typing as npt
 from structgen.automata.charset import EMPTY, CharSet
 from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Chars, Concat, Node
-from structgen.automata.subset_kernels import MATCH
 from structgen.errors import PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.first_match import (
     PAST,
@@ -28,6 +27,7 @@ from structgen.grammar.first_match import (
     after,
     met,
 )
+from structgen.kernels.automata.layout import MATCH
 from structgen.kernels.lalr_machine import FINAL, PENDING_END
 
 MAX_STATES = 4_000

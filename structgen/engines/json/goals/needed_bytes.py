@@ -15,7 +15,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata import counting_kernels
 from structgen.automata.dfa import universal
 from structgen.automata.lengths import MAX_ENTRIES
 from structgen.engines.json.goals.key_classes import reaching
@@ -23,6 +22,7 @@ from structgen.engines.json.goals.liveness import array_live, is_live, object_li
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.engines.json.numbers.automaton import NumberAutomaton
+from structgen.kernels.automata import calls
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -108,8 +108,8 @@ class NeededBytes:
         states = self._reached(table) & (at_character | self._cuts)
         within = np.where(self._content[None, :], table, -1).astype(np.int32)
         if counted:
-            every = counting_kernels.distances(table, ends.view(np.uint8), MAX_ENTRIES)
-            mine = counting_kernels.distances(within, ends.view(np.uint8), MAX_ENTRIES)
+            every = calls.distances(table, ends.view(np.uint8), MAX_ENTRIES)
+            mine = calls.distances(within, ends.view(np.uint8), MAX_ENTRIES)
             good = every[1:] == mine[1:] and every[0].shape == mine[0].shape
             if good and np.array_equal(every[0][states], mine[0][states]):
                 return set()

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.engines.json.masks.remainders import find_remainders
-from structgen.kernels import characters as t
 from structgen.kernels.json import layout
+from structgen.kernels.tokens import calls as t
 from structgen.vocabulary import store
 from structgen.vocabulary.trie import Trie, subtrie
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -32,7 +32,7 @@ class JsonLexicon:
         nodes, tries, next_same, groups, members, decoded, classes: as `structgen.kernels.json` reads them.
         points: int32[V], code points that each token of text stands for, one still to come after an unfinished escape
             included; 0 for tokens that cannot be in a string.
-        kinds: int32[V], flags of `structgen.kernels.characters`.
+        kinds: int32[V], flags of `structgen.kernels.tokens.layout`.
     """
 
     vocabulary: Vocabulary
@@ -88,7 +88,7 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     classes = np.zeros(len(nodes), np.int32)
     depth = max((part.max_depth for part in parts), default=0)
     for lo, hi in tries.tolist():
-        t.subtree_kinds(nodes[lo:hi], depth, np.zeros(depth + 2, np.int32), classes[lo:hi])
+        t.subtree_kinds(nodes[lo:hi], np.zeros(depth + 2, np.int32), classes[lo:hi])
     for token in np.flatnonzero(text & (kinds & t.BACKSLASH != 0)).tolist():
         points[token] = escaped_points(vocabulary.tokens[token])
     return JsonLexicon(

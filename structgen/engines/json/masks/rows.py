@@ -14,9 +14,10 @@ from structgen.engines.json.masks.context import KernelContext
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
-from structgen.kernels import characters as t
-from structgen.kernels.characters import NEVER, NON_ASCII, kind_of
 from structgen.kernels.json import layout, machine
+from structgen.kernels.tokens import calls as t
+from structgen.kernels.tokens.calls import kind_of
+from structgen.kernels.tokens.layout import NEVER, NON_ASCII
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.

@@ -22,9 +22,9 @@ from structgen.engines.json.goals.number_values import symbols, value_counts
 from structgen.engines.json.goals.specs import MANY_WORDS, Undeclared
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 from structgen.errors import InternalError
-from structgen.kernels import table_checks as checks
-from structgen.kernels.characters import add_rows
+from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.kernels.tokens.calls import add_rows
 
 FIRST_STATES = 256
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
@@ -57,7 +57,7 @@ class AutomatonPool:
             many go on from every state behind it.
         symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
-            (`structgen.kernels.table_checks`).
+            (`structgen.kernels.checks`).
         version: changes when an array was replaced by a larger one.
     """
 

@@ -1,6 +1,6 @@
 """A last look at finished tables: nothing is handed out that would make a kernel read astray or come to a dead end.
 
-`RECORDS` says of each field of a record what it holds; `structgen.kernels.table_checks` follows that from the root on.
+`RECORDS` says of each field of a record what it holds; `structgen.kernels.checks` follows that from the root on.
 The check shares no code with what wrote the tables: liveness is computed anew, from the numbers.
 """
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.errors import InternalError
-from structgen.kernels import table_checks as c
+from structgen.kernels.checks import calls as c
 from structgen.kernels.json import layout
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def text(field: int, length: int) -> Field:
     return field, c.TEXT, length, 0, 0
 
 
-# Kinds of records. Those with a meaning to the checks come first, as `table_checks` numbers them; of objects and plain
-# arrays several have the same meaning.
+# Kinds of records. Those with a meaning to the checks come first, as `structgen.kernels.checks` numbers them; of
+# objects and plain arrays several have the same meaning.
 MEANT = ("node", "object 0", "array", "counted", "string of a DFA", "string of an enumeration")
 OTHERS = (
     "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2",
@@ -213,11 +213,9 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
         raise InternalError("the tables hold a key or string that is not UTF-8")
     where = np.array([0, KINDS["header"], tables.root, KINDS["node"]], np.int64)
     grammar = np.frombuffer(tables.grammar, np.int32)
-    parameters = _PARAMETERS.copy()
-    parameters[c.UNIVERSAL] = pool.universal
     verdict = c.check_tables(
         grammar, np.frombuffer(tables.words, np.int64), np.frombuffer(tables.texts, np.uint8), *arrays,
-        _LAYOUT, _FIRST, _SIZES, _MEANINGS, _CHOOSE, _DISPATCH, parameters, 2, where,
+        _LAYOUT, _FIRST, _SIZES, _MEANINGS, _CHOOSE, _DISPATCH, pool.universal, 2, where,
     )  # fmt: skip
     if verdict != c.FINE:
         what = WRONG.get(int(verdict), f"verdict {verdict}")
@@ -254,5 +252,3 @@ _DISPATCH = np.array(
 _CHOOSE = np.full(len(KINDS), -1, np.int32)
 for _row in range(len(_DISPATCH) - 1, -1, -1):
     _CHOOSE[_DISPATCH[_row, 0]] = _row
-# The universal automaton's start is the pool's; it is filled in for each call.
-_PARAMETERS = np.array([0 if name == "UNIVERSAL" else getattr(layout, name) for name in c.PARAMETERS], np.int64)

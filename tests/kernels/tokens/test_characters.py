@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from structgen.automata.pattern import pattern_dfa
-from structgen.kernels import characters as c
+from structgen.kernels.tokens import calls as c
 from structgen.vocabulary.trie import build_trie
 
 Int32 = npt.NDArray[np.int32]
@@ -156,7 +156,7 @@ def nodes_of(tokens: list[bytes]) -> tuple[Int32, Int32, int]:
 def test_subtree_kinds() -> None:
     nodes, _, depth = nodes_of(TOKENS)
     kinds = np.zeros(len(nodes), np.int32)
-    c.subtree_kinds(nodes, depth, np.zeros(depth + 2, np.int32), kinds)
+    c.subtree_kinds(nodes, np.zeros(depth + 2, np.int32), kinds)
     texts: list[bytes] = []
     for byte, level, _, _ in nodes.tolist():
         parent = next((text for text in reversed(texts) if len(text) == level), b"") if level else b""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from structgen.kernels import aligned_store as k
+from structgen.kernels.aligned import calls as k
 
 
 def test_split_mix_64() -> None:
@@ -23,8 +23,8 @@ class Trie:
 
     def __init__(self, seed: int, nodes: int = 40) -> None:
         rng = np.random.default_rng(seed)
-        self.parent = np.full(nodes, -1)
-        self.count = rng.integers(1, 5, size=nodes)
+        self.parent = np.full(nodes, -1, np.int32)
+        self.count = rng.integers(1, 5, size=nodes).astype(np.int32)
         self.count[rng.random(nodes) < 0.1] = 0
         self.count[0] = 4
         self.start = np.concatenate([[0], np.cumsum(self.count)[:-1]])
@@ -34,7 +34,7 @@ class Trie:
             block = slice(self.start[node], self.start[node] + self.count[node])
             probs = np.exp(self.logp[block])
             self.logp[block] = np.log(np.sort(probs / max(1.0, probs.sum() / rng.uniform(0.3, 1)))[::-1])
-        self.child = np.where(rng.random(edges) < 0.3, k.COMPLETE, k.UNSEEN)
+        self.child = np.where(rng.random(edges) < 0.3, k.COMPLETE, k.UNSEEN).astype(np.int32)
         linked = 1
         for edge in rng.permutation(edges):
             owner = int(np.searchsorted(np.cumsum(self.count), edge, side="right"))

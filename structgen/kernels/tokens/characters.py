@@ -4,16 +4,14 @@ Kinds of characters let masks treat whole subtrees of tokens at once (`stay` in 
 The plain-Python oracles are in tests/kernels/test_characters.py.
 """
 
-from numba import njit, types
+import numpy as np
 
-PARTIAL_FLAG = 4
-# Kinds of characters, one bit each; a state never loops on NEVER: quote, backslash, control characters.
-NON_ASCII, NEVER = 26, 27
-# Flags of tokens.
-QUOTE, BACKSLASH, CONTROL_FIRST, BLANK, DIGITS, STRUCTURE = 1, 2, 4, 8, 16, 32
+from structgen.kernels.jit import internal
+from structgen.kernels.memory import byte_array, int_array, int_matrix, word_array, word_matrix
+from structgen.kernels.tokens.layout import *
 
 
-@njit(types.int64(types.int64), cache=True, nogil=True)
+@internal
 def kind_of(byte):
     """Kind of a byte of text inside a string (0..27)."""
     if byte >= 0x80:
@@ -69,7 +67,7 @@ def kind_of(byte):
     return 25  # ` and ~
 
 
-@njit(nogil=True)
+@internal
 def _leads_back(table, state, following, low, high, depth, home):
     """Whether bytes low..high, then ``depth`` continuation bytes, all lead from ``following`` to ``home``."""
     for byte in range(low, high + 1):
@@ -94,11 +92,11 @@ def _leads_back(table, state, following, low, high, depth, home):
     return True
 
 
-@njit(nogil=True)
+@internal
 def _loops_non_ascii(table, state):
     """Whether every character beyond ASCII leaves the state as it is (RFC 3629, section 4, for the ranges)."""
     for lead in range(0xC2, 0xF5):
-        following = table[state, lead]
+        following = np.int64(table[state, lead])
         if following < 0:
             return False
         low, high, depth = 0x80, 0xBF, 0
@@ -119,17 +117,14 @@ def _loops_non_ascii(table, state):
     return True
 
 
-@njit(
-    types.void(types.int32[:, ::1], types.int64, types.int32[::1], types.int32[::1], types.int32[::1]),
-    cache=True,
-    nogil=True,
-)
-def add_rows(table, base, pool, flags, loops):
+@internal
+def add_rows(m, base):
     """Copy an automaton's rows to ``pool`` (256 entries a state) from state ``base`` on.
 
     ``table`` int32[n, 256]: next state or -1. Ors PARTIAL_FLAG into ``flags`` of the states inside a UTF-8 sequence and
     sets ``loops``, the kinds of characters that leave a state as it is.
     """
+    table, pool, flags, loops = int_matrix(m, 0), int_array(m, 1), int_array(m, 2), int_array(m, 3)
     for state in range(table.shape[0]):
         place = base + state
         looping = (1 << NEVER) - 1
@@ -145,17 +140,17 @@ def add_rows(table, base, pool, flags, loops):
         loops[place] = looping
 
 
-@njit(nogil=True)
+@internal
 def _is_blank(byte):
     return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
 
 
-@njit(nogil=True)
+@internal
 def _is_number_byte(byte):
     return 0x30 <= byte <= 0x39 or byte == 0x2D or byte == 0x2B or byte == 0x2E or byte | 0x20 == 0x65
 
 
-@njit(nogil=True)
+@internal
 def _is_structural(byte):
     """Whether the byte can stand outside strings: punctuation, digits, letters of true, false, null."""
     if _is_blank(byte) or _is_number_byte(byte) or byte == 0x22 or byte == 0x2C or byte == 0x3A:
@@ -165,12 +160,12 @@ def _is_structural(byte):
     return byte in (0x61, 0x66, 0x6C, 0x6E, 0x72, 0x73, 0x74, 0x75)
 
 
-@njit(nogil=True)
+@internal
 def _structure(data, start, end):
     """Whether the bytes may begin outside a string: a superset, by an automaton without a stack."""
     inside, escaped = False, False
     for i in range(start, end):
-        byte = data[i]
+        byte = np.int64(data[i])
         if not inside:
             if not _is_structural(byte):
                 return False
@@ -186,17 +181,18 @@ def _structure(data, start, end):
     return True
 
 
-@njit(types.void(types.uint8[::1], types.int32[::1], types.int32[::1], types.int32[::1]), cache=True, nogil=True)
-def token_kinds(data, offsets, kinds, points):
+@internal
+def token_kinds(m):
     """Flags of each token, and how many code points begin in it.
 
     ``data`` uint8, ``offsets`` int32[V + 1]: the tokens. Writes ``kinds`` int32[V], ``points`` int32[V].
     """
+    data, offsets, kinds, points = byte_array(m, 0), int_array(m, 1), int_array(m, 2), int_array(m, 3)
     for token in range(len(kinds)):
         start, end = offsets[token], offsets[token + 1]
         flags, begun, blank, digits, exponents = 0, 0, True, True, True
         for i in range(start, end):
-            byte = data[i]
+            byte = np.int64(data[i])
             if byte == 0x22:
                 flags |= QUOTE
             elif byte == 0x5C:
@@ -219,7 +215,7 @@ def token_kinds(data, offsets, kinds, points):
         points[token] = begun
 
 
-@njit(nogil=True)
+@internal
 def _utf8_step(state, byte):
     """A decoder of UTF-8 that only tells whether the text is well formed (RFC 3629, section 4); -1: it is not.
 
@@ -254,25 +250,26 @@ def _utf8_step(state, byte):
     return state - 1
 
 
-@njit(types.void(types.int32[:, ::1], types.int64, types.int32[::1], types.int32[::1]), cache=True, nogil=True)
-def subtree_kinds(nodes, depth, path, kinds):
-    """Kinds of the characters below each node of a trie (bits of `structgen.kernels.pool.kind_of`).
+@internal
+def subtree_kinds(m):
+    """Kinds of the characters below each node of a trie (bits of `kind_of`).
 
     ``nodes`` int32[N, 4] in depth-first order (byte, depth, subtree end, token); ``path`` int32[depth + 1] is scratch.
     Text that is not UTF-8 from the token's first byte on counts as NEVER.
     """
+    nodes, path, kinds = int_matrix(m, 0), int_array(m, 1), int_array(m, 2)
     path[0] = 0
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
         before = path[level]
-        path[level + 1] = -1 if before < 0 else _utf8_step(before, nodes[i, 0])
+        path[level + 1] = -1 if before < 0 else _utf8_step(np.int64(before), np.int64(nodes[i, 0]))
         kinds[i] = 0
         if path[level + 1] < 0:
             kinds[i] = 1 << NEVER
     for back in range(nodes.shape[0]):
         i = nodes.shape[0] - 1 - back
         level = nodes[i, 1]
-        own = kinds[i] | (1 << kind_of(nodes[i, 0]))
+        own = kinds[i] | (1 << kind_of(np.int64(nodes[i, 0])))
         if level > 0:
             j = i - 1
             while nodes[j, 1] >= level:
@@ -280,19 +277,20 @@ def subtree_kinds(nodes, depth, path, kinds):
             kinds[j] |= own
 
 
-@njit(types.void(types.int32[:, ::1], types.int32[::1], types.int64[:, ::1], types.int64[::1]), cache=True, nogil=True)
-def path_kinds(nodes, next_same, path, kinds):
+@internal
+def path_kinds(m):
     """Kinds of all characters of each token of a trie (int64[V], in place), NEVER where it is not UTF-8.
 
     ``path`` int64[depth + 2, 2] is scratch: decoder state and kinds up to each level.
     """
+    nodes, next_same, path, kinds = int_matrix(m, 0), int_array(m, 1), word_matrix(m, 2), word_array(m, 3)
     path[0, 0], path[0, 1] = 0, 0
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
         before = path[level, 0]
-        state = -1 if before < 0 else _utf8_step(before, nodes[i, 0])
+        state = -1 if before < 0 else _utf8_step(np.int64(before), np.int64(nodes[i, 0]))
         path[level + 1, 0] = state
-        path[level + 1, 1] = path[level, 1] | (1 << kind_of(nodes[i, 0]))
+        path[level + 1, 1] = path[level, 1] | (1 << kind_of(np.int64(nodes[i, 0])))
         token = nodes[i, 3]
         while token >= 0:
             kinds[token] = path[level + 1, 1] if state >= 0 else 1 << NEVER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structgen.automata import minimise_kernels
+from structgen.kernels.automata import calls
 
 
 def moore(table: np.ndarray, accepting: np.ndarray) -> tuple[int, list[int]]:
@@ -34,7 +34,7 @@ def test_minimise_agrees_with_moore(seed):
     table = source.integers(-1, n, (n, k)).astype(np.int32)
     table[source.random((n, k)) < 0.3] = -1
     accepting = (source.random(n) < 0.2).astype(np.uint8)
-    result, flags = minimise_kernels.minimise(table, accepting)
+    result, flags = calls.minimise(table, accepting)
     count, block = moore(table, accepting)
     assert len(flags) == (count if block[0] >= 0 else 0)
     if len(flags) == 0:
@@ -56,5 +56,5 @@ def test_minimise_agrees_with_moore(seed):
 
 def test_column_classes():
     table = np.array([[1, 0, 1, -1], [2, 2, 2, 2]], np.int32)
-    classes, count = minimise_kernels.column_classes(table)
+    classes, count = calls.column_classes(table)
     assert (classes.tolist(), count) == ([0, 1, 0, 2], 3)

@@ -20,8 +20,8 @@ from structgen.automata.pattern import pattern_dfa
 from structgen.engines.json.tables import verify
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.errors import InternalError
+from structgen.kernels.checks.calls import check_automaton
 from structgen.kernels.json.layout import NODE_SIZE, NULL_FLAG
-from structgen.kernels.table_checks import check_automaton
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 LIKELY = set(b'"{}[],:123abxy')
