@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 import structgen
+from structgen.benchmarking.table import markdown_table
 from structgen.decoding.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
 from structgen.decoding.aligned.drafts import PromptCopy
 from structgen.decoding.aligned.methods import SPECIFICATIONS
@@ -123,14 +124,13 @@ def enumerable(options: argparse.Namespace) -> None:
                 file=sys.stderr,
             )
     print(f"Z from {min(zs):.2g} to {max(zs):.2g}, {len(zs)} targets, {options.seeds} seeds")
-    print("| method | KL above floor, mean | worst | prefixes a sample | calls a sample | uncached | ESS of 300 |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    lines = []
     for method, rows in found.items():
         table = np.array(rows)
         mean = table.mean(axis=0)
-        print(
-            f"| {method} | {mean[0]:.4f} | {table[:, 0].max():.4f} | " + " | ".join(f"{x:.3g}" for x in mean[1:]) + " |"
-        )
+        lines.append([method, f"{mean[0]:.4f}", f"{table[:, 0].max():.4f}", *(f"{x:.3g}" for x in mean[1:])])
+    head = ["method", "KL above floor, mean", "worst", "prefixes a sample", "calls a sample", "uncached", "ESS of 300"]
+    print(markdown_table(head, lines))
     if options.plot:
         plot_divergence(options)
 

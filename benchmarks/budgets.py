@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from structgen import JsonOptions
+from structgen.benchmarking.table import markdown_table
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import reachable
 from structgen.engines.json.goals.node import GoalNode
@@ -53,15 +54,15 @@ def main(folder: Path) -> None:
         states.append(max((count for node in nodes for count in automata(node)), default=0))
         goals.append(len(nodes))
     print(f"{len(goals):,} schemas, {refused} refused")
-    print("| | " + " | ".join("most" if share == 1 else f"p{100 * share:g}" for share in SHARES) + " | budget |")
-    print("| --- |" + " ---: |" * (len(SHARES) + 1))
+    rows = []
     for name, values, budget in (
         ("alternatives of one value", alternatives, options.max_alternatives),
         ("states of one automaton", states, options.max_automaton_states),
         ("goals", goals, options.max_goals),
     ):
         cells = [f"{np.quantile(values, share, method='higher'):,}" for share in SHARES]
-        print(f"| {name} | " + " | ".join(cells) + f" | {budget:,} |")
+        rows.append([name, *cells, f"{budget:,}"])
+    print(markdown_table(["", *("most" if share == 1 else f"p{100 * share:g}" for share in SHARES), "budget"], rows))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import structgen
+from structgen.benchmarking.table import markdown_table
 from structgen.decoding.output import GenerationStats
 from structgen.decoding.speculative.datastore import Datastore
 from structgen.errors import StructgenError
@@ -186,10 +187,8 @@ def main() -> None:
             entry = figures.setdefault((task.kind, draft), Figures())
             entry.add(result.stats, expected.stats.seconds, same)
             print(task.kind, task.name, draft, *entry.last(), file=sys.stderr, flush=True)
-    print("| task | draft | tokens a forward | speed | total | drafting | masks | differ | accepted / drafted |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
-    for (kind, draft), entry in sorted(figures.items()):
-        print(f"| {kind} | {draft} | " + " | ".join(entry.cells()) + " |")
+    head = ["task", "draft", "tokens a forward", "speed", "total", "drafting", "masks", "differ", "accepted / drafted"]
+    print(markdown_table(head, [[kind, draft, *entry.cells()] for (kind, draft), entry in sorted(figures.items())]))
 
 
 def earlier_outputs(generator: structgen.Generator, tasks: list[Task], sampling: dict[str, Any]) -> Datastore:
