@@ -27,7 +27,7 @@ class StateMatcher:
 
     _run: ClassVar[Callable[..., int]]
     """The kernel's entry point: (address of the memory's address, operation, x, y, z) to a state, or below 0 what it
-    lacks, which ``provide`` of the machine gives it."""
+    lacks, which ``provide`` of the machine gives it. It is called under the machine's lock."""
 
     def __init__(self, grammar: Any) -> None:
         self._grammar = grammar
@@ -60,8 +60,10 @@ class StateMatcher:
             (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
         out = address + 4 * self._machine.width * index
-        while (result := self._run(self._root, FILL, self._state, out, 0)) < 0:
-            self._machine.provide(result)
+        machine = self._machine
+        with machine.lock:
+            while (result := self._run(self._root, FILL, self._state, out, 0)) < 0:
+                machine.provide(result)
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -74,8 +76,10 @@ class StateMatcher:
         if self._terminated:
             return False
         before = self._state
-        while (state := self._run(self._root, ACCEPT, before, token_id, 0)) < 0:
-            self._machine.provide(state)
+        machine = self._machine
+        with machine.lock:
+            while (state := self._run(self._root, ACCEPT, before, token_id, 0)) < 0:
+                machine.provide(state)
         if state == DEAD:
             return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
         self._history.append(before)

@@ -13,7 +13,7 @@ from structgen.contextual.trust import with_trust
 from structgen.contextual.witness import FAR_STEPS
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.grammar_machine.spelling import missing_characters, unspellable
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20

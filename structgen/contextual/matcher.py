@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structgen.errors import MatcherStateError
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 from structgen.state_matcher import StateMatcher
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class LalrMatcher(StateMatcher):
 
     __slots__ = ()
 
-    _run = staticmethod(k.call)
+    _run = staticmethod(k.run)
 
     @property
     def grammar(self) -> LalrGrammar:
@@ -46,7 +46,8 @@ class LalrMatcher(StateMatcher):
             byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
             walker.accept_bytes(byte)
             first += byte
-        rest = walker._machine.witnesses.complete(walker._state)
+        with self._machine.lock:
+            rest = self._machine.witnesses.complete(walker._state)
         if rest is None:
             raise MatcherStateError("no completion was found")
         return bytes(first) + rest.encode()

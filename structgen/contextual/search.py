@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from structgen.contextual.lexemes import Lexemes
 from structgen.contextual.plans import FAR, Plans
 from structgen.contextual.ways import Ways
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from structgen.contextual.lexemes import Lexemes
 from structgen.contextual.plans import Plans
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine

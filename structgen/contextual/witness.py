@@ -15,7 +15,7 @@ from structgen.contextual.lexemes import IGNORED, Lexemes
 from structgen.contextual.plans import Plans
 from structgen.contextual.search import EXHAUSTED, Search
 from structgen.contextual.ways import Way, Ways
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.contextual.machine import LalrMachine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from structgen.errors import MatcherStateError
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.state_matcher import ENDS, StateMatcher
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class CfgMatcher(StateMatcher):
 
     __slots__ = ()
 
-    _run = staticmethod(k.call)
+    _run = staticmethod(k.run)
 
     @property
     def grammar(self) -> CfgGrammar:
@@ -37,7 +37,8 @@ class CfgMatcher(StateMatcher):
         """
         if self._terminated or self.is_accepting():
             return b""
-        return self._grammar.completions.complete(self._machine, self._state)
+        with self._machine.lock:
+            return self._grammar.completions.complete(self._machine, self._state)
 
     # --- embedded terminals ---
     def embedded_here(self) -> frozenset[int]:
@@ -45,7 +46,8 @@ class CfgMatcher(StateMatcher):
         tables = self._grammar.tables
         if self._terminated or not tables.embedded or not self._machine.call(ENDS, self._state) & 2:
             return frozenset()
-        classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
+        with self._machine.lock:
+            classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
 
     def after_embedded(self, terminal: int) -> CfgMatcher:

@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parent
 SHIPPED = FOLDER / "objects"
 ENTRIES = {
     "json": "structgen.kernels.json.run",
-    "cfg": "structgen.kernels.grammar_machine",
-    "lalr": "structgen.kernels.lalr_machine",
+    "cfg": "structgen.kernels.cfg.run",
+    "lalr": "structgen.kernels.lalr.run",
 }
 """The kernels, and the module of each one's entry."""
 

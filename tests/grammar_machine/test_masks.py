@@ -13,7 +13,7 @@ import pytest
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
 from structgen.grammar_machine.matcher import CfgMatcher
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.grammar_machine.lark_grammars import GRAMMARS, JSON, SQL, normal_form
 

@@ -13,7 +13,7 @@ from structgen.automata.pattern import full_match_dfa
 from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError, TokenError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar_machine.compiled import CfgGrammar, compile_grammar
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.grammar_machine.lark_grammars import GRAMMARS, JSON, normal_form
 from tests.grammar_machine.reference import Reference

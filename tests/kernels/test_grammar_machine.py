@@ -12,7 +12,7 @@ from structgen.grammar_machine.analysis import analyse
 from structgen.grammar_machine.compiled import compile_grammar
 from structgen.grammar_machine.lexicon import lexicon
 from structgen.grammar_machine.machine import Automata
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
