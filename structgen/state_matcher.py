@@ -60,10 +60,13 @@ class StateMatcher:
             (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
         out = address + 4 * self._machine.width * index
-        machine = self._machine
-        with machine.lock:
+        lock = self._machine.lock
+        lock.acquire()  # half the time of ``with``
+        try:
             while (result := self._run(self._root, FILL, self._state, out, 0)) < 0:
-                machine.provide(result)
+                self._machine.provide(result)
+        finally:
+            lock.release()
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by a token. False, and nothing changes, if it is not allowed here.
@@ -76,10 +79,13 @@ class StateMatcher:
         if self._terminated:
             return False
         before = self._state
-        machine = self._machine
-        with machine.lock:
+        lock = self._machine.lock
+        lock.acquire()
+        try:
             while (state := self._run(self._root, ACCEPT, before, token_id, 0)) < 0:
-                machine.provide(state)
+                self._machine.provide(state)
+        finally:
+            lock.release()
         if state == DEAD:
             return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
         self._history.append(before)
