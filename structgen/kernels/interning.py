@@ -104,6 +104,8 @@ def intern_key(h, kind, table, start, n, payload, spare):
 
     A new one has ``payload`` zeros before its key and ``spare`` ones behind it. The sink, if there is no room for it.
     """
+    if lacks_room(h):  # the key may lack words too
+        return word(h, H_SINK)
     within(start, n, size(h, table))
     key, head = address(h, table) + 8 * start, (kind << LENGTH_BITS) | n
     x = hash_of(kind, key, n)
@@ -116,7 +118,6 @@ def intern_key(h, kind, table, start, n, payload, spare):
         r = element(h, H_HASH, slot)
     if 4 * word(h, H_RECORDS) > 3 * word(h, H_SLOTS):
         raise_flag(h, HASH_FULL)
-    if lacks_room(h):
         return word(h, H_SINK)
     r = allocate(h, R_PAYLOAD + payload + n + spare)
     if r == word(h, H_SINK):

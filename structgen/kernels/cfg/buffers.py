@@ -1,7 +1,7 @@
 """Working memory: the buffers A, B, C and E, room in the mask heap, and records whose key lies on buffer C."""
 
 from structgen.kernels.cfg.layout import *
-from structgen.kernels.interning import intern_key, raise_flag, set_word, word
+from structgen.kernels.interning import intern_key, lacks_room, raise_flag, set_word, word
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import address, set_element, size, within
 from structgen.kernels.memory import set_word as set_word_at
@@ -76,6 +76,8 @@ def sort_words(h, table, lo, hi):
 @internal
 def sort_unique(h, buffer, start):
     """Sort the top of a buffer from ``start`` on and drop repetitions."""
+    if lacks_room(h):  # ``start`` may lie behind the top
+        return
     base, top = address(h, buffer), word(h, buffer + TOP)
     sort_words(h, buffer, start, top)
     n = start

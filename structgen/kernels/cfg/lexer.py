@@ -112,7 +112,7 @@ def _find_step(h, d, byte):
         q = next_position(h, word(h, d + LEX_KEY + i), byte)
         if q >= 0:
             push(h, H_C, q)
-            if class_of(h, q) < 0:
+            if class_of(h, q) < 0 and not lacks_room(h):  # else ``start`` may lie behind the buffer
                 set_c_at(h, start, classes)
             if (class_of(h, q) < 0 or classes < 0) and is_accepting(h, q):
                 boundary = 1
