@@ -148,7 +148,9 @@ def emit(assembly: str, triple: str) -> bytes:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     natives = [
-        name for name in _NATIVE.findall(assembly) if not name.startswith(("_ZN7cpython", "cfunc.")) and "3run" in name
+        name
+        for name in _NATIVE.findall(assembly)
+        if not name.startswith(("_ZN7cpython", "cfunc.")) and "_make" in name and "_3clocals_3e3run" in name
     ]
     if len(natives) != 1:
         raise RuntimeError(f"expected one native entry, found {natives}")

@@ -6,7 +6,11 @@ compile time; addresses cost neither.) **Arguments**, of the kernels that are pl
 array too: three words for each array, address, elements and columns (`structgen.kernels.calls` makes them), so that
 `reader` and `writer` take them for tables.
 
-With ``NUMBA_BOUNDSCHECK=1`` every access of a table compares the index with the table's length and raises IndexError.
+A **heap** is a context that is one array with what it is about: header, working words and records, all named by their
+place in it.
+
+With ``NUMBA_BOUNDSCHECK=1`` every access of a table or heap compares the index with its length and raises IndexError;
+stretches of either that are worked on by address are checked once (`within`).
 """
 
 from __future__ import annotations
@@ -147,6 +151,59 @@ def writer(table: int, bits: int = 64) -> Callable[[int, int, int], None]:
     return checked
 
 
+# --- a table that is known only when the kernel runs ---
+@internal
+def within(first, count, length):
+    """Where accesses are checked: raise IndexError unless ``count`` elements from ``first`` on lie in ``length``."""
+    if CHECKED and not 0 <= first <= first + count <= length:
+        raise IndexError("kernel access out of bounds")
+
+
+@internal
+def element(m, table, index):
+    """An element of a table of int64."""
+    within(index, 1, size(m, table))
+    return word(address(m, table), index)
+
+
+@internal
+def set_element(m, table, index, value):
+    """Write an element of a table of int64."""
+    within(index, 1, size(m, table))
+    set_word(address(m, table), index, value)
+
+
+# --- heaps: the array at ``h`` itself, whose length in int64 stands at one of its own places ---
+def heap_reader(length: int, bits: int, signed: bool = True) -> Callable[[int, int], int]:
+    """A function ``(h, index)`` that reads an element of a heap as int64."""
+    read, per_word = element_reader(bits, signed), 64 // bits
+    if not CHECKED:
+        return read
+
+    @internal
+    def checked(h, index):
+        if not 0 <= index < per_word * word(h, length):
+            raise IndexError("kernel read out of bounds")
+        return read(h, index)
+
+    return checked
+
+
+def heap_writer(length: int, bits: int) -> Callable[[int, int, int], None]:
+    """A function ``(h, index, value)`` that writes an element of a heap, given as int64."""
+    write, per_word = element_writer(bits), 64 // bits
+    if not CHECKED:
+        return write
+
+    @internal
+    def checked(h, index, value):
+        if not 0 <= index < per_word * word(h, length):
+            raise IndexError("kernel write out of bounds")
+        write(h, index, value)
+
+    return checked
+
+
 # --- arithmetic modulo 2**64 ---
 def _wrapped(combine):
     """(Numba's own tells LLVM that it never overflows, and LLVM makes use of that.)"""
@@ -198,12 +255,22 @@ def _bulk(combine):
     return apply
 
 
-copy_words = _bulk(lambda builder, value, target: value)
-"""``(source, target, width)``: copy a row of int32 words between addresses."""
 or_words = _bulk(lambda builder, value, target: builder.or_(value, builder.load(target, align=4)))
 """``(source, target, width)``: or a row of int32 words into another."""
 and_words = _bulk(lambda builder, value, target: builder.and_(value, builder.load(target, align=4)))
 """``(source, target, width)``: and a row of int32 words into another."""
+
+
+@intrinsic
+def copy_words(typingctx, source, target, width):
+    """Copy a row of ``width`` int32 words between addresses (memcpy: they do not overlap)."""
+
+    def codegen(context, builder, signature, args):
+        source, target = (builder.inttoptr(args[i], ir.IntType(8).as_pointer()) for i in (0, 1))
+        cgutils.raw_memcpy(builder, target, source, args[2], 4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic

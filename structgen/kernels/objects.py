@@ -23,8 +23,8 @@ SHIPPED = FOLDER / "objects"
 SOURCES = "sources"  # the file beside shipped objects that tells what they were made from
 ENTRIES = {
     "json": "structgen.kernels.json.run",
-    "cfg": "structgen.kernels.grammar_machine",
-    "lalr": "structgen.kernels.lalr_machine",
+    "cfg": "structgen.kernels.cfg.run",
+    "lalr": "structgen.kernels.lalr.run",
     "automata": "structgen.kernels.automata.run",
     "tokens": "structgen.kernels.tokens.run",
     "checks": "structgen.kernels.checks.run",

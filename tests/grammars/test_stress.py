@@ -11,7 +11,7 @@ pytest.importorskip("lark")
 
 from structgen import Vocabulary, compile_choice, compile_gbnf, compile_lark
 from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from tests.grammars.shipped import BYTES, accepts, grammar
 
 WORDS = [f"option {number * 7919 % 10_000}" for number in range(10_000)]

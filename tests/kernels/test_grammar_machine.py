@@ -12,7 +12,7 @@ from structgen.engines.cfg.compiled import compile_grammar
 from structgen.engines.cfg.lexicon import lexicon
 from structgen.engines.cfg.machine import CfgAutomata
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from structgen.engines.lalr.compiled import compile_contextual
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 pytest.importorskip("lark")

@@ -13,7 +13,7 @@ MAX_CLASSES, MAX_SUFFIXES = 1 << 15, 1 << 20
 
 @dataclass(frozen=True)
 class CfgTables:
-    """A trimmed grammar in numbers; what `structgen.kernels.grammar_machine` calls by the same names.
+    """A trimmed grammar in numbers; what `structgen.kernels.cfg` calls by the same names.
 
     Terminals that the grammar cannot tell apart (each the whole of one alternative of the same rule, and used nowhere
     else) are one class: a choice of 10,000 words is one edge of a row.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from structgen.automata.dfa import shortest
 from structgen.engines.cfg.analysis import CfgTables
 from structgen.grammar.normal_form import ContextFreeGrammar
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.cfg.machine import CfgAutomata, CfgMachine

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import TokenizerError
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.trie import Trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -67,7 +67,7 @@ def lexicon(vocabulary: Vocabulary) -> CfgLexicon:
     root[trie.byte[first]] = first
     below = np.empty(len(nodes) + 2 * (k.DEPTH_MASK + 2), np.int64)
     place = np.array([0])
-    k.call(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
+    k.run(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
     order, before = _in_order(trie)
     eos = np.array(vocabulary.eos_token_ids, np.int32)
     return CfgLexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)

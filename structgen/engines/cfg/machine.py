@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +12,8 @@ from structgen.engines.cfg.analysis import CfgTables
 from structgen.engines.cfg.lexicon import CfgLexicon
 from structgen.errors import GrammarError
 from structgen.grammar.normal_form import ContextFreeGrammar
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
+from structgen.kernels.heaps import Heap
 
 FIRST_HEAP, FIRST_HASH, FIRST_SCRATCH, FIRST_MASKS, FIRST_LEVEL = 1 << 17, 1 << 12, 1 << 16, 1 << 18, 16
 BUFFERS = (k.H_A, k.H_B, k.H_C, k.H_E)
@@ -62,63 +61,46 @@ def _read_automata(
     header = np.zeros(k.HEADER, np.int64)
     rows, edges = np.empty(position_words, np.int64), np.empty(edge_words, np.int64)
     for place, data in ((k.H_A, rows), (k.H_B, edges)):
-        header[place], header[place + 2] = data.ctypes.data, data.size
+        header[place], header[place + k.CAPACITY] = data.ctypes.data, data.size
+    header[k.H_CAP] = k.HEADER
     root = np.array([header.ctypes.data])
-    k.call(root.ctypes.data, k.READ_AUTOMATA, requests.buffer_info()[0], count, 0)
+    k.run(root.ctypes.data, k.READ_AUTOMATA, requests.buffer_info()[0], count, 0)
     return rows[: header[k.H_ATOP]].reshape(-1, 3), edges[: header[k.H_BTOP]].copy()
 
 
-class CfgMachine:
+class CfgMachine(Heap):
     """What one grammar has learned while texts were read: the kernel's memory.
 
-    Threads may share it: the kernel holds the GIL, so each call is atomic, and while it lacks room (a flag is up) it
-    changes nothing, until one thread has made room.
+    While the kernel lacks room (a flag is up) it changes nothing, until room was made.
 
     Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of rows holds
     the states of matchers, so it is never emptied: once it is larger than ``row_bytes``, new matchers get a new
     machine (`CfgGrammar.machine`), and this one goes when its last matcher does.
 
     Attributes:
-        root: address of the word that holds the heap's address; what the kernel is called with.
         start: the configuration before any text.
     """
 
     def __init__(
         self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, row_bytes: int
     ) -> None:
-        self._lock = threading.Lock()
-        self._root = np.zeros(1, np.int64)
-        self.root: int = self._root.ctypes.data
+        super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
         self.tables = tables
         self.automata = automata
         self.lexicon = lexicon
         self.width = lexicon.width
         self.evictions = 0
         self._mask_bytes, self.row_bytes = mask_bytes, row_bytes
-        self._arrays: dict[int, Any] = {}
-        self.heap = np.empty(FIRST_HEAP, np.int64)
-        self.heap[: k.HEADER + k.SINK_WORDS] = 0
         self.heap[k.HEADER + k.LEX_TABLE : k.HEADER + k.LEX_KEY] = -1
-        self.heap[k.H_TOP], self.heap[k.H_SINK] = k.HEADER + k.SINK_WORDS, k.HEADER
-        self._place_heap()
-        self._hash = np.zeros(FIRST_HASH, np.int64)
-        self._set(k.H_HASH, self._hash, FIRST_HASH - 1)
         self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
         self._place_masks(1, 1)
         for place in BUFFERS:
-            self._grow_buffer(place, FIRST_SCRATCH)
+            self._set(place, np.empty(FIRST_SCRATCH, np.int64))
         self._set(k.H_MOVES, np.zeros(3 * k.MOVES, np.int64))
         self._set_levels(FIRST_LEVEL)
         self._set_lexicon()
         self._set_tables()
         self.start = self.call(k.INITIAL, tables.start, 0, 0)
-
-    def call(self, operation: int, x: int, y: int = 0, z: int = 0) -> int:
-        """Run an operation of the kernel."""
-        result: int
-        while (result := k.call(self.root, operation, x, y, z)) == k.RETRY:
-            self.provide(result)
-        return result
 
     @property
     def memory_bytes(self) -> int:
@@ -136,38 +118,24 @@ class CfgMachine:
         Raises:
             GrammarError: the states need more memory than ids can name.
         """
-        with self._lock:
-            flag = int(self.heap[k.H_FLAG])
-            for place in BUFFERS:
-                self.heap[place + 1] = 0
-            if flag & k.HEAP_FULL:
-                self._grow_heap()
-            if flag & k.HASH_FULL:
-                old = self._hash
-                self._hash = np.zeros(4 * len(old), np.int64)
-                self._set(k.H_HASH, self._hash, len(self._hash) - 1)
-                k.call(self.root, k.REHASH, old.ctypes.data, len(old), 0)
-            if flag & k.SCRATCH_FULL:
-                for place in BUFFERS:
-                    self._grow_buffer(place, 4 * len(self._arrays[place]))
-            if flag & k.LEVELS_FULL:
-                self._set_levels(2 * int(self.heap[k.H_WIDTH_OF_LEVEL]))
-            if flag & k.MASKS_FULL:
-                self._grow_masks()
-            self.heap[k.H_FLAG] = 0
-
-    def _grow_heap(self) -> None:
-        if 2 * len(self.heap) > MOST_WORDS:
+        flag = int(self.heap[k.H_FLAG])
+        for place in BUFFERS:
+            self.heap[place + k.TOP] = 0
+        if flag & k.HEAP_FULL and 2 * len(self.heap) > MOST_WORDS:
             self.heap[k.H_FLAG] = 0
             raise GrammarError(
                 f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB: the text has too many readings",
                 hint="Make the grammar less ambiguous (nested optional tails, palindromes), or the text shorter.",
             )
-        grown = np.empty(2 * len(self.heap), np.int64)
-        top = int(self.heap[k.H_TOP])
-        grown[:top] = self.heap[:top]
-        self.heap = grown
-        self._place_heap()
+        self._grow_records()
+        if flag & k.SCRATCH_FULL:
+            for place in BUFFERS:
+                self._set(place, np.empty(4 * len(self._arrays[place]), np.int64))
+        if flag & k.LEVELS_FULL:
+            self._set_levels(2 * int(self.heap[k.H_WIDTH_OF_LEVEL]))
+        if flag & k.MASKS_FULL:
+            self._grow_masks()
+        self.heap[k.H_FLAG] = 0
 
     # --- what Python reads of the heap ---
     def threads(self, config: int) -> list[tuple[int, int]]:
@@ -210,36 +178,22 @@ class CfgMachine:
             self.clear_masks()
 
     # --- addresses ---
-    def _place_heap(self) -> None:
-        self._root[0] = self.heap.ctypes.data
-        self.heap[k.H_CAP] = len(self.heap)
-
     def _place_masks(self, top: int, epoch: int) -> None:
-        self.heap[k.H_MASKS], self.heap[k.H_MCAP] = self._masks.ctypes.data, len(self._masks)
+        self._set(k.H_MASKS, self._masks)
         self.heap[k.H_MTOP], self.heap[k.H_EPOCH] = top, epoch
 
     _evicted_at = -1
 
-    def _set(self, place: int, data: npt.NDArray[Any], length: int | None = None) -> None:
-        """Enter an array into the header, and its length behind it if given."""
-        self._arrays[place] = data
-        self.heap[place] = data.ctypes.data
-        if length is not None:
-            self.heap[place + 1] = length
-
-    def _grow_buffer(self, place: int, size: int) -> None:
-        self._arrays[place] = np.empty(size, np.int64)
-        self.heap[place], self.heap[place + 2] = self._arrays[place].ctypes.data, size
-
     def _set_levels(self, width: int) -> None:
         depth = self.lexicon.depth + 3
-        self._set(k.H_LEVELS, np.empty(depth * width, np.int64), width)
+        self._set(k.H_LEVELS, np.empty(depth * width, np.int64))
+        self.heap[k.H_WIDTH_OF_LEVEL] = width
         for place in (k.H_COUNT, k.H_DEFERRED, k.H_PATH, k.H_NEAR):
             self._set(place, np.zeros(depth + 1, np.int64))
 
     def _set_lexicon(self) -> None:
         words = self.lexicon
-        self._set(k.H_TRIE, words.nodes, len(words.nodes))
+        self._set(k.H_TRIE, words.nodes)
         self._set(k.H_BELOW, words.below)
         self._set(k.H_ORDER, words.order)
         self._set(k.H_BEFORE, words.before)
@@ -247,7 +201,8 @@ class CfgMachine:
         self._set(k.H_SAME, words.next_same)
         self._set(k.H_OFFSETS, words.vocabulary.token_offsets)
         self._set(k.H_BYTES, words.vocabulary.token_bytes)
-        self._set(k.H_EOS, words.eos, len(words.eos))
+        self._set(k.H_EOS, words.eos)
+        self.heap[k.H_NODES], self.heap[k.H_EOSES] = len(words.nodes), len(words.eos)
         self.heap[k.H_DEPTH], self.heap[k.H_WIDTH] = words.depth, words.width
 
     def _set_tables(self) -> None:
@@ -270,7 +225,8 @@ class CfgMachine:
             (k.H_ACCEPTS, automata.accepts),
         ):
             self._set(place, data)
-        self._set(k.H_IGNORED, _ints(automata.ignored), len(automata.ignored))
+        self._set(k.H_IGNORED, _ints(automata.ignored))
+        self.heap[k.H_IGNOREDS] = len(automata.ignored)
         for place, numbers in (
             (k.H_FIRST, tables.first),
             (k.H_NEXT, tables.next),
@@ -282,10 +238,10 @@ class CfgMachine:
             self._set(place, _ints(numbers))
         for place, lists in ((k.H_MEMBERS, tables.members), (k.H_STARTS, automata.starts)):
             self._set(place, _ints([0, *accumulate(map(len, lists))]))
-            self._set(place + 1, _ints([n for part in lists for n in part]))
+            self._set(place + 2, _ints([n for part in lists for n in part]))
         for place, pairs in ((k.H_CORNERS, tables.corners), (k.H_SCANS, tables.scans)):
             self._set(place, _ints([0, *accumulate(map(len, pairs))]))
-            self._set(place + 1, _ints([n for part in pairs for pair in part for n in pair]))
+            self._set(place + 2, _ints([n for part in pairs for pair in part for n in pair]))
 
 
 def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:

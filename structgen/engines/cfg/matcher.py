@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from structgen.engines.state_matcher import ENDS, StateMatcher
 from structgen.errors import MatcherStateError
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.cfg.compiled import CfgGrammar
@@ -18,7 +18,7 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
     __slots__ = ()
 
     _grammar: CfgGrammar
-    _run = staticmethod(k.call)
+    _run = staticmethod(k.run)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -32,7 +32,8 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         """
         if self._terminated or self.is_accepting():
             return b""
-        return self._grammar.completions.complete(self._machine, self._state)
+        with self._machine.lock:
+            return self._grammar.completions.complete(self._machine, self._state)
 
     # --- embedded terminals ---
     def embedded_here(self) -> frozenset[int]:
@@ -40,7 +41,8 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         tables = self._grammar.tables
         if self._terminated or not tables.embedded or not self._machine.call(ENDS, self._state) & 2:
             return frozenset()
-        classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
+        with self._machine.lock:
+            classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
 
     def after_embedded(self, terminal: int) -> CfgMatcher:

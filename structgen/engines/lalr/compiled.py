@@ -14,7 +14,7 @@ from structgen.engines.lalr.trust import with_trust
 from structgen.engines.lalr.witness import FAR_STEPS
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.grammar.spelling import missing_characters, unspellable
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20

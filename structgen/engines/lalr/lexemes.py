@@ -7,7 +7,7 @@ from functools import cached_property
 
 from structgen.engines.lalr.tables import LalrTables
 from structgen.engines.lalr.terminals import ALIVE
-from structgen.kernels.lalr_machine import FINAL, PENDING_END
+from structgen.kernels.lalr.layout import FINAL, PENDING_END
 
 WORDS, SEARCHED = 4, 5_000
 UNSURE, IGNORED = -1, -2
@@ -96,7 +96,7 @@ class Lexemes:
         return [(terminal, self._tables.automata.starts[terminal]) for terminal in self._tables.lexers[lexer]]
 
     def scan(self, threads: Threads, m: int) -> tuple[Threads, int, int, int]:
-        """The threads after a character; as `lalr_machine._threads`, with the event, its terminal and keywords."""
+        """The threads after a character, the event, its terminal and keywords (`structgen.kernels.lalr.lexer`)."""
         left: Threads = []
         for terminal, q in threads:
             entry = self._rows[q][m]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,8 @@ import numpy.typing as npt
 from structgen.automata.utf8 import Utf8Tree, utf8_tree
 from structgen.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.errors import GrammarError
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.heaps import Heap
+from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -22,12 +22,11 @@ FIRST_HEAP, FIRST_HASH, FIRST_UNKNOWN = 1 << 17, 1 << 13, 1 << 12
 MOST_WORDS = 1 << 30
 
 
-class LalrMachine:
-    """The states that a grammar has shown so far over one vocabulary. All calls of one machine are one at a time.
+class LalrMachine(Heap):
+    """The states that a grammar has shown so far over one vocabulary.
 
     Attributes:
         tables: the grammar in numbers.
-        root: address of the word that holds the heap's address; what `lalr_machine.call` takes.
         start: the state before all text.
         width: int32 words of a mask row.
     """
@@ -35,21 +34,11 @@ class LalrMachine:
     def __init__(self, tables: LalrTables, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int) -> None:
         from structgen.engines.lalr.witness import Witnesses
 
-        self._lock = threading.RLock()
-        self._root = np.zeros(1, np.int64)
-        self.root: int = self._root.ctypes.data
+        super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
         self.tables = tables
         self.width = -(-vocabulary.size // 32)
         self.row_bytes = row_bytes
-        self._arrays: dict[int, npt.NDArray[Any]] = {}
-        self.heap = np.empty(FIRST_HEAP, np.int64)
-        self.heap[: k.HEADER + k.SINK_WORDS] = 0
-        self.heap[k.H_TOP], self.heap[k.H_SINK] = k.HEADER + k.SINK_WORDS, k.HEADER
-        self._root[0] = self.heap.ctypes.data
-        self.heap[k.H_CAP] = FIRST_HEAP
-        self._set(k.H_HASH, np.zeros(FIRST_HASH, np.int64), FIRST_HASH - 1)
         self._set(k.H_UNKNOWN, np.zeros(FIRST_UNKNOWN, np.int64))
-        self.heap[k.H_UNKNOWN_CAP] = FIRST_UNKNOWN
         self._set_characters(utf8_tree(tables.automata.segments))
         self._set_tables()
         self._set_vocabulary(vocabulary)
@@ -59,20 +48,12 @@ class LalrMachine:
         self.witnesses: Witnesses = Witnesses(self)
         self.start = self.call(k.START, tables.start, 0, 0)
 
-    def call(self, operation: int, x: int, y: int = 0, z: int = 0) -> int:
-        """Run an operation of the kernel, giving it what it asks for."""
-        result: int
-        while (result := k.call(self.root, operation, x, y, z)) < 0:
-            self.provide(result)
-        return result
-
     def provide(self, result: int) -> None:
-        """What a negative result asks for: room, or whether configurations are live."""
-        with self._lock:
-            if result == k.RETRY:
-                self._grow()
-            else:
-                self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
+        """What a negative result asks for: room, or whether configurations are live. The caller holds the lock."""
+        if result == k.RETRY:
+            self._grow()
+        else:
+            self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
 
     def _decide(self, configs: list[int]) -> None:
         """Say which configurations are live; up to one that is given up, as what lies behind it need not be known."""
@@ -86,16 +67,16 @@ class LalrMachine:
 
     def live(self, config: int) -> int:
         """YES, NO or UNKNOWN, of what the kernel can tell by itself."""
-        result: int
-        while (result := k.call(self.root, k.LIVE, config, 0, 0)) == k.RETRY:
-            self._grow()
-        return result
+        with self.lock:
+            while (result := k.run(self.root, k.LIVE, config, 0, 0)) == k.RETRY:
+                self._grow()
+            return result
 
     @property
     def memory_bytes(self) -> int:
         """Bytes in use."""
         masks = int(self.heap[k.H_MASK_COUNT]) * self.width * 4
-        return int(8 * self.heap[k.H_TOP]) + self._arrays[k.H_HASH].nbytes + masks
+        return int(8 * self.heap[k.H_TOP]) + self._hash.nbytes + masks
 
     @property
     def is_full(self) -> bool:
@@ -104,24 +85,12 @@ class LalrMachine:
 
     def _grow(self) -> None:
         flag = int(self.heap[k.H_FLAG])
-        if flag & k.HEAP_FULL:
-            if 2 * len(self.heap) > MOST_WORDS:
-                self.heap[k.H_FLAG] = 0
-                raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
-            grown = np.empty(2 * len(self.heap), np.int64)
-            grown[: len(self.heap)] = self.heap
-            self.heap = grown
-            self._root[0] = grown.ctypes.data
-            self.heap[k.H_CAP] = len(grown)
-        if flag & k.HASH_FULL:
-            old = self._arrays[k.H_HASH]
-            size = 4 * len(old)
-            self._set(k.H_HASH, np.zeros(size, np.int64), size - 1)
-            k.call(self.root, k.REHASH, old.ctypes.data, len(old), 0)
+        if flag & k.HEAP_FULL and 2 * len(self.heap) > MOST_WORDS:
+            self.heap[k.H_FLAG] = 0
+            raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
+        self._grow_records()
         if flag & k.UNKNOWN_FULL:
-            size = 4 * len(self._arrays[k.H_UNKNOWN])
-            self._set(k.H_UNKNOWN, np.zeros(size, np.int64))
-            self.heap[k.H_UNKNOWN_CAP] = size
+            self._set(k.H_UNKNOWN, np.zeros(4 * len(self._arrays[k.H_UNKNOWN]), np.int64))
         self.heap[k.H_FLAG] = 0
 
     # --- what Python reads of the heap ---
@@ -181,12 +150,6 @@ class LalrMachine:
         self._arrays[k.H_PREPARED][lexer] = 1
 
     # --- addresses ---
-    def _set(self, place: int, data: npt.NDArray[Any], length: int | None = None) -> None:
-        self._arrays[place] = data
-        self.heap[place] = data.ctypes.data
-        if length is not None:
-            self.heap[place + 1] = length
-
     def _set_characters(self, tree: Utf8Tree) -> None:
         automata = self.tables.automata
         ascii_class = np.zeros(128, np.int32)
@@ -255,7 +218,7 @@ class LalrMachine:
         self.heap[k.H_EOSES], self.heap[k.H_WIDTH] = len(vocabulary.eos_token_ids), self.width
         self._set(k.H_LEVEL, np.zeros(trie.max_depth + 2, np.int64))
         self._set(k.H_INSIDE, np.empty(len(trie), np.int64))
-        k.call(self.root, k.CLASSES_INSIDE, self._arrays[k.H_INSIDE].ctypes.data, 0, 0)
+        self.call(k.CLASSES_INSIDE, 0)
 
 
 def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:

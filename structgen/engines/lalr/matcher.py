@@ -8,7 +8,7 @@ import numpy as np
 
 from structgen.engines.state_matcher import StateMatcher
 from structgen.errors import MatcherStateError
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.lalr.compiled import LalrGrammar
@@ -21,7 +21,7 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
     __slots__ = ()
 
     _grammar: LalrGrammar
-    _run = staticmethod(k.call)
+    _run = staticmethod(k.run)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -41,7 +41,8 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
             byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
             walker.accept_bytes(byte)
             first += byte
-        rest = walker._machine.witnesses.complete(walker._state)
+        with self._machine.lock:
+            rest = self._machine.witnesses.complete(walker._state)
         if rest is None:
             raise MatcherStateError("no completion was found")
         return bytes(first) + rest.encode()

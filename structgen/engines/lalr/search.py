@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from structgen.engines.lalr.lexemes import Lexemes
 from structgen.engines.lalr.plans import FAR, Plans
 from structgen.engines.lalr.ways import Ways
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.lalr.machine import LalrMachine

@@ -25,7 +25,7 @@ from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
-from structgen.kernels.lalr_machine import FINAL, PENDING_END
+from structgen.kernels.lalr.layout import FINAL, PENDING_END
 
 END = "$END"
 INDENT, DEDENT = "_INDENT", "_DEDENT"

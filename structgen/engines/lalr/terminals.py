@@ -28,7 +28,7 @@ from structgen.grammar.first_match import (
     met,
 )
 from structgen.kernels.automata.layout import MATCH
-from structgen.kernels.lalr_machine import FINAL, PENDING_END
+from structgen.kernels.lalr.layout import FINAL, PENDING_END
 
 MAX_STATES = 4_000
 MAX_NODES = 100_000

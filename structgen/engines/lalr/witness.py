@@ -15,7 +15,7 @@ from structgen.engines.lalr.lexemes import IGNORED, Lexemes
 from structgen.engines.lalr.plans import Plans
 from structgen.engines.lalr.search import EXHAUSTED, Search
 from structgen.engines.lalr.ways import Way, Ways
-from structgen.kernels import lalr_machine as k
+from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.engines.lalr.machine import LalrMachine

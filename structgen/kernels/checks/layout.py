@@ -10,7 +10,7 @@ STRING_START, NUMBER_START, CLASSES_START = range(3)
 HERE = -1  # in place of a field: the record itself is where the elements of a list are
 NOTHING = -(1 << 31)  # in place of "the value that stands for none": there is no such value
 OTHERWISE = -1
-# --- kinds of records that have a meaning here; `structgen.machine.verify` adds others ---
+# --- kinds of records that have a meaning here; `structgen.engines.json.tables.verify` adds others ---
 NODE, OBJECT, ARRAY, COUNTED, DFA_STRING, ENUM_STRING, MEANINGS = range(7)
 # --- verdicts ---
 (

@@ -1,24 +1,27 @@
 """Tokens into the row of a mask."""
 
+from structgen.kernels.bits import clear_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.tables import clear_bit, limit, next_same, node, reg, set_bit, set_reg
+from structgen.kernels.json.tables import limit, next_same, node, reg, set_reg
 from structgen.kernels.memory import address, copy_words, or_words, set_mask_word
 
 
 @internal
 def set_tokens(m, token, out):
     """Allow a token and all that spell the same."""
+    width = limit(m, L_WIDTH)
     while token >= 0:
-        set_bit(m, out, token)
+        set_bit(out, width, token)
         token = next_same(m, token)
 
 
 @internal
 def clear_tokens(m, token, out):
     """Forbid a token and all that spell the same."""
+    width = limit(m, L_WIDTH)
     while token >= 0:
-        clear_bit(m, out, token)
+        clear_bit(out, width, token)
         token = next_same(m, token)
 
 

@@ -1,5 +1,6 @@
 """Masks: which tokens may come next in a set of configurations."""
 
+from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import endless_frame, step, values_here
@@ -31,7 +32,6 @@ from structgen.kernels.json.tables import (
     save_own,
     save_stack,
     save_start,
-    set_bit,
     set_reg,
     set_stack,
     set_string,
@@ -65,7 +65,7 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
             if is_duplicate(m, frame, value):
                 continue
         token = member_field(m, 4 * i + 0)
-        set_bit(m, out, token)
+        set_bit(out, limit(m, L_WIDTH), token)
 
 
 @internal
@@ -490,7 +490,7 @@ def fill(m, count, out, first):
             or_words(spare, out, width)
     if accepting(m, count):
         for e in range(size(m, C_ENDS)):
-            set_bit(m, out, end_token(m, e))
+            set_bit(out, width, end_token(m, e))
     return ALIVE
 
 
@@ -509,7 +509,7 @@ def next_bytes(m, count, out):
                 if status >= MISS:
                     return status
                 if status == ALIVE:
-                    set_bit(m, out, byte)
+                    set_bit(out, 8, byte)
                     break
                 alt += 1
                 if alt >= reg(m, ALTERNATIVES):

@@ -2,7 +2,7 @@
 
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.memory import mask_word, reader, set_mask_word, writer
+from structgen.kernels.memory import reader, writer
 
 grammar = reader(C_GRAMMAR, 32)
 word = reader(C_WORDS, 64)
@@ -41,18 +41,6 @@ probe, set_probe = reader(C_PROBE, 64), writer(C_PROBE)
 nesting, set_nesting = reader(C_NESTING, 64), writer(C_NESTING)
 count_of = reader(C_COUNTS, 32)
 symbols = reader(C_SYMBOLS, 32)
-
-
-@internal
-def set_bit(m, out, token):
-    """Allow a token."""
-    set_mask_word(out, token >> 5, mask_word(out, token >> 5) | (1 << (token & 31)))
-
-
-@internal
-def clear_bit(m, out, token):
-    """Forbid a token."""
-    set_mask_word(out, token >> 5, mask_word(out, token >> 5) & ~(1 << (token & 31)))
 
 
 def _saver(write):

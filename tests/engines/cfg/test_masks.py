@@ -13,7 +13,7 @@ import pytest
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.laws import check_laws, check_state, mask_of
 from structgen.grammar.normal_form import ContextFreeGrammar
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.cfg.lark_grammars import GRAMMARS, JSON, SQL, normal_form
 

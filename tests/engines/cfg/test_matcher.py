@@ -14,7 +14,7 @@ from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.laws import check_state
 from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError, TokenError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.kernels import grammar_machine as k
+from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.cfg.lark_grammars import GRAMMARS, JSON, normal_form
 from tests.engines.cfg.reference import Reference

@@ -1,0 +1,69 @@
+"""The entry of the LALR machine's kernel: one, so that all is optimised and linked once."""
+
+from structgen.kernels.interning import lacks_room, rehash, set_word
+from structgen.kernels.jit import entry, internal
+from structgen.kernels.lalr.advance import advance
+from structgen.kernels.lalr.layout import *
+from structgen.kernels.lalr.lexer import step
+from structgen.kernels.lalr.liveness import config_ends, live_config
+from structgen.kernels.lalr.masks import classes_inside, fill, next_bytes
+from structgen.kernels.lalr.parser import feed, parser_ends
+from structgen.kernels.lalr.records import fresh_config, start_config
+from structgen.kernels.lalr.tables import offset_of
+from structgen.kernels.memory import address, size, within
+from structgen.kernels.memory import word as word_at
+
+
+@internal
+def _accept(h, state, token):
+    """The live state after a token; DEAD if there is none."""
+    first = offset_of(h, token)
+    count = offset_of(h, token + 1) - first
+    within(first, count, size(h, H_BYTES))
+    return advance(h, state, address(h, H_BYTES) + first, count) if count > 0 else DEAD
+
+
+@internal
+def _asked(h, operation, x, y, z):
+    """The operations that know whatever they need, but for room."""
+    if operation == ENDS:
+        return 1 if x >> STATE_BITS == 0 and config_ends(h, x) else 0
+    if operation == START:
+        return start_config(h, x)
+    if operation == STEP:
+        return step(h, x, y)
+    if operation == FEED_TERMINAL:
+        return feed(h, x, y, z)
+    if operation == LIVE:
+        return live_config(h, x)
+    if operation == ENDS_PARSER:
+        return 1 if parser_ends(h, x) else 0
+    return fresh_config(h, x)
+
+
+def _make(stamp):
+    def run(root, operation, x, y, z):
+        """Run an operation on the heap whose address stands at ``root`` (`structgen.kernels.lalr.machine`)."""
+        h = word_at(root, 0)
+        set_word(h, H_UNKNOWNS, 0)
+        if operation == FILL:
+            return fill(h, x, y)
+        if operation == ACCEPT:
+            return _accept(h, x, y)
+        if operation == ADVANCE:
+            return advance(h, x, y, z)
+        if operation == NEXT_BYTES:
+            return next_bytes(h, x, y)
+        if operation == REHASH:
+            return rehash(h, x, y)
+        if operation == CLASSES_INSIDE:
+            return classes_inside(h)
+        if operation > CLASSES_INSIDE:
+            return stamp
+        result = _asked(h, operation, x, y, z)
+        return RETRY if lacks_room(h) else result
+
+    return run
+
+
+run = entry(_make)
