@@ -11,14 +11,14 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import EMPTY, CharSet, single
 from structgen.automata.ecma_ast import Node
-from structgen.engines.lalr.terminals import TerminalAutomata, terminal_automata
+from structgen.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.lark_internals import LalrParser, build_lalr
 from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
@@ -217,19 +217,18 @@ class _Reader:
         told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._parser.newline else []
         try:
             return terminal_automata(nodes, keywords, told_apart, self._absent)
-        except PatternTooComplexError as error:
-            name = self._names[error.position]
+        except TerminalError as error:
+            name, cause = self._names[error.number], error.cause
+            if cause is None:
+                self._refuse(name, error.message)
             place = self._place(name)
             refuse = grammar_refusal(self._text, place.line, place.column)
-            raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
-        except PatternError as error:
-            self._refuse(self._names[error.position], error.message)
-        raise AssertionError
+            raise refuse(f"the terminal {name}: {error.message}", cause.budget or "size", cause.limit) from None
 
     def _place(self, name: str) -> Place:
         return Places(self._text).of(name)
 
-    def _refuse(self, name: str, message: str) -> None:
+    def _refuse(self, name: str, message: str) -> NoReturn:
         place = self._place(name)
         raise GrammarError(
             f"the terminal {name}: {message}",

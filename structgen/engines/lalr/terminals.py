@@ -17,7 +17,7 @@ import numpy.typing as npt
 from structgen.automata.charset import EMPTY, CharSet
 from structgen.automata.dfa import too_complex
 from structgen.automata.ecma_ast import Chars, Concat, Node
-from structgen.errors import PatternError, PatternTooComplexError, TooComplexError
+from structgen.errors import TooComplexError
 from structgen.grammar.first_match import (
     PAST,
     NotSupportedError,
@@ -81,11 +81,21 @@ def terminal_automata(
         absent: characters that no text holds.
 
     Raises:
-        PatternError: an expression looks behind its beginning, or more than a character beyond its end; its
-            ``position`` is the terminal's number. PatternTooComplexError: more than ``MAX_STATES`` states for one
-            terminal, or too many steps for all.
+        TerminalError: an expression looks behind its beginning, or more than a character beyond its end; or more than
+            ``MAX_STATES`` states for one terminal, or too many steps for all.
     """
     return _Builder(expressions, keywords, told_apart, absent).build()
+
+
+class TerminalError(Exception):
+    """What is wrong with a terminal, by its number: `tables`, which knows its name and place, raises the error of it.
+
+    ``cause``: what was too much; None where the expression is not supported.
+    """
+
+    def __init__(self, number: int, message: str, cause: TooComplexError | None = None) -> None:
+        self.number, self.message, self.cause = number, message, cause
+        super().__init__(message)
 
 
 @contextmanager
@@ -94,9 +104,7 @@ def _of_terminal(number: int) -> Iterator[None]:
     try:
         yield
     except TooComplexError as error:
-        raise PatternTooComplexError(
-            error.message, budget=error.budget or "size", limit=error.limit, pattern="", position=number
-        ) from None
+        raise TerminalError(number, error.message, error) from None
 
 
 class _Builder:
@@ -245,5 +253,5 @@ def _chain(program: OrderedProgram, body: Node) -> int:
     return following
 
 
-def _refused(number: int, what: str) -> PatternError:
-    return PatternError(what, pattern="", position=number)
+def _refused(number: int, what: str) -> TerminalError:
+    return TerminalError(number, what)

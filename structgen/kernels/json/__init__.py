@@ -1,7 +1,7 @@
 """The JSON machine as array code: one byte step, the advance over a token, the walk over a trie of tokens.
 
-The layout stands in ``layout``, which `structgen.engines.json.tables` writes by, and the entry in ``run``; engines call it
-through ``machine``. Nothing here checks its arguments; `structgen.engines.json.matcher` and ``masks`` there do.
+The layout stands in ``layout``, which `structgen.engines.json.tables` writes by, and the entry in ``run``; engines call
+it through ``machine``. Nothing here checks its arguments; `structgen.engines.json.matcher` and ``masks`` there do.
 
 **Configuration** ``(q, a, b, f)``, four int64: lexical state, two registers, innermost open frame (-1: none). A
 matcher holds a set of configurations ("threads"): a value with several alternatives splits at its first byte, and each

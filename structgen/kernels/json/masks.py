@@ -3,19 +3,17 @@
 from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
-from structgen.kernels.json.distinct import endless_frame, step, values_here
+from structgen.kernels.json.distinct import step
 from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens, zero_words
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.escapes import table_inside_sequence
 from structgen.kernels.json.frames import load, new_frame
-from structgen.kernels.json.items import is_distinct
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import others_admissible
-from structgen.kernels.json.obligations import all_classes_alive
+from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
-    count_of,
     end_token,
     flags,
     grammar,
@@ -242,119 +240,13 @@ def _stay_row(m, state, place, out):
 
 
 @internal
-def _among_distinct(m):
-    """Whether some open array has distinct items, so that masks depend on the text of what is being written."""
-    if grammar(m, H_UNIQUE) == 0:
-        return False
-    frame = reg(m, FRAME)
-    while frame >= 0:
-        record = load(m, frame) & LOW32
-        if grammar(m, record + R_KIND) != R_OBJECT and grammar(m, record + A_UNIQUE):
-            return True
-        frame = load(m, frame + F_PARENT)
-    return False
-
-
-@internal
-def _longest(m):
-    """More code points than any token of text stands for here: behind a backslash its own escapes may be text."""
-    return limit(m, L_TEXT if reg(m, Q) & 15 == BODY else L_WRITTEN)
-
-
-@internal
-def _stays_endless(m):
-    """Whether a string or key has endlessly many completions after every token that stays inside it."""
-    mode = reg(m, Q) & ~15
-    if mode == OTHER_KEY:
-        return values_here(m) == MANY
-    if mode != STRING:
-        return False
-    record = reg(m, A) & LOW32
-    if record == 0:
-        return True
-    most = grammar(m, record + S_MAX)
-    if most >= 0 and most - (reg(m, B) >> 32) <= _longest(m):
-        return False
-    if grammar(m, record + S_DISTANCES) == 0 and (reg(m, B) & LOW32) == limit(m, L_UNIVERSAL):
-        return True
-    return most < 0 and count_of(m, 2 * (reg(m, B) & LOW32)) > MANY
-
-
-@internal
-def _endless_here(m):
-    """Whether the string or key, or a container around it within an array of distinct items, can go on endlessly."""
-    if _stays_endless(m):
-        return True
-    frame = reg(m, FRAME)
-    while frame >= 0:
-        record = load(m, frame) & LOW32
-        if is_distinct(m, record):
-            return False
-        if endless_frame(m, frame):
-            return True
-        frame = load(m, frame + F_PARENT)
-    return True
-
-
-@internal
-def _string_plan(m):
-    """How to make the mask of a value string.
-
-    0: walk all text. 1: stay row, then walk what has a quote. 2: stay row and remainders. 3: length row and remainders
-    (a limit is near). 4: stay row cut by length row, then walk what has a quote.
-    """
-    place = reg(m, Q) & 15
-    record = reg(m, A) & LOW32
-    universal = (reg(m, B) & LOW32) == limit(m, L_UNIVERSAL)
-    if place > ESCAPE:
-        return 0
-    if record == 0:
-        return 2 if universal and place == BODY else 1
-    least, most = grammar(m, record + S_MIN), grammar(m, record + S_MAX)
-    room = most - (reg(m, B) >> 32) if most >= 0 else 1 << 30
-    longest = _longest(m)
-    table = grammar(m, record + S_DISTANCES)
-    if table == 0:
-        if room >= longest:
-            return 2 if universal and place == BODY else 1
-        return 3 if universal and place == BODY else 0
-    slack = grammar(m, table + D_SLACK)
-    if slack < 0 or (most >= 0 and least + slack > most):
-        return 0
-    if slack <= room - longest:
-        return 1
-    return 4 if slack == 0 and place == BODY and not flags(m, reg(m, B) & LOW32) & PARTIAL else 0
-
-
-@internal
-def _key_plan(m):
-    """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
-    record = load(m, reg(m, FRAME)) & LOW32
-    place = reg(m, Q) & 15
-    if place > ESCAPE or grammar(m, record + O_NARROW) != 0:
-        return 0
-    if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
-        return 0
-    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_DUTIES) == 0
-    if reg(m, Q) & ~15 == OTHER_KEY:
-        if simple and (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL) and place == BODY:
-            return 2
-        return 1
-    if place != BODY or not others_admissible(m, record, reg(m, FRAME)):
-        return 0
-    if grammar(m, record + O_COUNT) > 0 and table_inside_sequence(m, grammar(m, record + O_ENTRIES), reg(m, B)):
-        return 0
-    return 2 if simple else 1
-
-
-@internal
 def _fill_thread(m, out):
     """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
     save_start(m, 0)
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        distinct = _among_distinct(m)
+        distinct = among_distinct(m)
         if distinct:
             status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
             if status < MISS:
@@ -371,11 +263,11 @@ def _fill_thread(m, out):
         trie = STRUCTURE
     plan = 0
     if mode == STRING:
-        plan = _string_plan(m)
+        plan = string_plan(m)
     elif mode == KEY or mode == OTHER_KEY:
-        plan = _key_plan(m)
-    if plan and _among_distinct(m):  # remainders would do without the text before the quote
-        plan = 1 if plan <= 2 and _endless_here(m) else 0
+        plan = key_plan(m)
+    if plan and among_distinct(m):  # remainders would do without the text before the quote
+        plan = 1 if plan <= 2 and endless_here(m) else 0
     if plan == 0:
         return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
     return _fill_text(m, out, mode, plan)
