@@ -279,8 +279,8 @@ def _probe_items(m, frame, place):
 
     A branch with more values than there are items holds a new one (`_outnumbered`), so that only such are followed that
     have few, and these have an end. Each value is met in few spellings: members in one order, no blanks, no escapes
-    that need not be, one spelling of each number (`structgen.engines.json.goals.number_values`). A level of ``probe`` is
-    the configuration, the next candidate, its next alternative, and whether this is in what was begun before.
+    that need not be, one spelling of each number (`structgen.engines.json.goals.number_values`). A level of ``probe``
+    is the configuration, the next candidate, its next alternative, and whether this is in what was begun before.
     """
     set_probe(m, 5, 0)
     set_probe(m, 6, 0)
