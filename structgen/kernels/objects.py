@@ -59,11 +59,15 @@ def is_checked() -> bool:
     return os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
 
 
+CALLERS = ("calls.py", "loading.py", "machine.py")
+"""Files that only call what is compiled: objects do not depend on them."""
+
+
 @lru_cache(1)
 def sources_hash() -> str:
     """SHA-256 of all Python files below ``kernels/`` but those that only call what is compiled. 0.5 ms."""
     digest = hashlib.sha256()
-    for path in sorted(set(FOLDER.rglob("*.py")) - {FOLDER / "loading.py", FOLDER / "calls.py"}):
+    for path in sorted(path for path in FOLDER.rglob("*.py") if path.name not in CALLERS):
         digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

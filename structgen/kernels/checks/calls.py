@@ -1,9 +1,9 @@
 """What others call of the checks' kernel.
 
 `structgen.engines.json.tables.verify` says what records look like, as ``layout`` rows (record kind, field, what it
-holds, three arguments), sorted by kind; ``first[kind]`` is a kind's first row, ``sizes[kind]`` its length;
-``dispatch`` rows (kind, field, value or `OTHERWISE`, kind) tell apart records that share a beginning; ``choose[kind]`` is a kind's first row
-there, or -1.
+holds, three arguments), sorted by kind; ``first[kind]`` is a kind's first row, ``sizes[kind]`` its length; ``dispatch``
+rows (kind, field, value or `OTHERWISE`, kind) tell apart records that share a beginning; ``choose[kind]`` is a kind's
+first row there, or -1.
 """
 
 from __future__ import annotations
