@@ -60,7 +60,10 @@ def same(results: list[Any]) -> Any:
     return results[0]
 
 
-@pytest.mark.parametrize("draft", [None, "ngram", "auto", TinyModel(WORDS.size, seed=3)], ids=str)
+DRAFTS = {"none": None, "n-gram": "ngram", "auto": "auto", "model": TinyModel(WORDS.size, seed=3)}
+
+
+@pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_generation_with_and_without_drafts(draft: Any, temperature: float) -> None:
     gen, seen = generator(draft=draft), set()
