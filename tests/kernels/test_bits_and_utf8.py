@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -11,22 +12,20 @@ from numba import njit
 from structgen.kernels import bits, utf8
 
 
-@njit
-def change(row: int, width: int, i: int, wanted: bool) -> None:
+def _change(row: int, width: int, i: int, wanted: bool) -> None:
     if wanted:
         bits.set_bit(row, width, i)
     else:
         bits.clear_bit(row, width, i)
 
 
-@njit
-def expected_after(expected: int, byte: int) -> int:
-    return utf8.next_expected(expected, byte)
+change: Any = njit(_change)
+expected_after: Any = njit(lambda expected, byte: utf8.next_expected(expected, byte))
 
 
 def test_bits() -> None:
     rng = random.Random(3)
-    row, members = np.zeros(5, np.int32), set()
+    row, members = np.zeros(5, np.int32), set[int]()
     for _ in range(400):
         i = rng.randrange(160)
         wanted = rng.random() < 0.5

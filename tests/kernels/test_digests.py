@@ -55,7 +55,9 @@ print(json.dumps(found))
 
 
 def digests(**environment: str) -> dict[str, str]:
-    grammars = [(name, {}) for name in GRAMMARS] + [(name, {"lexer": "contextual"}) for name in LALR]
+    grammars: list[tuple[str, dict[str, str]]] = [(name, {}) for name in GRAMMARS] + [
+        (name, {"lexer": "contextual"}) for name in LALR
+    ]
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(ROOT / "grammars"), json.dumps(grammars)],
         env={**os.environ, "NUMBA_BOUNDSCHECK": "0", "STRUCTGEN_JIT": "0", "PYTHONPATH": str(ROOT), **environment},
