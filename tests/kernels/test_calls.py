@@ -93,9 +93,9 @@ def test_an_access_out_of_bounds_is_an_error() -> None:
         tokens.add_rows(TABLE, 5, np.zeros(256, np.int32), np.zeros(9, np.int32), np.zeros(9, np.int32))
     none, descriptions = np.zeros(0, np.int32), (np.zeros((1, 6), np.int32), *[np.zeros(0, np.int32)] * 4)
     tables: list[Any] = [none, np.zeros(0, np.int64), np.zeros(0, np.uint8), *[none] * 7, *descriptions]
-    tables.append(np.zeros((1, 4), np.int32))
+    tables += [np.zeros((1, 4), np.int32), 0, 2, np.zeros(1, np.int64)]  # two roots, and room for none
     with pytest.raises(IndexError):
-        checks.check_tables(*tables, 0, 2, np.zeros(1, np.int64))
+        checks.check_tables(*tables)
     with pytest.raises(IndexError):
         aligned.refresh(3, *bounds(1, np.zeros(1)))
 
