@@ -41,6 +41,7 @@ def _make(stamp):
 
 run = entry(_make)
 """
+SETTINGS = ("NUMBA_BOUNDSCHECK", "STRUCTGEN_JIT", "STRUCTGEN_KERNELS_DIR")  # not handed on to other processes
 CALL = """
 import sys, types
 package = types.ModuleType("structgen")
@@ -78,7 +79,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A fresh interpreter's output; it must succeed."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_BOUNDSCHECK", "STRUCTGEN_JIT")}
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     finished = subprocess.run(
         [sys.executable, "-c", *arguments], capture_output=True, text=True, env={**kept, **environment}
     )
