@@ -23,7 +23,7 @@ class StateMatcher:
     Matchers of one grammar may be used in different threads at once, one matcher in one thread at a time.
     """
 
-    __slots__ = ("_checked", "_grammar", "_history", "_machine", "_root", "_size", "_state", "_terminated")
+    __slots__ = ("_checked", "_grammar", "_history", "_lock", "_machine", "_root", "_size", "_state", "_terminated")
 
     _run: ClassVar[Callable[..., int]]
     """The kernel's entry point: (address of the memory's address, operation, x, y, z) to a state, or below 0 what it
@@ -33,7 +33,7 @@ class StateMatcher:
         self._grammar = grammar
         self._size = grammar.vocabulary.size
         self._machine = grammar.machine()
-        self._root = self._machine.root
+        self._root, self._lock = self._machine.root, self._machine.lock
         self._state = self._machine.start
         self._history: list[int] = []  # states before each step; negative: and the output had ended
         self._terminated = False
@@ -59,8 +59,8 @@ class StateMatcher:
         if self._terminated:
             (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
             return
-        out = address + 4 * self._machine.width * index
-        lock = self._machine.lock
+        out = address + 4 * self._machine.width * index if index else address
+        lock = self._lock
         lock.acquire()  # half the time of ``with``
         try:
             while (result := self._run(self._root, FILL, self._state, out, 0)) < 0:
@@ -79,7 +79,7 @@ class StateMatcher:
         if self._terminated:
             return False
         before = self._state
-        lock = self._machine.lock
+        lock = self._lock
         lock.acquire()
         try:
             while (state := self._run(self._root, ACCEPT, before, token_id, 0)) < 0:
@@ -132,7 +132,7 @@ class StateMatcher:
         """An independent matcher in the same state, without the history. O(1)."""
         twin = object.__new__(type(self))
         twin._grammar, twin._size = self._grammar, self._size
-        twin._machine, twin._root, twin._state = self._machine, self._root, self._state
+        twin._machine, twin._root, twin._lock, twin._state = self._machine, self._root, self._lock, self._state
         twin._history, twin._terminated = [], self._terminated
         twin._checked = (_NOT_CHECKED, 0, 0)
         return twin
