@@ -1,6 +1,6 @@
 """Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
 
-from structgen.kernels.bits import set_bit
+from structgen.kernels.bits import set_bit, set_bits
 from structgen.kernels.cfg.automata import next_position
 from structgen.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.kernels.cfg.layout import *
@@ -25,14 +25,14 @@ from structgen.kernels.cfg.tables import (
     set_path_at,
     start_at,
     starts_from,
-    token_at,
     tokens_before,
     trie_at,
 )
 from structgen.kernels.cfg.walks import keep, store_trie
 from structgen.kernels.interning import lacks_room, length, set_word, word
 from structgen.kernels.jit import internal
-from structgen.kernels.memory import clear_words, copy_words, or_words
+from structgen.kernels.memory import address, clear_words, copy_words, or_words, within
+from structgen.kernels.memory import size as table_size
 
 
 @internal
@@ -156,8 +156,10 @@ def _walk_unit(h, d, bits):
         set_level_at(h, depth + 1, own)
         if own >= 0:
             if size > 1 and kinds_at(h, i) & ~loops(h, own) == 0:
-                for j in range(tokens_before(h, i), tokens_before(h, i + size)):
-                    set_bit(bits, width, token_at(h, j))
+                first = tokens_before(h, i)
+                count = tokens_before(h, i + size) - first
+                within(first, count, table_size(h, H_ORDER))
+                set_bits(bits, width, address(h, H_ORDER) + 4 * first, count)
                 i += size
                 continue
             token -= 1

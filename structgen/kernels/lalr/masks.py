@@ -19,7 +19,9 @@ from structgen.kernels.lalr.tables import (
     trie_end,
     trie_token,
 )
-from structgen.kernels.memory import address, clear_words, copy_words, size, within
+from structgen.kernels.memory import address, clear_words, copy_words, element_reader, size, within
+
+_int = element_reader(32)
 
 
 @internal
@@ -69,9 +71,10 @@ def _loops(h, config):
 @internal
 def _set_tokens(h, bits, lo, hi):
     """Set the bits of the tokens at nodes ``lo`` to ``hi`` of the vocabulary's trie."""
-    width = word(h, H_WIDTH)
+    width, tokens = word(h, H_WIDTH), address(h, H_TRIE_TOKEN)
+    within(lo, hi - lo, size(h, H_TRIE_TOKEN))
     for i in range(lo, hi):
-        token = trie_token(h, i)
+        token = _int(tokens, i)  # most nodes of a subtree have one: nothing is looked up for each
         while token >= 0:
             set_bit(bits, width, token)
             token = next_same(h, token)
