@@ -5,8 +5,6 @@ import numpy as np
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import byte_array, hash_array, int_array, int_matrix
 
-_FNV = np.uint64(1099511628211)
-
 
 @internal
 def _mark(sets, blocks, element, touched):
@@ -284,7 +282,8 @@ def column_classes(m):
     n, k = table.shape
     for s in range(n):
         for c in range(k):
-            h = (hashes[c] ^ np.uint64(np.uint32(table[s, c]))) * _FNV
+            # (No product: every processor does this for several columns at once. Columns are compared besides.)
+            h = ((hashes[c] << np.uint64(5)) + hashes[c]) ^ np.uint64(np.uint32(table[s, c]))
             hashes[c] = h ^ (h >> np.uint64(31))
     count = 0
     for c in range(k):
