@@ -61,7 +61,7 @@ def test_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="nonsense"):
         read_cases("hub", "nonsense")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(DataError, match=r"structgen\[bench\]"):
+    with pytest.raises(DataError, match=r"structgen-lm\[bench\]"):
         read_cases("hub")
 
 
