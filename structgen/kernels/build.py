@@ -15,6 +15,7 @@ Run as a script in a process of its own: it stands in for the package ``structge
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import re
@@ -116,13 +117,11 @@ def main(arguments: list[str] | None = None) -> int:
         print("structgen: no object code can be made for this platform", file=sys.stderr)
         return 1
     os.environ["NUMBA_OPT"] = "0"
-    with tempfile.TemporaryDirectory() as cache:
-        os.environ["NUMBA_CACHE_DIR"] = cache
-        for name in options.kernel or objects.ENTRIES:
-            assembly = assemble(objects.ENTRIES[name])
-            for target in targets:
-                path = objects.object_path(options.out, name, target, objects.is_checked())
-                write(path, emit(assembly, objects.TARGETS[target]))
+    for name in options.kernel or objects.ENTRIES:
+        assembly = assemble(objects.ENTRIES[name])
+        for target in targets:
+            path = objects.object_path(options.out, name, target, objects.is_checked())
+            write(path, emit(assembly, objects.TARGETS[target]))
     if options.ship:
         write(options.out / objects.SOURCES, objects.sources_hash().encode())
     return 0
@@ -130,9 +129,29 @@ def main(arguments: list[str] | None = None) -> int:
 
 def assemble(module: str) -> str:
     """LLVM's text of a kernel and all that it calls, not optimised."""
+    _translate_only()
     run = importlib.import_module(module).run
     (signature,) = run.signatures
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        run.overloads[signature].library._ensure_finalized()  # links in what it calls
     return str(run.inspect_llvm(signature))
+
+
+def _translate_only() -> None:
+    """Have numba do no more than translate: it would emit machine code for each function on the way to the last, and
+    tell listeners of every call of LLVM. Together with a garbage collector that finds nothing, a third of the time."""
+    from numba.core import codegen, cpu, event
+
+    from structgen.kernels import jit
+
+    gc.disable()
+    jit.KEPT = False
+    skipped = ((codegen.JITCodeLibrary, "_finalize_specific"), (cpu.CPUContext, "get_executable"), (event, "broadcast"))
+    for owner, name in skipped:
+        if hasattr(owner, name):  # else a numba that does it otherwise, and only takes longer
+            setattr(owner, name, lambda *_: [].append)  # numba keeps what it takes for the code, a builtin, as a key
 
 
 def emit(assembly: str, triple: str) -> bytes:

@@ -23,6 +23,8 @@ CHECKED = is_checked()
 # changes with every edit below ``kernels/`` and with the bounds checks.
 STAMP = int(sources_hash()[:14], 16) | (1 << 60 if CHECKED else 0)
 
+KEPT = True  # whether numba's cache keeps what it compiles; not where it only translates, see `structgen.kernels.build`
+
 internal: Callable[..., Any] = register_jitable(**_OPTIONS)
 """A function that kernels call."""
 
@@ -32,4 +34,4 @@ inlined: Callable[..., Any] = njit(**_OPTIONS, inline="always")
 
 def entry(make: Callable[[int], Callable[[int, int, int, int, int], int]]) -> Any:
     """The compiled entry of a kernel. ``make(stamp)`` makes the function, which must mention ``stamp`` in its body."""
-    return njit(SIGNATURE, cache=True, nogil=True, _nrt=False, error_model="numpy")(make(STAMP))
+    return njit(SIGNATURE, cache=KEPT, nogil=True, _nrt=False, error_model="numpy")(make(STAMP))
