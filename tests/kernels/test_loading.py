@@ -150,7 +150,7 @@ def test_a_rebuild_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
 
 NATIVE = """
 declare {declared}
-define i32 @"5small5_make12_3clocals_3e3run"(ptr %result, ptr %exception, i64 %m, i64 %operation, i64 %x, i64 %y, i64 %z) {{
+define i32 @"5small5_make12_3clocals_3e3run"(ptr %result, ptr %exception, i64, i64, i64, i64, i64) {{
   {call}
   store i64 7, ptr %result
   ret i32 0

@@ -30,12 +30,13 @@ OTHER_KEY + s   pool state | acc << 32          hash of the decoded key      an 
 s is the place inside an escape (BODY, ESCAPE, HEX, LOW_...), acc the hexadecimal digits read and, shifted by 16, the
 ten bits of a high surrogate. Keys and strings are compared decoded: as the UTF-8 of what the text stands for.
 
-**Frames** are immutable and append-only: ``[forward] record | count << 32, parent, depth, others, seen...``. Offsets
-from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` is the root of a
-digital search tree ``[forward] left, right, hash, start`` of the undeclared keys seen (a node's child is chosen by the
-bit of the hash at its depth; adding copies the path). ``forward`` serves the copy from scratch to arena. Arrays have
-the first three fields; where items must be distinct, ``others`` is the tree of the finished items, with the place in
-the text where each starts, and the field behind it is the place where the current item starts.
+**Frames** are immutable and append-only: ``[forward] record | count << 32, parent, depth, below, others, seen...``.
+Offsets from ``SCRATCH`` on lie in the scratch array (a walk's own frames), others in the arena. ``others`` is the root
+of a digital search tree ``[forward] left, right, hash, start`` of the undeclared keys seen (a node's child is chosen
+by the bit of the hash at its depth; adding copies the path). ``forward`` serves the copy from scratch to arena.
+``below`` is a hash of all frames further out, by which stacks are told apart at their tops. Arrays have the first four
+fields; where items must be distinct, ``others`` is the tree of the finished items, with the place in the text where
+each starts, and the field behind it is the place where the current item starts.
 
 **Counted arrays** (``contains``, some item that must differ) are automata: each state is a record of its own with
 choices (node of the next item, state after it), and the machine splits at the comma. **Obligations** of an object

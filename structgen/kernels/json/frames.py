@@ -3,7 +3,7 @@
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.tables import arena, grammar, reg, scratch, set_reg, set_scratch
-from structgen.kernels.memory import size
+from structgen.kernels.memory import size, wrapped_mul
 
 
 @internal
@@ -22,8 +22,21 @@ def has_list(m, record):
 def frame_size(m, record):
     """Words of a frame without its forward link."""
     if grammar(m, record + R_KIND) == R_OBJECT:
-        return 4 + grammar(m, record + O_WORDS)
-    return 5 if grammar(m, record + A_UNIQUE) else 3
+        return 5 + grammar(m, record + O_WORDS)
+    return 6 if grammar(m, record + A_UNIQUE) else 4
+
+
+@internal
+def _hash_below(m, frame):
+    """A hash of what the frames from one on down say, by which stacks are told apart at their tops."""
+    if frame < 0:
+        return HASH_START
+    record = load(m, frame) & LOW32
+    hashed = wrapped_mul(load(m, frame + F_BELOW) ^ load(m, frame), HASH_PRIME)
+    if has_list(m, record):
+        for w in range(F_SEEN, frame_size(m, record)):
+            hashed = wrapped_mul(hashed ^ (hashed >> 29) ^ load(m, frame + w), HASH_PRIME)
+    return hashed ^ (hashed >> 31)
 
 
 @internal
@@ -42,6 +55,7 @@ def new_frame(m, record, count, parent, source):
             set_scratch(m, place + w, load(m, source + w))
     else:
         set_scratch(m, place + F_DEPTH, depth(m, parent) + 1 if parent >= 0 else 1)
+        set_scratch(m, place + F_BELOW, _hash_below(m, parent))
         if words > F_OTHERS:
             set_scratch(m, place + F_OTHERS, -1)
             for w in range(F_SEEN, words):

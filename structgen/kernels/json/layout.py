@@ -52,8 +52,8 @@ NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.tokens.characters`
 CONTEXT_SIZE = 78
 
 # --- frames ---
-F_HEAD, F_PARENT, F_DEPTH, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4
-F_START = 4  # of an array of distinct items
+F_HEAD, F_PARENT, F_DEPTH, F_BELOW, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4, 5
+F_START = 5  # of an array of distinct items
 K_LEFT, K_HASH, K_START, K_SIZE = 0, 2, 3, 4  # node of the tree of a frame's undeclared keys or finished items
 SCRATCH = 1 << 40
 SEEN_BITS = 62  # bits of a seen word in use: int64 without its sign, and without overflow in shifts

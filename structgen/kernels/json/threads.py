@@ -52,9 +52,9 @@ def _same_others(m, one, two):
 
 @internal
 def _same_frames(m, one, two):
-    """Whether two stacks say the same, wherever they lie."""
+    """Whether two stacks say the same, wherever they lie. O(1) if they do not, but for hashes that agree by chance."""
     while one != two:
-        if one < 0 or two < 0 or load(m, one) != load(m, two):
+        if one < 0 or two < 0 or load(m, one) != load(m, two) or load(m, one + F_BELOW) != load(m, two + F_BELOW):
             return False
         record = load(m, one) & LOW32
         if has_list(m, record):

@@ -522,7 +522,7 @@ class _Reader:
 
     def _open(self, form: ObjectForm, frame: int) -> Open:
         words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
-        head, _, _, others, *seen = self._arena[frame : frame + layout.F_SEEN + words].tolist()
+        head, _, _, _, others, *seen = self._arena[frame : frame + layout.F_SEEN + words].tolist()
         mask = sum(word << layout.SEEN_BITS * place for place, word in enumerate(seen))
         met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.duties else 0
         return Open(form, head >> 32, mask, others >= 0, met, partial(self._hashes, others))
