@@ -26,10 +26,10 @@ demo: $(VENV)/.runtime
 	$(BIN)/structgen demo
 
 test: lint
-	$(BIN)/python tests/compile_kernels.py
+	$(BIN)/python structgen/kernels/build.py --cache
 	$(PYTEST) --durations=10
 	@echo "structgen: the kernels' tests again, with array bounds checked"
-	@export NUMBA_BOUNDSCHECK=1 && $(BIN)/python tests/compile_kernels.py && $(PYTEST) $(KERNEL_TESTS)
+	@export NUMBA_BOUNDSCHECK=1 && $(BIN)/python structgen/kernels/build.py --cache && $(PYTEST) $(KERNEL_TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -37,7 +37,7 @@ lint: $(VENV)/.dev
 
 fuzz: $(VENV)/.dev
 	@if [ "$(CHECKED)" != 0 ]; then export NUMBA_BOUNDSCHECK=1; fi; \
-	$(BIN)/python tests/compile_kernels.py && \
+	$(BIN)/python structgen/kernels/build.py --cache && \
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(TEXTS),--texts $(TEXTS)) $(if $(LOG),--log $(LOG))
 
