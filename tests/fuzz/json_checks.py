@@ -191,7 +191,11 @@ class _Check:
         for text in sorted(texts):
             self.tally["texts"] += 1
             if self.by_text:
-                valid = self.judge.valid(read(text))
+                try:
+                    valid = self.judge.valid(read(text))
+                except BeyondJudgeError:
+                    self.tally["beyond the judge"] += 1
+                    continue
             data = text.encode()
             taken = matcher.accept_bytes(data)
             accepted = taken and matcher.is_accepting()

@@ -33,7 +33,7 @@ TESTS: dict[str, list[str]] = {
     "structgen/engines/json/goals/key_classes.py": _SMALL,
     "structgen/engines/json/goals/duties.py": _SMALL,
     "structgen/engines/json/tables/arrays.py": [f"{_JSON}/goals/test_liveness.py", _JSON],
-    "structgen/engines/json/tables/verify.py": ["tests/kernels/test_table_checks.py", _JSON],
+    "structgen/engines/json/tables/verify.py": ["tests/kernels/checks", _JSON],
     "structgen/engines/json/numbers": [f"{_JSON}/numbers"],
     "structgen/json_schema": ["tests/json_schema", "tests/suite"],
     "structgen/automata": ["tests/automata"],
