@@ -152,6 +152,9 @@ def load_object(path: Path) -> Kernel:
     if sealed(data) != whole:
         raise RuntimeError(f"{path} is damaged; delete it")
     llvm = _machine()
+    missing = [name for name in sorted(EXTERNALS) if name.encode() in data and not llvm.address_of_symbol(name)]
+    if missing:  # LLVM would end the process
+        raise RuntimeError(f"{path} needs {', '.join(missing)}, which this platform's libraries lack")
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))

@@ -188,3 +188,12 @@ def test_importing_the_library_needs_no_compiler_and_no_models() -> None:
     names = ["numba", "torch", "transformers", "lark"]
     found: Any = json.loads(python(IMPORTED, *names, PYTHONPATH=str(objects.FOLDER.parents[1])).stdout)
     assert found == []
+
+
+def test_a_platform_without_a_function_gets_no_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM itself would end the process."""
+    monkeypatch.setattr(objects, "EXTERNALS", frozenset({"no_such_function"}))
+    path = tmp_path / "tokens.o"
+    path.write_bytes(objects.sealed(b"... no_such_function ..."))
+    with pytest.raises(RuntimeError, match="no_such_function"):
+        objects.load_object(path)
