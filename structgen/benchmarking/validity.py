@@ -36,6 +36,8 @@ def first_error(schema: Any, value: Any) -> str:
     """The most relevant error, "" if the value is valid."""
     import jsonschema
 
-    kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    from structgen.json_schema.exact_validator import exact_validator
+
+    kind = exact_validator(jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator))
     error = jsonschema.exceptions.best_match(kind(schema, format_checker=kind.FORMAT_CHECKER).iter_errors(value))
     return "" if error is None else f"{error.validator}: {error.message[:160]}"

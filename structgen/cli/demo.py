@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from rich.rule import Rule
 import structgen
 from structgen.cli.common import INVALID, BadInput, out, print_json, summary
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import json_schema
+from structgen.constraints.json import json_schema, loads_exact
 from structgen.generator import GenerationResult, Generator
 from structgen.options import JsonOptions
 
@@ -63,7 +62,7 @@ def _example(generator: Generator, name: str, path: Path, options: dict[str, Any
             sys.stdout.write(event.delta)
             sys.stdout.flush()
     assert result is not None
-    errors = schema_errors(constraint.schema, json.loads(result.text))
+    errors = schema_errors(constraint.schema, loads_exact(result.text))
     if not as_json:
         sys.stdout.write("\n")
         verdict = "[green]✓ valid[/]" if not errors else f"[red]✗ invalid[/]: {errors[0]['message']}"

@@ -11,6 +11,7 @@ from jsonschema.validators import validator_for
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
 from structgen.constraints.json import JsonSchemaConstraint, Schema, loads_exact
 from structgen.errors import GenerationError, UnsupportedSchemaError
+from structgen.json_schema.exact_validator import exact_validator
 
 CHUNK = 4096
 
@@ -41,7 +42,7 @@ def run(constraint: JsonSchemaConstraint, text: str, as_json: bool) -> int:
 
 def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:
     """What python-jsonschema objects to (formats asserted): JSON Pointer into the document, and message."""
-    validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
+    validator_class = exact_validator(validator_for(schema, default=jsonschema.Draft202012Validator))
     plain = json.loads(json.dumps(schema, default=float))
     validator = validator_class(plain, format_checker=validator_class.FORMAT_CHECKER)
     return [

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.cli.validate import schema_errors
+from structgen.constraints.json import JsonSchemaConstraint, loads_exact
 from structgen.errors import UnsupportedSchemaError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
@@ -181,3 +182,13 @@ def test_missing_packages_are_named() -> None:
     code = "import sys; sys.modules['typer'] = None\nfrom structgen.cli.main import app\napp()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 1 and "pip install 'structgen-lm[cli]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "number, valid", [("2.05", True), ("0.29", True), ("4.35", True), ("2.055", False), ("1e-3", False)]
+)
+def test_multiples_are_judged_exactly(number: str, valid: bool) -> None:
+    """Floats divide otherwise: 2.05 / 0.01 is 204.99999999999997."""
+    errors = schema_errors({"type": "number", "multipleOf": 0.01}, loads_exact(number))
+    assert (errors == []) == valid
+    assert schema_errors({"multipleOf": 0.01}, "x") == schema_errors({"multipleOf": 0.01}, True) == []
