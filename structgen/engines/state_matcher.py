@@ -10,10 +10,7 @@ import numpy.typing as npt
 
 from structgen.engines.matcher import BaseMatcher, GrammarT
 from structgen.errors import MatcherStateError, TokenError
-
-# The operations that the kernels of such machines have in common; ENDS gives bits, of which the lowest is "may stop".
-FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES = range(5)
-DEAD = 0
+from structgen.kernels.heap_layout import ACCEPT, ADVANCE, DEAD, ENDS, FILL, NEXT_BYTES
 
 
 class StateMatcher(BaseMatcher[GrammarT]):

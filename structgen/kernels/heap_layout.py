@@ -15,6 +15,10 @@ FIRST_PLACE = 8  # of what else a header holds
 HEAP_FULL, HASH_FULL = 1, 2
 RETRY, DEAD = -1, 0
 
+# --- operations that all such machines have; each adds its own. ENDS gives bits, of which the lowest is "may stop" ---
+FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES = range(5)
+FIRST_OPERATION = 5  # of a machine's own
+
 # --- records: hash, kind << LENGTH_BITS | key words, payload, key ---
 R_HASH, R_HEAD, R_PAYLOAD = 0, 1, 2
 LENGTH_BITS = 40

@@ -25,15 +25,10 @@ BUILDER = objects.FOLDER / "build.py"
 KEPT = 6  # folders of objects of other versions of the sources that stay in the cache
 
 
-def is_jit() -> bool:
-    """Whether ``STRUCTGEN_JIT=1`` asks for numba's JIT in place of objects."""
-    return os.environ.get("STRUCTGEN_JIT", "0") not in ("", "0")
-
-
 @cache
 def kernel(name: str) -> Kernel:
     """The entry of a kernel (a name of `structgen.kernels.objects.ENTRIES`), ready to be called."""
-    if not is_jit() and (path := _object(name)) is not None:
+    if not objects.is_on("STRUCTGEN_JIT") and (path := _object(name)) is not None:
         try:
             return objects.load_object(path)
         except (OSError, RuntimeError) as error:

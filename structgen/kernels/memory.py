@@ -331,6 +331,6 @@ def matrix(dtype: Any) -> Callable[[int, int], Any]:
 
 # Views of each dtype, in one and in two dimensions.
 byte_array, int_array, word_array = vector(types.uint8), vector(types.int32), vector(types.int64)
-hash_array, float_array = vector(types.uint64), vector(types.float64)
+hash_array = vector(types.uint64)
 byte_matrix, int_matrix, word_matrix = matrix(types.uint8), matrix(types.int32), matrix(types.int64)
 hash_matrix, float_matrix = matrix(types.uint64), matrix(types.float64)

@@ -54,9 +54,14 @@ Kernel = Callable[[int, int, int, int, int], int]
 _METH_FASTCALL = 0x0080
 
 
+def is_on(variable: str) -> bool:
+    """Whether a variable of the environment is set, and not to 0."""
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
 def is_checked() -> bool:
     """Whether kernels are to check every access (``NUMBA_BOUNDSCHECK=1``); a checked kernel raises IndexError."""
-    return os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+    return is_on("NUMBA_BOUNDSCHECK")
 
 
 CALLERS = ("calls.py", "loading.py", "machine.py")

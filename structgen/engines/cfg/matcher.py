@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from structgen.engines.state_matcher import ENDS, StateMatcher
+from structgen.engines.state_matcher import StateMatcher
 from structgen.errors import MatcherStateError
 from structgen.kernels.cfg import machine as k
+from structgen.kernels.heap_layout import ENDS
 
 if TYPE_CHECKING:
     from structgen.engines.cfg.compiled import CfgGrammar

@@ -60,5 +60,5 @@ NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
 # --- bits of H_FLAG, besides those of every heap ---
 SCRATCH_FULL, MASKS_FULL, LEVELS_FULL = 4, 8, 16
 
-# --- operations of the entry ---
-FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW = range(11)
+# --- operations of the entry, besides those of every heap ---
+INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW = range(FIRST_OPERATION, FIRST_OPERATION + 6)

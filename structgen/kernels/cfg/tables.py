@@ -4,10 +4,10 @@ from structgen.kernels.cfg.layout import *
 from structgen.kernels.memory import reader, writer
 
 mask_at, set_mask_at = reader(H_MASKS, 64), writer(H_MASKS)
-a_at, set_a_at = reader(H_A, 64), writer(H_A)
-b_at, set_b_at = reader(H_B, 64), writer(H_B)
+a_at = reader(H_A, 64)
+b_at = reader(H_B, 64)
 c_at, set_c_at = reader(H_C, 64), writer(H_C)
-e_at, set_e_at = reader(H_E, 64), writer(H_E)
+e_at = reader(H_E, 64)
 level_at, set_level_at = reader(H_LEVELS, 64), writer(H_LEVELS)
 count_at, set_count_at = reader(H_COUNT, 64), writer(H_COUNT)
 deferred_at, set_deferred_at = reader(H_DEFERRED, 64), writer(H_DEFERRED)

@@ -4,7 +4,7 @@ from structgen.kernels.bits import clear_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.tables import limit, next_same, node, reg, set_reg
-from structgen.kernels.memory import address, copy_words, or_words, set_mask_word
+from structgen.kernels.memory import address, clear_words, copy_words, or_words
 
 
 @internal
@@ -26,17 +26,10 @@ def clear_tokens(m, token, out):
 
 
 @internal
-def zero_words(out, width):
-    """Forbid all tokens of a row."""
-    for w in range(width):
-        set_mask_word(out, w, 0)
-
-
-@internal
 def ready(m, out):
     """Make sure that the row holds a mask: a fresh one is cleared only where no row is copied over it."""
     if reg(m, FRESH):
-        zero_words(out, limit(m, L_WIDTH))
+        clear_words(out, limit(m, L_WIDTH))
         set_reg(m, FRESH, 0)
 
 

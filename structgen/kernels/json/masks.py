@@ -4,7 +4,7 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens, zero_words
+from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.escapes import table_inside_sequence
 from structgen.kernels.json.frames import load, new_frame
@@ -41,7 +41,7 @@ from structgen.kernels.json.tables import (
     token_byte,
     trie_field,
 )
-from structgen.kernels.memory import address, and_words, or_words, size
+from structgen.kernels.memory import address, and_words, clear_words, or_words, size
 
 
 @internal
@@ -389,7 +389,7 @@ def fill(m, count, out, first):
 @internal
 def next_bytes(m, count, out):
     """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
-    zero_words(out, 8)
+    clear_words(out, 8)
     for t in range(count):
         for byte in range(256):
             alt = 0

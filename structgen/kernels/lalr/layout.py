@@ -47,8 +47,7 @@ UNKNOWN = -2
 YES, NO = 1, 2
 UNKNOWN_FULL, MASKS_FULL = 4, 8
 
-# --- operations of the entry ---
-(
-    FILL, ACCEPT, ADVANCE, ENDS, NEXT_BYTES, START, REHASH, STEP, FEED_TERMINAL, LIVE, ENDS_PARSER, FRESH,
-    CLASSES_INSIDE,
-) = range(13)  # fmt: skip
+# --- operations of the entry, besides those of every heap ---
+START, REHASH, STEP, FEED_TERMINAL, LIVE, ENDS_PARSER, FRESH, CLASSES_INSIDE = range(
+    FIRST_OPERATION, FIRST_OPERATION + 8
+)

@@ -9,6 +9,7 @@ import numpy as np
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import byte_array, int_array, int_matrix, word_array, word_matrix
 from structgen.kernels.tokens.layout import *
+from structgen.kernels.utf8 import next_expected
 
 
 @internal
@@ -216,41 +217,6 @@ def token_kinds(m):
 
 
 @internal
-def _utf8_step(state, byte):
-    """A decoder of UTF-8 that only tells whether the text is well formed (RFC 3629, section 4); -1: it is not.
-
-    States: 0 between characters; 1, 2, 3 continuation bytes to come; 4 to 7 after E0, ED, F0, F4.
-    """
-    if state == 0:
-        if byte < 0x80:
-            return 0
-        if 0xC2 <= byte <= 0xDF:
-            return 1
-        if byte == 0xE0:
-            return 4
-        if byte == 0xED:
-            return 5
-        if 0xE1 <= byte <= 0xEF:
-            return 2
-        if byte == 0xF0:
-            return 6
-        if byte == 0xF4:
-            return 7
-        return 3 if 0xF1 <= byte <= 0xF3 else -1
-    if not 0x80 <= byte <= 0xBF:
-        return -1
-    if state == 4:
-        return 1 if byte >= 0xA0 else -1
-    if state == 5:
-        return 1 if byte <= 0x9F else -1
-    if state == 6:
-        return 2 if byte >= 0x90 else -1
-    if state == 7:
-        return 2 if byte <= 0x8F else -1
-    return state - 1
-
-
-@internal
 def subtree_kinds(m):
     """Kinds of the characters below each node of a trie (bits of `kind_of`).
 
@@ -262,7 +228,7 @@ def subtree_kinds(m):
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
         before = path[level]
-        path[level + 1] = -1 if before < 0 else _utf8_step(np.int64(before), np.int64(nodes[i, 0]))
+        path[level + 1] = next_expected(np.int64(before), np.int64(nodes[i, 0]))
         kinds[i] = 0
         if path[level + 1] < 0:
             kinds[i] = 1 << NEVER
@@ -288,7 +254,7 @@ def path_kinds(m):
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
         before = path[level, 0]
-        state = -1 if before < 0 else _utf8_step(np.int64(before), np.int64(nodes[i, 0]))
+        state = next_expected(np.int64(before), np.int64(nodes[i, 0]))
         path[level + 1, 0] = state
         path[level + 1, 1] = path[level, 1] | (1 << kind_of(np.int64(nodes[i, 0])))
         token = nodes[i, 3]

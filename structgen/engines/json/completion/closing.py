@@ -49,7 +49,6 @@ _PREFERRED = (
 )
 # Values that are tried for an item, beyond those that the array may have already, before it is written byte by byte.
 MORE_TRIED = 64
-_LONGEST_ESCAPE = 12
 
 
 class _Rows(Protocol):
