@@ -123,6 +123,9 @@ class FakeMatcher:
         assert rest is not None
         return rest
 
+    def completion_bound(self) -> int:
+        return len(self.shortest_completion())
+
 
 @dataclass(frozen=True)
 class FakeGrammar:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from structgen.engines.byte_sets import byte_set
-from structgen.engines.protocols import Grammar, Matcher
+from structgen.engines.protocols import TOO_LONG, Grammar, Matcher
 from structgen.errors import BitmaskError, CompletionTooLongError, MatcherStateError, TokenError
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -272,8 +272,11 @@ class _Laws:
         _hold(walker.accept_bytes(forced), "forced bytes", f"{forced!r} are refused", text)
         more = walker.is_accepting() or int(walker.next_bytes().sum()) > 1
         _hold(more, "forced bytes", f"more than {forced!r} are forced", text)
+        bound = matcher.completion_bound()
+        _hold(rest is not None or bound >= TOO_LONG, "completion bound", f"is {bound}, but none is written", text)
         if rest is None:
             return
+        _hold(bound >= len(rest), "completion bound", f"is {bound}, but the completion is {rest!r}", text)
         walker = matcher.copy()
         taken = walker.accept_bytes(rest) and walker.is_accepting()
         _hold(taken, "shortest completion", f"{rest!r} does not complete", text)
@@ -312,6 +315,7 @@ class _Laws:
             ended = probe.is_terminated() and not probe.is_accepting() and not mask_of(probe).any()
             _hold(ended, "end", "goes on behind the end of sequence", text)
             silent = not probe.next_bytes().any() and probe.forced_bytes() == b"" == probe.shortest_completion()
+            silent = silent and probe.completion_bound() == 0
             _hold(silent, "end", "bytes follow the end of sequence", text)
             refused = not probe.accept_token(token) and not probe.accept_bytes(b" ") and probe.accept_bytes(b"")
             _hold(refused, "end", "takes something behind the end of sequence", text)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import check_row
 from structgen.engines.byte_sets import EVERY_BYTE
-from structgen.engines.protocols import Grammar
+from structgen.engines.protocols import TOO_LONG, Grammar
+from structgen.errors import CompletionTooLongError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 _NOT_CHECKED = object()
@@ -124,6 +125,13 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     @abstractmethod
     def shortest_completion(self) -> bytes:
         """See `Matcher.shortest_completion`."""
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`; here, by writing the text."""
+        try:
+            return len(self.shortest_completion())
+        except CompletionTooLongError:
+            return TOO_LONG
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`; here, that states cannot be compared."""

@@ -18,6 +18,9 @@ import numpy.typing as npt
 
 from structgen.vocabulary.vocabulary import Vocabulary
 
+TOO_LONG = 1 << 40
+"""The bound of a completion that is not written: more bytes than any budget has."""
+
 
 @runtime_checkable
 class Matcher(Protocol):
@@ -123,6 +126,14 @@ class Matcher(Protocol):
 
         Raises:
             CompletionTooLongError: every known one needs more characters, items or members than are written.
+        """
+        ...
+
+    def completion_bound(self) -> int:
+        """Bytes of `shortest_completion`, or more: what "does it still fit" is asked of, after every token.
+
+        Never less, so a text of at most so many bytes completes the output; `TOO_LONG` where none is written. Mostly
+        exact, and cheap where the text is not: it is a number that tables hold, not a text. The matcher stays as it is.
         """
         ...
 
