@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -17,7 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.decoding.closing import ClosingTokens, shortest_completion
-from structgen.decoding.sampling import FirstDraw, SamplingParams, allowed_token_ids, draw, masked_log_probs, to_numpy
+from structgen.decoding.sampling import (
+    FirstDraw,
+    SamplingParams,
+    allowed_token_ids,
+    deviation,
+    draw,
+    filtered_probs,
+    masked_log_probs,
+    to_numpy,
+)
+from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -95,7 +106,7 @@ class Output:
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
         self._closing = closing or ClosingTokens(vocabulary)
-        self._rng = np.random.default_rng(params.seed)
+        self._seed = seed_or_entropy(params.seed)
         self._bytes = bytearray()
         self._bitmask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
         self._allowed: npt.NDArray[np.int64] | None = None
@@ -167,14 +178,23 @@ class Output:
 
         ``first`` may draw the token (over the allowed ones in ascending order), if it draws as the probabilities say.
         """
-        allowed = self._allowed
-        log_probs = masked_log_probs(to_numpy(logits_row)[: self._vocabulary.size], allowed)
-        for position in islice(draw(log_probs, self._params, self._rng, first), MAX_REJECTED):
+        allowed, params, place = self._allowed, self._params, len(self.token_ids)
+        row = to_numpy(logits_row)[: self._vocabulary.size]
+        log_probs = masked_log_probs(row, allowed)
+        sigma = None if params.top_n_sigma is None else deviation(row)
+        drawn = None
+        if first is not None and params.temperature:
+            drawn = first(filtered_probs(log_probs, params, sigma), generator(self._seed, place))
+        numbers = partial(self._uniform, place)
+        for position in islice(draw(log_probs, params, numbers, sigma=sigma, first=drawn), MAX_REJECTED):
             if self._try(position if allowed is None else int(allowed[position])):
                 self.log_prob += float(log_probs[position])
                 return
             self.stats.steered_tokens += 1
         self._follow_plan(log_probs)
+
+    def _uniform(self, position: int, attempt: int) -> float:
+        return float(uniforms([self._seed], [position], attempt)[0])
 
     def _fill(self) -> None:
         matcher = self._matcher

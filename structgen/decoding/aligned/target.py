@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.decoding.aligned.identity import is_lasting, model_id, value_id
-from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs, to_numpy
+from structgen.decoding.sampling import (
+    LogProbs,
+    SamplingParams,
+    deviation,
+    filtered_probs,
+    masked_log_probs,
+    to_numpy,
+)
 from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, OptionsError
 from structgen.options import check_count
@@ -62,6 +69,8 @@ class Target:
         check_count("max_tokens", self.max_tokens)
         if self.params.temperature == 0:
             raise OptionsError("temperature is 0, which is no distribution to sample; use generate() for greedy text")
+        if self.params.has_penalties or self.params.logit_bias:
+            raise OptionsError("penalties and logit_bias are for generate(); a target is the model's own distribution")
         if not self.prompt_ids:
             raise OptionsError("the prompt has no tokens; a model needs at least one (its start token, say)")
         object.__setattr__(self, "params", replace(self.params, seed=None))
@@ -82,10 +91,11 @@ class Target:
         """Log-probabilities (nats, float64 [V]) of the next token under P: temperature and filters, no mask."""
         logits = to_numpy(logits_row)[: self.vocabulary.size]
         params = self.params
-        if params.top_k is None and params.top_p == 1.0:
+        if params.steps == ("temperature",):
             return _log_softmax(logits if params.temperature == 1.0 else logits / params.temperature)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(filtered_probs(masked_log_probs(logits, None), params)))
+            sigma = None if params.top_n_sigma is None else deviation(logits)
+            return np.asarray(np.log(filtered_probs(masked_log_probs(logits, None), params, sigma)))
 
     def cannot_end(self, matcher: Matcher, remaining: int) -> bool:
         """Whether no completion fits in ``remaining`` more tokens, as far as the automaton knows (sound: never wrongly

@@ -17,6 +17,7 @@ from structgen.decoding.sampling import (
     Ids,
     LogProbs,
     allowed_token_ids,
+    deviation,
     filtered_probs,
     masked_log_probs,
     to_numpy,
@@ -99,7 +100,8 @@ class _ModelSource(Source):
         if self._params.temperature == 0 or drafter.drawing == "likeliest" or node.draws is not None:
             positions = np.argsort(-log_probs, kind="stable")[: drafter.branches].tolist()
             return self._proposals(positions, np.exp(log_probs), allowed)
-        probs = filtered_probs(log_probs, self._params)
+        sigma = None if self._params.top_n_sigma is None else deviation(logits)
+        probs = filtered_probs(log_probs, self._params, sigma)
         node.draws = self._draw(probs)
         return self._proposals(node.draws.positions, probs, allowed)
 

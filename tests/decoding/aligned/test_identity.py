@@ -25,24 +25,28 @@ VOCABULARY = Vocabulary([None, b"a", b"b"], eos_token_ids=0)
 class WiderParams(SamplingParams):
     """What a filter that is added one day would do."""
 
-    min_p: float = 0.0
+    novelty: float = 0.0
 
 
 def test_all_fields_are_in_the_name() -> None:
     base = SamplingParams(0.5, 3, 0.9, 7)
-    changed = {"temperature": 0.6, "top_k": 4, "top_p": 0.8, "seed": 8}
+    changed = {
+        "temperature": 0.6, "top_k": 4, "top_p": 0.8, "seed": 8, "min_p": 0.1, "typical_p": 0.9, "epsilon_cutoff": 0.1,
+        "eta_cutoff": 0.1, "top_n_sigma": 1.0, "top_h": 0.4, "repetition_penalty": 1.1, "presence_penalty": 0.1,
+        "frequency_penalty": 0.1, "logit_bias": {3: 1.0}, "order": ("temperature", "top_p", "top_k"),
+    }  # fmt: skip
     assert set(changed) == {field.name for field in dataclasses.fields(SamplingParams)}
     others = [dataclasses.replace(base, **{name: value}) for name, value in changed.items()]  # type: ignore[arg-type]
-    assert len({value_id(params) for params in (base, *others)}) == 5
-    assert value_id(WiderParams(0.5, min_p=0.1)) != value_id(WiderParams(0.5, min_p=0.2))
+    assert len({value_id(params) for params in (base, *others)}) == 16
+    assert value_id(WiderParams(0.5, novelty=0.1)) != value_id(WiderParams(0.5, novelty=0.2))
 
 
 def test_a_new_field_tells_targets_apart() -> None:
     def key(params: SamplingParams) -> str:
         return Target(None, [1], None, VOCABULARY, params, model_id="m", constraint_id="c").key
 
-    assert key(WiderParams(1.0, min_p=0.1)) != key(WiderParams(1.0, min_p=0.2))
-    assert key(WiderParams(1.0, min_p=0.1)) == key(WiderParams(1, min_p=0.1, seed=3))
+    assert key(WiderParams(1.0, novelty=0.1)) != key(WiderParams(1.0, novelty=0.2))
+    assert key(WiderParams(1.0, novelty=0.1)) == key(WiderParams(1, novelty=0.1, seed=3))
 
 
 @dataclass

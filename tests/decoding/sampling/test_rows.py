@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,12 @@ from structgen.decoding.sampling import (
     to_numpy,
 )
 from structgen.errors import GenerationError
+
+
+def numbers(seed: int) -> Callable[[int], float]:
+    """A number for each attempt, whatever its count."""
+    rng = np.random.default_rng(seed)
+    return lambda attempt: rng.random()
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 100])
@@ -47,7 +55,7 @@ def test_logits_that_are_no_numbers_raise(bad: float) -> None:
 def test_a_token_at_minus_infinity_is_never_drawn() -> None:
     log_probs = masked_log_probs(np.array([-np.inf, 0.0, 1.0]), None)
     for temperature in (0.0, 1.0):
-        drawn = list(draw(log_probs, SamplingParams(temperature), np.random.default_rng(0)))
+        drawn = list(draw(log_probs, SamplingParams(temperature), numbers(0)))
         assert sorted(drawn) == [1, 2]
 
 
@@ -81,13 +89,13 @@ def test_filters_keep_a_token_of_a_mask_far_down_the_ranking() -> None:
     """The mask comes first: top-k and top-p choose among allowed tokens, however unlikely those are."""
     logits = np.linspace(50, -50, 100)
     log_probs = masked_log_probs(logits, np.array([97, 98]))
-    assert next(draw(log_probs, SamplingParams(1.0, top_k=1, top_p=0.1), np.random.default_rng(0))) == 0
+    assert next(draw(log_probs, SamplingParams(1.0, top_k=1, top_p=0.1), numbers(0))) == 0
 
 
 def test_draws_follow_the_distribution() -> None:
     """G-test against the exact probabilities: 20,000 draws, seed fixed, 99.9 % quantile of chi² with 3 degrees."""
     probs = np.array([0.5, 0.3, 0.15, 0.05])
-    rng, params, count = np.random.default_rng(7), SamplingParams(1.0), 20_000
+    rng, params, count = numbers(7), SamplingParams(1.0), 20_000
     counts = np.bincount([next(draw(np.log(probs), params, rng)) for _ in range(count)], minlength=4)
     statistic = 2 * float((counts * np.log(counts / (probs * count))).sum())
     assert statistic < 16.27
@@ -96,7 +104,7 @@ def test_draws_follow_the_distribution() -> None:
 def test_a_second_draw_is_conditioned_on_not_being_the_first() -> None:
     """P(second = j) = sum over i ≠ j of p_i p_j / (1 − p_i)."""
     probs = np.array([0.5, 0.3, 0.2])
-    rng, count = np.random.default_rng(3), 20_000
+    rng, count = numbers(3), 20_000
     seconds = []
     for _ in range(count):
         order = draw(np.log(probs), SamplingParams(1.0), rng)
@@ -107,7 +115,7 @@ def test_a_second_draw_is_conditioned_on_not_being_the_first() -> None:
 
 
 def test_greedy_goes_down_the_ranking_and_breaks_ties_by_id() -> None:
-    assert list(draw(np.log([0.2, 0.3, 0.3, 0.2]), SamplingParams(), np.random.default_rng())) == [1, 2, 0, 3]
+    assert list(draw(np.log([0.2, 0.3, 0.3, 0.2]), SamplingParams(), numbers(0))) == [1, 2, 0, 3]
 
 
 def test_torch_logits_are_read() -> None:
