@@ -65,12 +65,18 @@ class Finder:
 
     def watch(self) -> None:
         """Look at all rows from now on."""
-        finder, verify = self, Row.verify
+        finder, begin, finish = self, Row.begin, Row.finish
+        seen: dict[Row, tuple[int, str, dict[Node, Any]]] = {}
+
+        def watched_begin(row: Row) -> None:
+            tree = row.tree
+            offered = {node: dict(node.proposals) for node in (tree.root, *tree.nodes)}
+            seen[row] = len(row.output.pending), row.output.text, offered
+            begin(row)
 
         def watched(row: Row, logits: Any) -> list[int]:
-            tree, read, before = row.tree, len(row.output.pending), row.output.text
-            offered = {node: dict(node.proposals) for node in (tree.root, *tree.nodes)}
-            kept = verify(row, logits)
+            tree, (read, before, offered) = row.tree, seen.pop(row)
+            kept = finish(row, logits)
             accepted = {index - read for index in kept if index >= read}
             boxes = finder.boxes(tree.root, offered, accepted)
             score = len(accepted) * [box.kind for box in boxes].count("pruned")
@@ -78,7 +84,7 @@ class Finder:
                 finder.best, finder.before, finder.score = boxes, before, score
             return kept
 
-        Row.verify = watched  # type: ignore[method-assign,assignment]
+        Row.begin, Row.finish = watched_begin, watched  # type: ignore[method-assign,assignment]
 
     def boxes(self, root: Node, offered: dict[Node, Any], accepted: set[int]) -> list[Box]:
         """The tree from its root on, depth first."""

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.benchmarking.engines import Session
+from structgen.decoding.choosing import choose
 from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams, to_numpy
@@ -130,7 +131,7 @@ class DecoderDraft(Draft):
     def choose(self, logits_row: Any) -> int:
         """See Draft."""
         began, masked = perf_counter_ns(), self._output.stats.mask_seconds
-        self._output.choose(logits_row)
+        choose([self._output], logits_row[None])
         self._output.advance_forced()
         self._read()
         self.mask_ns.append(round(1e9 * (self._output.stats.mask_seconds - masked)))

@@ -119,6 +119,51 @@ class XGrammar:
         return start
 
 
+class XGrammarBatch:
+    """Many outputs of xgrammar at once, on torch tensors: its own batch calls.
+
+    Args:
+        tokens, eos: bytes of each id, and the end of sequence.
+        schemas: of each row, as JSON.
+    """
+
+    def __init__(self, tokens: list[bytes], eos: int, schemas: list[str]) -> None:
+        import xgrammar
+
+        self._x: Any = xgrammar
+        info = xgrammar.TokenizerInfo(tokens, xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[eos])
+        self._compiler = xgrammar.GrammarCompiler(info)
+        self._compiled: dict[str, Any] = {}
+        self._batch = xgrammar.BatchGrammarMatcher()
+        self._bitmask = xgrammar.allocate_token_bitmask(len(schemas), len(tokens))
+        self._matchers = [self._matcher(schema) for schema in schemas]
+
+    def _matcher(self, schema: str) -> Any:
+        if schema not in self._compiled:
+            self._compiled[schema] = self._compiler.compile_json_schema(schema, any_order=True)
+        return self._x.GrammarMatcher(self._compiled[schema])
+
+    def fill(self) -> None:
+        """The masks of all rows."""
+        self._batch.batch_fill_next_token_bitmask(self._matchers, self._bitmask)
+
+    def apply(self, logits: Any) -> None:
+        """Mask logits [rows, V], a torch tensor, in place."""
+        self._x.apply_token_bitmask_inplace(logits, self._bitmask)
+
+    def accept(self, tokens: list[int]) -> list[bool]:
+        """Advance each row by a token; which took it."""
+        return list(self._batch.batch_accept_token(self._matchers, tokens))
+
+    def is_terminated(self, row: int) -> bool:
+        """Whether a row has ended."""
+        return bool(self._matchers[row].is_terminated())
+
+    def restart(self, row: int, schema: str) -> None:
+        """Begin a new output in a row."""
+        self._matchers[row] = self._matcher(schema)
+
+
 class OutlinesCore:
     """outlines_core: the schema as a regular expression, and an index of all its states over the vocabulary."""
 

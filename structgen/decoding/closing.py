@@ -22,11 +22,15 @@ def shortest_completion(matcher: Matcher) -> bytes | None:
 
 
 class ClosingTokens:
-    """The fewest tokens of a vocabulary that spell a given text. Shared by all outputs over one vocabulary."""
+    """The fewest tokens of a vocabulary that spell a given text. Shared by all outputs over one vocabulary.
+
+    Attributes:
+        single_bytes: whether every byte is a token, so that a text takes at most as many tokens as it has bytes.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self._single_bytes = not vocabulary.missing_bytes
+        self.single_bytes = not vocabulary.missing_bytes
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
@@ -60,7 +64,7 @@ class ClosingTokens:
 
     def fits(self, text: bytes, budget: int) -> bool:
         """Whether ``text`` can be spelled in at most ``budget`` tokens (found by bytes first, which costs nothing)."""
-        if self._single_bytes and len(text) <= budget:
+        if self.single_bytes and len(text) <= budget:
             return True
         if len(text) > budget * MAX_TOKEN_BYTES:
             return False

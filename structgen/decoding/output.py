@@ -10,16 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from structgen.decoding.closing import ClosingTokens, shortest_completion
+from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
+    Ids,
+    LogProbs,
     SamplingParams,
     allowed_token_ids,
     deviation,
@@ -28,9 +29,11 @@ from structgen.decoding.sampling import (
     masked_log_probs,
     to_numpy,
 )
+from structgen.decoding.sampling.penalties import History
+from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
 from structgen.engines.protocols import Matcher
-from structgen.errors import GenerationError, IncompleteOutputError
+from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 FinishReason = Literal["stop", "length"]
@@ -72,11 +75,13 @@ class GenerationStats:
 class Output:
     """The mutable state of one output; drive it with ``structgen.decoding.plain.decode``.
 
-    Invariant under a constraint: ``self._plan`` is a text that completes the output from here, and it can be spelled
-    in the tokens that are left of the budget. So the output can always be closed.
+    Invariant under a constraint: there is a text that completes the output from here, and it can be spelled in the
+    tokens that are left of the budget. So the output can always be closed. Mostly the matcher's bound on its length
+    says so; where that is more than what is left, the text is written, and kept as ``self._plan``.
 
     Attributes:
         token_ids: the tokens so far, without end of sequence.
+        bitmask: int32 [1, ceil(V / 32)], what may come next, once ``advance_forced`` has left a choice.
         pending: the last of them, not yet read by the model.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
@@ -96,26 +101,26 @@ class Output:
         max_new_tokens: int,
         stop: Sequence[str] = (),
         closing: ClosingTokens | None = None,
+        prompt_ids: Sequence[int] = (),
     ) -> None:
         self.token_ids: list[int] = []
         self.pending: list[int] = []
         self.log_prob = 0.0
         self.finish_reason: FinishReason | None = None
         self.stats = GenerationStats()
+        self.bitmask = allow_all(vocabulary)
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
         self._closing = closing or ClosingTokens(vocabulary)
         self._seed = seed_or_entropy(params.seed)
+        self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
-        self._bitmask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
-        self._allowed: npt.NDArray[np.int64] | None = None
-        self._plan = b""
+        self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
+        self._plan: bytes | None = None
         self._started = time.perf_counter()
-        if matcher is not None:
-            self._plan = matcher.shortest_completion()
-            if not self._closing.fits(self._plan, max_new_tokens):
-                self._fail_incomplete("Even the shortest output known does not fit")
+        if matcher is not None and not self._closes(max_new_tokens):
+            self._fail_incomplete("Even the shortest output known does not fit")
 
     @property
     def matcher(self) -> Matcher | None:
@@ -154,112 +159,166 @@ class Output:
 
     def advance_forced(self) -> None:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
+        eos = self._vocabulary.eos_token_ids
         while self.finish_reason is None:
-            self._fill()
-            allowed = self._allowed
-            if allowed is not None and len(allowed) <= len(self._vocabulary.eos_token_ids):
-                eos = [token for token in allowed.tolist() if token in self._vocabulary.eos_token_ids]
-                if len(eos) == len(allowed):
-                    self._end()
-                    return
-            if self.remaining <= 0:
-                if self._plan:
+            few = self._fill()
+            if few is not None and all(token in eos for token in few):
+                self._end()
+            elif self.remaining <= 0:
+                if self._matcher is not None and not self._matcher.is_accepting():
                     self._fail_incomplete("The token budget ran out")
                 self.finish_reason = "length"
                 self._stop_clock()
-            elif allowed is not None and len(allowed) == 1:
+            elif few is not None and len(few) == 1:
                 self.stats.forced_tokens += 1
-                self._follow(int(allowed[0]))
+                self._follow(few[0])
             else:
                 return
 
-    def choose(self, logits_row: Any, first: FirstDraw | None = None) -> None:
-        """Take one token, given the model's logits [V] for it. Call ``advance_forced`` before.
+    def request(self, logits_row: int, mask_row: int) -> DrawRequest:
+        """What is to be drawn next: see ``DrawRequest``."""
+        adjustments = None if self._history is None else self._history.adjustments()
+        return DrawRequest(self._params, self._seed, len(self.token_ids), logits_row, mask_row, adjustments)
 
-        ``first`` may draw the token (over the allowed ones in ascending order), if it draws as the probabilities say.
+    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+        """Take the token that was drawn, or another if the output could then not be closed within the budget.
+
+        Args:
+            token, log_prob: see ``Choices``.
+            logits, row: what it was drawn from; looked at only where the token is not taken.
         """
-        allowed, params, place = self._allowed, self._params, len(self.token_ids)
+        if token >= 0 and self._try(token):
+            self.log_prob += log_prob
+            if self._history is not None:
+                self._history.add(token)
+        else:
+            self._take_another(token, logits[row])
+
+    def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
+        """Take the token that ``rule`` draws from the filtered probabilities of the allowed tokens, ascending by id."""
+        allowed, log_probs, sigma = self._distribution(logits_row)
+        place = len(self.token_ids)
+        position = rule(filtered_probs(log_probs, self._params, sigma), generator(self._seed, place))
+        self.take(int(allowed[position]), float(log_probs[position]), [logits_row], 0)
+
+    def _distribution(self, logits_row: Any) -> tuple[Ids, LogProbs, float | None]:
+        """The allowed tokens, their log-probabilities, and what ``top_n_sigma`` needs."""
         row = to_numpy(logits_row)[: self._vocabulary.size]
-        log_probs = masked_log_probs(row, allowed)
-        sigma = None if params.top_n_sigma is None else deviation(row)
-        drawn = None
-        if first is not None and params.temperature:
-            drawn = first(filtered_probs(log_probs, params, sigma), generator(self._seed, place))
-        numbers = partial(self._uniform, place)
-        for position in islice(draw(log_probs, params, numbers, sigma=sigma, first=drawn), MAX_REJECTED):
-            if self._try(position if allowed is None else int(allowed[position])):
+        if self._history is not None and (adjustments := self._history.adjustments()) is not None:
+            row = row.copy()
+            adjustments.apply(row)
+        allowed = allowed_token_ids(self.bitmask[0], len(row))
+        sigma = None if self._params.top_n_sigma is None else deviation(row)
+        return allowed, masked_log_probs(row, allowed), sigma
+
+    def _take_another(self, refused: int, logits_row: Any) -> None:
+        """After a token was turned down: draw on, and in the end follow the known completion."""
+        allowed, log_probs, sigma = self._distribution(logits_row)
+        place = len(self.token_ids)
+
+        def uniform(attempt: int) -> float:
+            return float(uniforms([self._seed], [place], attempt)[0])
+
+        first = int(np.searchsorted(allowed, refused))
+        for position in islice(draw(log_probs, self._params, uniform, sigma=sigma, first=first), MAX_REJECTED):
+            token = int(allowed[position])
+            if token != refused and self._try(token):
                 self.log_prob += float(log_probs[position])
+                if self._history is not None:
+                    self._history.add(token)
                 return
             self.stats.steered_tokens += 1
-        self._follow_plan(log_probs)
+        self._follow_plan(allowed, log_probs)
 
-    def _uniform(self, position: int, attempt: int) -> float:
-        return float(uniforms([self._seed], [position], attempt)[0])
-
-    def _fill(self) -> None:
+    def _fill(self) -> list[int] | None:
+        """Compute the mask. The allowed tokens, if they are no more than those of end of sequence, or one."""
         matcher = self._matcher
         if matcher is None:
-            return
+            return None
         start = time.perf_counter()
-        matcher.fill_next_token_bitmask(self._bitmask, 0)
-        self._allowed = allowed_token_ids(self._bitmask[0], self._vocabulary.size)
+        matcher.fill_next_token_bitmask(self.bitmask, 0)
+        few = self._few()
         self.stats.mask_seconds += time.perf_counter() - start
-        if not len(self._allowed):
+        if few is not None and not few:
             raise GenerationError(
                 f"The constraint allows no token after {len(self.token_ids)} tokens, text {_tail(self.text)!r}, "
                 f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs."
             )
+        return few
 
     def _try(self, token: int) -> bool:
         """Take the token unless the output could then not be closed within the budget."""
         if token in self._vocabulary.eos_token_ids:
             self._end(token)
             return True
-        matcher = self._matcher
-        if matcher is not None:
+        if self._matcher is not None:
             start = time.perf_counter()
             self._accept(token)
-            plan = self._plan_after(token, matcher)
-            if plan is None:
-                matcher.rollback(1)
+            closes = self._closes(self.remaining - 1) or self._rest_closes(token)
+            if not closes:
+                self._matcher.rollback(1)
             self.stats.mask_seconds += time.perf_counter() - start
-            if plan is None:
+            if not closes:
                 return False
-            self._plan = plan
         self._append(token)
         return True
 
-    def _follow_plan(self, log_probs: npt.NDArray[np.float64]) -> None:
+    def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
         """Take the first token of the known completion, the fewest tokens that spell it."""
-        tokens = self._closing.fewest(self._plan)
-        if tokens is None or self._allowed is None:
+        tokens = None if self._matcher is None else self._closing.fewest(self._completion())
+        if tokens is None:
             self._fail_incomplete("No allowed token fits the token budget")
         elif not tokens:  # complete already, and every way on is too long
             self._end()
         else:
-            position = int(np.searchsorted(self._allowed, tokens[0]))
-            if position >= len(self._allowed) or self._allowed[position] != tokens[0]:
+            position = int(np.searchsorted(allowed, tokens[0]))
+            if position >= len(allowed) or allowed[position] != tokens[0]:
                 self._fail_incomplete("The vocabulary does not reach the known completion")
             self.log_prob += float(log_probs[position])
             self._follow(tokens[0])
 
     def _follow(self, token: int) -> None:
         """Take a token that leaves no choice: the plan may only get better."""
-        matcher = self._matcher
-        assert matcher is not None
         self._accept(token)
-        plan = self._plan_after(token, matcher)
-        self._plan = matcher.shortest_completion() if plan is None else plan
+        if not (self._closes(self.remaining - 1) or self._rest_closes(token)):
+            self._plan = None
         self._append(token)
 
-    def _plan_after(self, token: int, matcher: Matcher) -> bytes | None:
-        """A completion that fits in what is left after ``token``, which has just been accepted; None if none known."""
-        plan = shortest_completion(matcher)
-        if plan is not None and self._closing.fits(plan, self.remaining - 1):
-            return plan
-        spelled = self._vocabulary.tokens[token]  # the rest of the old plan, should the matcher know none so short
-        rest = self._plan[len(spelled) :]
-        return rest if self._plan.startswith(spelled) and self._closing.fits(rest, self.remaining - 1) else None
+    def _closes(self, budget: int) -> bool:
+        """Whether the matcher's completion fits in so many tokens. Keeps the text where it has to be written."""
+        matcher = self._matcher
+        assert matcher is not None
+        if self._closing.single_bytes and matcher.completion_bound() <= budget:
+            self._plan = None
+            return True
+        text = shortest_completion(matcher)
+        if text is None or not self._closing.fits(text, budget):
+            return False
+        self._plan = text
+        return True
+
+    def _rest_closes(self, token: int) -> bool:
+        """Whether the completion from before ``token``, which was just accepted, goes on with it and its rest fits,
+        should the matcher know none so short."""
+        matcher, spelled = self._matcher, self._vocabulary.tokens[token]
+        assert matcher is not None
+        if self._plan is None:
+            matcher.rollback(1)
+            self._plan = shortest_completion(matcher)
+            self._accept(token)
+        plan = self._plan
+        if plan is None or not plan.startswith(spelled):
+            return False
+        rest = plan[len(spelled) :]
+        if not self._closing.fits(rest, self.remaining - 1):
+            return False
+        self._plan = rest
+        return True
+
+    def _completion(self) -> bytes:
+        """A text that completes the output from here."""
+        assert self._matcher is not None
+        return self._matcher.shortest_completion() if self._plan is None else self._plan
 
     def _accept(self, token: int) -> None:
         assert self._matcher is not None
@@ -302,13 +361,22 @@ class Output:
         self.stats.seconds = time.perf_counter() - self._started
 
     def _fail_incomplete(self, what: str) -> None:
-        shortest = self._closing.fewest(self._plan)
+        plan = b"" if self._matcher is None else self._completion()
+        shortest = self._closing.fewest(plan)
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
-            f"to be completed by {self._plan[:60]!r}. Raise max_new_tokens to {need}.",
+            f"to be completed by {plan[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
+
+
+def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> History | None:
+    """What bias and penalties look at; None if there are none."""
+    highest = params.bias_pairs[-1][0] if params.bias_pairs else -1
+    if highest >= vocabulary.size:
+        raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
+    return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
 
 
 def _whole_characters(data: bytearray, end: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from structgen.decoding.choosing import choose
 from structgen.decoding.output import Output
 from structgen.models.language_model import LanguageModel
 
@@ -31,11 +32,12 @@ def decode(model: LanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequ
     for output in live:
         output.pending.clear()
     while True:
-        for row, output in enumerate(live):
+        for output in live:
             output.stats.target_forwards += 1
-            if not output.pending:
-                output.choose(logits[row])
-                output.advance_forced()
+        choosing = [row for row, output in enumerate(live) if not output.pending]
+        choose([live[row] for row in choosing], logits, choosing)
+        for row in choosing:
+            live[row].advance_forced()
         yield
         keep = [row for row, output in enumerate(live) if output.finish_reason is None]
         if not keep:

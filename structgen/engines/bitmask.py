@@ -58,7 +58,8 @@ def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tu
 
 
 @lru_cache(1)
-def _workers() -> ThreadPoolExecutor:
+def worker_threads() -> ThreadPoolExecutor:
+    """Threads for kernels over rows, as many as there are processors."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="structgen-mask")
 
 
@@ -76,7 +77,7 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
         return
     bounds = np.linspace(0, len(matchers), workers + 1).astype(int).tolist()
     parts = [range(lo, hi) for lo, hi in pairwise(bounds)]
-    for done in [_workers().submit(_fill_rows, matchers, bitmask, part) for part in parts]:
+    for done in [worker_threads().submit(_fill_rows, matchers, bitmask, part) for part in parts]:
         done.result()
 
 

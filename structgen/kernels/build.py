@@ -121,7 +121,11 @@ def main(arguments: list[str] | None = None) -> int:
         assembly = assemble(objects.ENTRIES[name])
         for target in targets:
             path = objects.object_path(options.out, name, target, objects.is_checked())
-            write(path, emit(assembly, objects.TARGETS[target]))
+            triple = objects.TARGETS[target]
+            if name in objects.VECTORS and triple.startswith("x86_64"):
+                wide = objects.object_path(options.out, objects.wide_name(name), target, objects.is_checked())
+                write(wide, emit(assembly, triple, objects.WIDE_CPU))
+            write(path, emit(assembly, triple))
     if options.ship:
         write(options.out / objects.SOURCES, objects.sources_hash().encode())
     return 0
@@ -154,8 +158,8 @@ def _translate_only() -> None:
             setattr(owner, name, lambda *_: [].append)  # numba keeps what it takes for the code, a builtin, as a key
 
 
-def emit(assembly: str, triple: str) -> bytes:
-    """The object code of a kernel for a target.
+def emit(assembly: str, triple: str, cpu: str = "") -> bytes:
+    """The object code of a kernel for a target, and for processors like ``cpu`` at least (default: all).
 
     Raises:
         RuntimeError: it would need more than C and Python have (`structgen.kernels.objects.EXTERNALS`).
@@ -173,7 +177,7 @@ def emit(assembly: str, triple: str) -> bytes:
     ]
     if len(natives) != 1:
         raise RuntimeError(f"expected one native entry, found {natives}")
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu="", opt=3, reloc="pic", codemodel="default")
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3, reloc="pic", codemodel="default")
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{triple}"\n'
     assembly = re.sub(r"^target (datalayout|triple) = .*\n", "", assembly, flags=re.MULTILINE)
     arguments = "\n".join(_ARGUMENT.format(i=i) for i in range(5))

@@ -40,13 +40,16 @@ def _object(name: str) -> Path | None:
     target, checked = objects.host_target(), objects.is_checked()
     if target is None:
         return None
-    shipped = objects.shipped_object(name, target, checked)
-    if shipped is not None:
-        return shipped
-    path = objects.object_path(cache_folder(), name, target, checked)
-    if not path.is_file():
+    names = [name]
+    if name in objects.VECTORS and objects.is_wide():
+        names.insert(0, objects.wide_name(name))
+    shipped = (objects.shipped_object(each, target, checked) for each in names)
+    if (path := next(filter(None, shipped), None)) is not None:
+        return path
+    if not objects.object_path(cache_folder(), name, target, checked).is_file():
         build()
-    return path if path.is_file() else None
+    made = (objects.object_path(cache_folder(), each, target, checked) for each in names)
+    return next((path for path in made if path.is_file()), None)
 
 
 @cache
@@ -95,7 +98,7 @@ def build(names: Sequence[str] | None = None) -> bool:
     return not failed
 
 
-SECONDS = {"json": 15, "cfg": 8, "automata": 5, "lalr": 4, "checks": 3, "tokens": 2, "aligned": 1}
+SECONDS = {"json": 15, "cfg": 8, "automata": 5, "lalr": 4, "checks": 3, "tokens": 2, "aligned": 1, "sampling": 2}
 """About what each kernel takes to compile, to share them out."""
 
 

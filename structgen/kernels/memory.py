@@ -334,3 +334,4 @@ byte_array, int_array, word_array = vector(types.uint8), vector(types.int32), ve
 hash_array = vector(types.uint64)
 byte_matrix, int_matrix, word_matrix = matrix(types.uint8), matrix(types.int32), matrix(types.int64)
 hash_matrix, float_matrix = matrix(types.uint64), matrix(types.float64)
+float_array = vector(types.float64)

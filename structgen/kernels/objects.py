@@ -29,8 +29,14 @@ ENTRIES = {
     "tokens": "structgen.kernels.tokens.run",
     "checks": "structgen.kernels.checks.run",
     "aligned": "structgen.kernels.aligned.run",
+    "sampling": "structgen.kernels.sampling.run",
 }
 """The kernels, and the module of each one's entry."""
+
+VECTORS = ("sampling",)
+"""Kernels of vector arithmetic: for x86-64 made a second time, for processors with AVX2 (all since about 2015). The
+instructions are wider, the results are the same bits."""
+WIDE_CPU, WIDE_FEATURES = "x86-64-v3", ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 TARGETS = {
     "linux-x86_64": "x86_64-unknown-linux-gnu",
@@ -89,6 +95,23 @@ def host_target() -> str | None:
 def object_path(folder: Path, name: str, target: str, checked: bool) -> Path:
     """Where below ``folder`` the object of a kernel lies."""
     return folder / (target + ("-checked" if checked else "")) / f"{name}.o"
+
+
+def wide_name(name: str) -> str:
+    """What the second object of a kernel of `VECTORS` is called."""
+    return f"{name}-wide"
+
+
+@lru_cache(1)
+def is_wide() -> bool:
+    """Whether this processor runs objects for `WIDE_CPU`."""
+    from llvmlite import binding as llvm
+
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know this platform
+        return False
+    return all(features.get(feature) for feature in WIDE_FEATURES)
 
 
 def shipped_object(name: str, target: str, checked: bool) -> Path | None:

@@ -11,6 +11,7 @@ from structgen.decoding.speculative.acceptance import Acceptance
 from structgen.decoding.speculative.drafter import Drafter, Step
 from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest, allocate
 from structgen.decoding.speculative.merge import Shape, grow
+from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
 
 
@@ -76,6 +77,10 @@ class Row:
         self._rest = Rest(speculator.policy.curve) if isinstance(speculator.policy, CostAware) else None
         self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
+        self._step_tokens: list[int] = []
+        self._node = self.tree.root  # the last node on the path that was accepted
+        self._kept: list[int] = []
+        self._read = self._before = 0
 
     def grow(self) -> DraftTree:
         """Draft what may follow the last token."""
@@ -103,37 +108,50 @@ class Row:
         self._spent = time.perf_counter() - start
         return self.tree
 
-    def verify(self, logits: Any) -> list[int]:
-        """Take tokens as the target says, as far as the drafts go along, and one more.
+    def begin(self) -> None:
+        """Begin to verify the tree: the target has read the pending tokens and the tree's nodes."""
+        self._step_tokens = self.tree.flat(self.output.pending)[0]
+        self._node = self.tree.root
+        self._read, self._before = len(self.output.pending), len(self.output.token_ids)
+        self._kept = list(range(self._read))
+        self.output.pending.clear()
 
-        The tokens taken are those of the plain loop, drawn in the same way from the same distributions; drafts only
+    @property
+    def place(self) -> int:
+        """After which of the tokens that the target read the next one is chosen."""
+        return self._kept[-1]
+
+    @property
+    def rule(self) -> Draws | None:
+        """How the next token is verified, where its drafts were drawn at random."""
+        return self._node.draws
+
+    def follow(self) -> bool:
+        """Go along the drafts with the token that was chosen. Whether the target has read what comes after it.
+
+        The tokens chosen are those of the plain loop, drawn in the same way from the same distributions; drafts only
         decide how many of them one forward gives.
+        """
+        output = self.output
+        output.advance_forced()
+        while output.pending:
+            following = self._judge(self._node, output.pending[0])
+            if following is None:
+                break
+            del output.pending[0]
+            self._kept.append(self._read + following.index)
+            self._node = following
+        return not output.pending and output.finish_reason is None
+
+    def finish(self, logits: Any) -> list[int]:
+        """Learn from what was accepted. Which of the tokens that the target read are output: indices, ascending.
 
         Args:
             logits: [n, V] after the output's pending tokens and the tree's nodes.
-
-        Returns:
-            which of the tokens that the target read are output: indices, ascending.
         """
-        output, tree, node = self.output, self.tree, self.tree.root
-        step = Step(tree.flat(output.pending)[0], logits, tree)
-        read, before = len(output.pending), len(output.token_ids)
-        kept = list(range(read))
-        output.pending.clear()
-        while True:
-            output.choose(logits[kept[-1]], node.draws)
-            output.advance_forced()
-            while output.pending:
-                following = self._judge(node, output.pending[0])
-                if following is None:
-                    break
-                del output.pending[0]
-                kept.append(read + following.index)
-                node = following
-            if output.pending or output.finish_reason is not None:
-                break
-        self._learn(step, kept[read:], len(output.token_ids) - before)
-        return kept
+        step = Step(self._step_tokens, logits, self.tree)
+        self._learn(step, self._kept[self._read :], len(self.output.token_ids) - self._before)
+        return self._kept
 
     def _judge(self, node: Node, token: int) -> Node | None:
         """The node after ``node`` for the token that was taken, if the target has read it; learns who was right."""

@@ -13,7 +13,7 @@ import pytest
 from structgen.decoding.output import Output
 from structgen.decoding.plain import decode as plain
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs
-from structgen.decoding.speculative import model_drafter, speculator
+from structgen.decoding.speculative import loop, model_drafter
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Drafter, Proposal, Source
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -196,9 +196,9 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
-    right = speculator.Row.verify
+    right = loop.verify
     monkeypatch.setattr(
-        speculator.Row, "verify", lambda self, logits: right(self, np.concatenate([logits[:1], logits[:-1]]))
+        loop, "verify", lambda rows, logits: right(rows, np.concatenate([logits[:, :1], logits[:, :-1]], axis=1))
     )
     assert p_value() < ALPHA
 

@@ -1,0 +1,55 @@
+"""A token for many outputs with one draw: what every loop calls, for one row and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from structgen.decoding.output import Output
+from structgen.decoding.sampling.draws import FirstDraw
+from structgen.decoding.sampling.host import HostSampler
+from structgen.decoding.sampling.sampler import TokenSampler
+
+_HOST: TokenSampler = HostSampler()
+
+
+def choose(
+    outputs: Sequence[Output],
+    logits: Any,
+    rows: Sequence[int] | None = None,
+    rules: Sequence[FirstDraw | None] | None = None,
+) -> None:
+    """Take one token for each output. Call ``Output.advance_forced`` of each before, and after.
+
+    What a row gets does not depend on the rows beside it.
+
+    Args:
+        logits: floating [N, V'], the model's; they stay where they are, and as they are.
+        rows: which row of ``logits`` is each output's; None: the first, the second, and so on.
+        rules: what draws a row's token in place of the sampler, if it draws as the probabilities say (drafts that were
+            drawn at random are verified so); None: the sampler.
+
+    Raises:
+        GenerationError: the logits of a row are not numbers, or rule out all that is allowed.
+        IncompleteOutputError: see ``Output``.
+    """
+    places = range(len(outputs)) if rows is None else rows
+    drawn, numbers = [], []
+    for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
+        rule = None if rules is None else rules[number]
+        if rule is None or output.params.temperature == 0:
+            drawn.append(output)
+            numbers.append(place)
+        else:
+            output.take_by_rule(rule, logits[place])
+    if not drawn:
+        return
+    bitmask = drawn[0].bitmask if len(drawn) == 1 else np.concatenate([output.bitmask for output in drawn])
+    sampler = _HOST
+    requests = [output.request(place, row) for row, (output, place) in enumerate(zip(drawn, numbers, strict=True))]
+    choices = sampler.draw(logits, sampler.send(bitmask), requests)
+    tokens, log_probs = choices.token_ids.tolist(), choices.log_probs.tolist()
+    for output, place, token, log_prob in zip(drawn, numbers, tokens, log_probs, strict=True):
+        output.take(token, log_prob, logits, place)

@@ -1,0 +1,235 @@
+"""Eight tokens at a time: masked logits, sums of exponentials, and what is stored where a token is forbidden.
+
+Loops over explicit vectors, so that every processor of a platform gives the same bits: a wider one only takes fewer
+instructions. Addresses are those of whole words of a bitmask (32 tokens); who calls sees to the rest of a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from structgen.kernels.sampling.layout import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, LANES, WORD
+
+_I64, _I32, _I16 = ir.IntType(64), ir.IntType(32), ir.IntType(16)
+_FLOAT, _DOUBLE = ir.FloatType(), ir.DoubleType()
+_FLOATS, _DOUBLES, _INTS = (ir.VectorType(kind, LANES) for kind in (_FLOAT, _DOUBLE, _I32))
+# 2**f for f in [-0.5, 0.5], relative error below 2e-7 (Moshier, Cephes, exp2f).
+_EXP2 = (
+    1.535336188319500e-4, 1.339887440266574e-3, 9.618437357674640e-3, 5.550332471162809e-2, 2.402264791363012e-1,
+    6.931472028550421e-1, 1.0,
+)  # fmt: skip
+_ELEMENTS: dict[int, Any] = {FLOAT32: _FLOAT, FLOAT16: _I16, BFLOAT16: _I16, FLOAT64: _DOUBLE}
+# Minus infinity, by the width of elements in bits; of 16 bits there are two kinds.
+MINUS_INFINITY = {FLOAT32: 0xFF800000, FLOAT16: 0xFC00, BFLOAT16: 0xFF80, FLOAT64: 0xFFF0000000000000}
+
+
+def _every(kind: Any, value: float | int) -> Any:
+    """The same constant in all lanes."""
+    return ir.Constant(kind, [value] * LANES)
+
+
+def _splat(builder: Any, kind: Any, value: Any) -> Any:
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(_INTS, [0] * LANES))
+
+
+def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) -> Any:
+    """A pointer to lanes of ``kind`` from element ``index`` of an array on."""
+    place = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
+    return builder.bitcast(place, kind.as_pointer())
+
+
+def _group(builder: Any, word: Any, group: int) -> Any:
+    """The first token of eight of a word."""
+    return builder.add(builder.mul(word, ir.Constant(_I64, WORD)), ir.Constant(_I64, LANES * group))
+
+
+def _load(builder: Any, kind: int, address: Any, index: Any) -> Any:
+    """Logits as floats."""
+    element = _ELEMENTS[kind]
+    align = {_FLOAT: 4, _DOUBLE: 8, _I16: 2}[element]
+    lanes = ir.VectorType(element, LANES)
+    value = builder.load(_pointer(builder, address, index, element, lanes), align=align)
+    if kind == FLOAT32:
+        return value
+    if kind == FLOAT64:
+        return builder.fptrunc(value, _FLOATS)
+    bits = builder.zext(value, _INTS)
+    if kind == BFLOAT16:
+        return builder.bitcast(builder.shl(bits, _every(_INTS, 16)), _FLOATS)
+    # Half: exponent and fraction moved into place, the exponent made up for by a factor (subnormals come right).
+    shifted = builder.shl(builder.and_(bits, _every(_INTS, 0x7FFF)), _every(_INTS, 13))
+    number = builder.fmul(builder.bitcast(shifted, _FLOATS), _every(_FLOATS, 2.0**112))
+    special = builder.icmp_unsigned(">=", builder.and_(bits, _every(_INTS, 0x7FFF)), _every(_INTS, 0x7C00))
+    exponent = builder.select(special, _every(_INTS, 0x7F800000), _every(_INTS, 0))
+    sign = builder.shl(builder.and_(bits, _every(_INTS, 0x8000)), _every(_INTS, 16))
+    whole = builder.or_(builder.or_(builder.bitcast(number, _INTS), exponent), sign)
+    return builder.bitcast(whole, _FLOATS)
+
+
+def _allowed(builder: Any, word: Any, group: int) -> Any:
+    """Which of eight tokens a word allows."""
+    bits = ir.Constant(_INTS, [1 << (LANES * group + lane) for lane in range(LANES)])
+    return builder.icmp_unsigned("!=", builder.and_(_splat(builder, _INTS, word), bits), _every(_INTS, 0))
+
+
+def _masked_block(kind: int) -> Callable[[int, int, int, int], float]:
+    @intrinsic
+    def masked_block(typingctx, logits, masks, words, out):
+        """Write ``words`` words of tokens to float32 at ``out``, -inf where they are not allowed. The highest (-inf of
+        none, NaN if one is)."""
+
+        def codegen(context, builder, signature, args):
+            logits, masks, words, out = args
+            highest = cgutils.alloca_once_value(builder, _every(_FLOATS, -math.inf))
+            bad = cgutils.alloca_once_value(builder, _every(_INTS, 0))
+            with cgutils.for_range(builder, words) as loop:
+                word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
+                for group in range(WORD // LANES):
+                    index = _group(builder, loop.index, group)
+                    value = _load(builder, kind, logits, index)
+                    value = builder.select(_allowed(builder, word, group), value, _every(_FLOATS, -math.inf))
+                    builder.store(value, _pointer(builder, out, index, _FLOAT, _FLOATS), align=4)
+                    above = builder.fcmp_ordered(">", value, builder.load(highest))
+                    builder.store(builder.select(above, value, builder.load(highest)), highest)
+                    no_number = builder.sext(builder.fcmp_unordered("uno", value, value), _INTS)
+                    builder.store(builder.or_(builder.load(bad), no_number), bad)
+            return _highest_lane(builder, builder.load(highest), builder.load(bad))
+
+        return types.float64(types.int64, types.int64, types.int64, types.int64), codegen
+
+    return masked_block
+
+
+def _highest_lane(builder: Any, highest: Any, bad: Any) -> Any:
+    best, any_bad = (builder.extract_element(lanes, ir.Constant(_I32, 0)) for lanes in (highest, bad))
+    for lane in range(1, LANES):
+        value = builder.extract_element(highest, ir.Constant(_I32, lane))
+        best = builder.select(builder.fcmp_ordered(">", value, best), value, best)
+        any_bad = builder.or_(any_bad, builder.extract_element(bad, ir.Constant(_I32, lane)))
+    is_bad = builder.icmp_unsigned("!=", any_bad, ir.Constant(_I32, 0))
+    return builder.fpext(builder.select(is_bad, ir.Constant(_FLOAT, math.nan), best), _DOUBLE)
+
+
+masked_blocks = {kind: _masked_block(kind) for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)}
+"""For each kind of logits ``(logits, masks, words, out)``: addresses, and how many words."""
+
+
+def _exp(builder: Any, value: Any, highest: Any, scale: Any) -> Any:
+    """exp((value - highest) · scale) of lanes that are not above ``highest``; 0 from -87 on."""
+    power = builder.fmul(builder.fsub(value, highest), scale)
+    least = _every(_FLOATS, -127.0)
+    power = builder.select(builder.fcmp_ordered(">", power, least), power, least)
+    whole = builder.fptosi(builder.fsub(power, _every(_FLOATS, 0.5)), _INTS)
+    rest = builder.fsub(power, builder.sitofp(whole, _FLOATS))
+    result = _every(_FLOATS, _EXP2[0])
+    for coefficient in _EXP2[1:]:
+        result = builder.fadd(builder.fmul(result, rest), _every(_FLOATS, coefficient))
+    exponent = builder.shl(builder.add(whole, _every(_INTS, 127)), _every(_INTS, 23))
+    return builder.fmul(result, builder.bitcast(exponent, _FLOATS))
+
+
+def _lanes_of(builder: Any, highest: Any, scale: Any) -> tuple[Any, Any]:
+    """The highest value and the scale to powers of two in all lanes."""
+    to_two = builder.fmul(scale, ir.Constant(_DOUBLE, math.log2(math.e)))
+    return tuple(_splat(builder, _FLOATS, builder.fptrunc(one, _FLOAT)) for one in (highest, to_two))
+
+
+@intrinsic
+def exp_sum(typingctx, values, words, highest, scale):
+    """Σ exp((x - highest) · scale) over ``words`` words of float32 at ``values``; ``highest`` is finite, none above."""
+
+    def codegen(context, builder, signature, args):
+        values, words, highest, scale = args
+        highest, scale = _lanes_of(builder, highest, scale)
+        total = cgutils.alloca_once_value(builder, _every(_DOUBLES, 0.0))
+        with cgutils.for_range(builder, words) as loop:
+            parts = []
+            for group in range(WORD // LANES):
+                index = _group(builder, loop.index, group)
+                value = builder.load(_pointer(builder, values, index, _FLOAT, _FLOATS), align=4)
+                parts.append(_exp(builder, value, highest, scale))
+            word = builder.fadd(builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3]))
+            builder.store(builder.fadd(builder.load(total), builder.fpext(word, _DOUBLES)), total)
+        lanes = builder.load(total)
+        result = builder.extract_element(lanes, ir.Constant(_I32, 0))
+        for lane in range(1, LANES):
+            result = builder.fadd(result, builder.extract_element(lanes, ir.Constant(_I32, lane)))
+        return result
+
+    return types.float64(types.int64, types.int64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def exp_each(typingctx, values, words, highest, scale, out):
+    """exp((x - highest) · scale) of ``words`` words of float32 at ``values``, to float32 at ``out``."""
+
+    def codegen(context, builder, signature, args):
+        values, words, highest, scale, out = args
+        highest, scale = _lanes_of(builder, highest, scale)
+        with cgutils.for_range(builder, builder.mul(words, ir.Constant(_I64, WORD // LANES))) as loop:
+            index = builder.mul(loop.index, ir.Constant(_I64, LANES))
+            value = builder.load(_pointer(builder, values, index, _FLOAT, _FLOATS), align=4)
+            weight = _exp(builder, value, highest, scale)
+            builder.store(weight, _pointer(builder, out, index, _FLOAT, _FLOATS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64, types.float64, types.int64), codegen
+
+
+def _forbid(kind: int) -> Callable[[int, int, int], None]:
+    element = {FLOAT32: _I32, FLOAT64: _I64}.get(kind, _I16)
+    lanes = ir.VectorType(element, LANES)
+    align = element.width // 8
+
+    @intrinsic
+    def forbid(typingctx, logits, masks, words):
+        """Write -inf over the tokens that ``words`` words do not allow; words that allow all are passed by."""
+
+        def codegen(context, builder, signature, args):
+            logits, masks, words = args
+            with cgutils.for_range(builder, words) as loop:
+                word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
+                with builder.if_then(builder.icmp_unsigned("!=", word, ir.Constant(_I32, 0xFFFFFFFF))):
+                    for group in range(WORD // LANES):
+                        index = _group(builder, loop.index, group)
+                        place = _pointer(builder, logits, index, element, lanes)
+                        nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
+                        kept = builder.select(_allowed(builder, word, group), builder.load(place, align=align), nothing)
+                        builder.store(kept, place, align=align)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    return forbid
+
+
+forbidden_stores = {kind: _forbid(kind) for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)}
+"""For each kind of logits ``(logits, masks, words)``: addresses, and how many words."""
+
+
+@intrinsic
+def float_at(typingctx, address, index):
+    """``(address, index)``: an element of an array of float32 as float64, unchecked."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fpext(builder.load(_pointer(builder, *args, _FLOAT, _FLOAT)), _DOUBLE)
+
+    return types.float64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def float_bits(typingctx, value):
+    """The bits of a float64 as float32, zero-extended."""
+
+    def codegen(context, builder, signature, args):
+        return builder.zext(builder.bitcast(builder.fptrunc(args[0], _FLOAT), _I32), _I64)
+
+    return types.int64(types.float64), codegen

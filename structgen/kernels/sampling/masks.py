@@ -1,0 +1,63 @@
+"""Bitmasks over rows of logits, and rows that allow few tokens."""
+
+from structgen.kernels.jit import internal
+from structgen.kernels.memory import element_writer, mask_word, set_word, word_array
+from structgen.kernels.sampling.lanes import MINUS_INFINITY, forbidden_stores
+from structgen.kernels.sampling.layout import *
+
+_float32, _float16, _bfloat16, _float64 = (forbidden_stores[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
+_set_16, _set_32, _set_64 = (element_writer(bits) for bits in (16, 32, 64))
+_NONE_32, _NONE_16, _NONE_B16 = (MINUS_INFINITY[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16))
+_NONE_64 = MINUS_INFINITY[FLOAT64] - (1 << 64)
+
+
+@internal
+def _forbid_one(kind, logits, i):
+    if kind == FLOAT32:
+        _set_32(logits, i, _NONE_32)
+    elif kind == FLOAT16:
+        _set_16(logits, i, _NONE_16)
+    elif kind == BFLOAT16:
+        _set_16(logits, i, _NONE_B16)
+    else:
+        _set_64(logits, i, _NONE_64)
+
+
+@internal
+def apply(m, columns, words, kind):
+    """Write -inf over the tokens that the masks do not allow; what lies behind the masks' width is not allowed."""
+    rows, masks = word_array(m, A_LOGITS), word_array(m, A_MASKS)
+    whole = min(words, columns // WORD)
+    for r in range(rows.size):
+        logits = rows[r]
+        if kind == FLOAT32:
+            _float32(logits, masks[r], whole)
+        elif kind == FLOAT16:
+            _float16(logits, masks[r], whole)
+        elif kind == BFLOAT16:
+            _bfloat16(logits, masks[r], whole)
+        else:
+            _float64(logits, masks[r], whole)
+        for i in range(WORD * whole, columns):
+            if i >> 5 >= words or not mask_word(masks[r], i >> 5) >> (i & 31) & 1:
+                _forbid_one(kind, logits, i)
+
+
+@internal
+def few(masks, words, most, out):
+    """The first tokens that a row allows, to int64 at ``out``, as long as there are at most ``most``: how many, or one
+    more. Stops there, so a row that allows much is told by its first words."""
+    count = 0
+    for i in range(words):
+        word = mask_word(masks, i)
+        while word:
+            if count == most:
+                return most + 1
+            bit = 0
+            lowest = word & -word
+            while lowest >> bit != 1:
+                bit += 1
+            set_word(out, count, WORD * i + bit)
+            count += 1
+            word &= word - 1
+    return count
