@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
-    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask"},
+    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.logits"},
     {"engines.matcher", "engines.state_matcher", "engines.laws", "engines.json.numbers"},
     {"engines.json.goals"},
     {"engines.json.tables"},

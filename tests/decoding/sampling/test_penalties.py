@@ -1,0 +1,56 @@
+"""Bias and penalties against their definitions; what is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.sampling.penalties import History
+
+
+def adjusted(history: History, logits: np.ndarray) -> np.ndarray:
+    row = logits.copy()
+    adjustments = history.adjustments()
+    if adjustments is not None:
+        adjustments.apply(row)
+    return row
+
+
+def test_penalties_are_those_of_their_definitions() -> None:
+    params = SamplingParams(
+        1.0, repetition_penalty=1.5, presence_penalty=0.5, frequency_penalty=0.25, logit_bias={3: 2.0, 9: -1.0}
+    )
+    rng = np.random.default_rng(0)
+    logits, prompt = rng.normal(size=200).astype(np.float32), rng.integers(200, size=70).tolist()
+    history, written = History(params, prompt), rng.integers(200, size=150).tolist()
+    for token in written:
+        history.add(token)
+    expected = logits.astype(np.float64)
+    expected[3] += 2.0
+    expected[9] -= 1.0
+    for token in {*prompt, *written}:
+        expected[token] = expected[token] / 1.5 if expected[token] > 0 else expected[token] * 1.5
+    for token in set(written):
+        expected[token] -= 0.5 + 0.25 * written.count(token)
+    assert np.allclose(adjusted(history, logits), expected, atol=1e-5)
+
+
+def test_repetition_penalty_is_that_of_transformers() -> None:
+    torch = pytest.importorskip("torch")
+    processors = pytest.importorskip("transformers.generation.logits_process")
+    logits, prompt = torch.randn(1, 50, generator=torch.Generator().manual_seed(0)), [3, 5, 5, 8]
+    expected = processors.RepetitionPenaltyLogitsProcessor(1.3)(torch.tensor([prompt]), logits.clone())
+    history = History(SamplingParams(1.0, repetition_penalty=1.3), prompt)
+    assert np.allclose(adjusted(history, logits[0].numpy()), expected[0].numpy())
+
+
+def test_nothing_to_adjust() -> None:
+    history = History(SamplingParams(1.0), [1, 2, 3])
+    history.add(4)
+    assert history.adjustments() is None
+    history = History(SamplingParams(1.0, presence_penalty=1.0), [1, 2, 3])
+    assert history.adjustments() is None  # the prompt counts for repetition_penalty only
+    history.add(4)
+    adjustments = history.adjustments()
+    assert adjustments is not None and adjustments.token_ids.tolist() == [4] and adjustments.minus.tolist() == [1.0]
