@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_NEW_TOKENS = 512
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
+_SAMPLING = tuple(field.name for field in fields(SamplingParams))
 _OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
 
@@ -85,7 +87,9 @@ class GenerationOptions(TypedDict, total=False):
 
     Attributes:
         temperature: 0 (default) is greedy.
-        top_p, top_k: filters, applied after the constraint's mask; default 1.0 and None keep everything.
+        top_p, top_k, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_n_sigma, top_h, order: filters, applied after
+            the constraint's mask; repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of
+            logits before it. ``SamplingParams`` says what each does; by default none does anything.
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
@@ -96,6 +100,17 @@ class GenerationOptions(TypedDict, total=False):
     temperature: float
     top_p: float
     top_k: int | None
+    min_p: float
+    typical_p: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    top_n_sigma: float | None
+    top_h: float | None
+    order: tuple[str, ...]
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: Mapping[int, float]
     seed: int | None
     max_new_tokens: int
     stop: str | Sequence[str]
@@ -324,8 +339,9 @@ class Generator:
             params = replace(params, seed=params.seed + row)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
-            self.vocabulary, matcher, params, max_new_tokens=budget, stop=settings.stop, closing=self._closing
-        )
+            self.vocabulary, matcher, params,
+            max_new_tokens=budget, stop=settings.stop, closing=self._closing, prompt_ids=ids,
+        )  # fmt: skip
         return ids, output
 
     @cached_property
@@ -358,20 +374,24 @@ class Generator:
 
 def _settings(
     *,
-    temperature: float = 0.0,
-    top_p: float = 1.0,
-    top_k: int | None = None,
-    seed: int | None = None,
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
     stop: str | Sequence[str] = (),
     schema_in_prompt: bool = True,
     draft: Any = _OWN_DRAFT,
+    **sampling: Any,
 ) -> _Settings:
+    unknown = next((name for name in sampling if name not in _SAMPLING), None)
+    if unknown is not None:
+        known = [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft"]
+        near = get_close_matches(unknown, known, 1, 0.4)
+        raise OptionsError(
+            f"there is no option {unknown!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {known}")
+        )
     check_count("max_new_tokens", max_new_tokens)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    return _Settings(SamplingParams(temperature, top_k, top_p, seed), max_new_tokens, strings, schema_in_prompt, draft)
+    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, schema_in_prompt, draft)
 
 
 def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
