@@ -105,6 +105,12 @@ def reads_visible(model: Any) -> bool:
     return hasattr(model, "forward_visible") and bool(model.full_attention)
 
 
+def reads_asynchronously(model: Any) -> bool:
+    """Whether calls of a model return before it has read (``TransformersModel.asynchronous``): logits are waited for
+    when they are looked at, and the processor is free till then."""
+    return bool(getattr(model, "asynchronous", False))
+
+
 def prepare_for_trees(model: Any) -> None:
     """Let a model make forwards of a few tokens cheap, where it can (``TransformersModel.prepare_for_trees``)."""
     if hasattr(model, "prepare_for_trees"):

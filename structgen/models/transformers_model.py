@@ -33,6 +33,11 @@ class TransformersModel:
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
+    def asynchronous(self) -> bool:
+        """Whether the model is on an accelerator, whose calls return before they are done."""
+        return str(self.model.device.type) in ("cuda", "xpu", "mps")
+
+    @property
     def eos_token_ids(self) -> tuple[int, ...]:
         """All end-of-sequence ids of the model's generation settings; empty where they name none."""
         generation_config = getattr(self.model, "generation_config", None)

@@ -10,6 +10,7 @@ import pytest
 from structgen.decoding.choosing import choose
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.output import Output
+from structgen.decoding.plain import decode
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, OptionsError
 from structgen.generator import Generator
@@ -124,3 +125,24 @@ def test_masks_that_allow_little(size: int) -> None:
         bits[ids] = True
         bitmask[0] = np.packbits(bits, bitorder="little").view(np.int32)
         assert few() == (ids.tolist() if len(ids) <= 3 else None)
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_masks_made_beside_the_model_change_nothing(name: str) -> None:
+    """The overlapped loop: forced tokens are seen after the next call has begun."""
+    wanted = words('{"name": "Ada", "age": 36}', '{"name": "Bob", "age": 7}', '{"name": "Al"}', '{"n": 1}')
+    params = SamplingParams(**SAMPLING[name])
+
+    def written(overlapped: bool, budget: int) -> list[tuple[list[int], str | None, float]]:
+        outputs = [
+            Output(VOCABULARY, wanted.compile(VOCABULARY).matcher() if row % 3 else None, params, max_new_tokens=budget)
+            for row in range(6)
+        ]
+        prompts = [[5 + row, 9] for row in range(6)]
+        for _ in decode(TinyModel(VOCABULARY.size, seed=3), prompts, outputs, overlapped=overlapped):
+            pass
+        assert all(output.pending == [] or output.finish_reason for output in outputs)
+        return [(output.token_ids, output.finish_reason, output.log_prob) for output in outputs]
+
+    for budget in (24, 40):
+        assert written(True, budget) == written(False, budget)
