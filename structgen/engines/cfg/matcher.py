@@ -36,6 +36,20 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         with self._machine.lock:
             return self._grammar.completions.complete(self._machine, self._state)
 
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`: exact. Found in the kernel, once for each state; O(1) for one seen before."""
+        if self._terminated:
+            return 0
+        machine = self._machine
+        with self._lock:
+            while (bound := self._run(self._root, k.BOUND, self._state, 0, 0)) < 0:
+                if bound == k.UNMEASURED:
+                    words = self._grammar.completions
+                    machine.measure(words.position_lengths, words.suffix_lengths)
+                else:
+                    machine.provide(bound)
+        return bound
+
     # --- embedded terminals ---
     def embedded_here(self) -> frozenset[int]:
         """The embedded terminals (ids of the normal form) that may begin exactly here."""
