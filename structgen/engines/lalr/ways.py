@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 Way = tuple[str, int]
 """A text, and the parser that is reached if it ends cleanly there; `END` if the text may end."""
 END = 0
-MOST_WORDS = 1 << 16
-"""Of a completion."""
 
 
 class Ways:
@@ -32,6 +30,8 @@ class Ways:
         self._plans = plans
         self._configs: dict[int, Way] = {}
         self._parsers: dict[int, Way] = {}
+        self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: the way that is taken, and its bytes to the end
+        self._lengths: dict[int, tuple[Way, int]] = {END: (("", END), 0)}  # of parsers
         self._gap = lexemes.characters[lexemes.separator] if lexemes.separator >= 0 else ""
 
     def keep(self, config: int, text: str, goal: Way | None) -> None:
@@ -68,24 +68,68 @@ class Ways:
                 after = parser if terminal < 0 else self._machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
                 if after != k.DEAD and self._is_live(after):
                     return self._lexemes.text(word), after
+            if self._machine.heap[d + k.LEX_RESETS] == k.YES and (way := self._next_line(parser)):
+                return way
             if not self._lexemes.yields(threads):
                 return None
             config = fallback
         return None
 
-    def complete(self, config: int) -> str | None:
-        """The text from a live configuration to the end; None if its way is not known."""
-        way, text, at_line = self.of_config(config), "", False
-        for _ in range(MOST_WORDS):
+    def length(self, config: int) -> int | None:
+        """Bytes of what `complete` writes, or more; None if it writes nothing. The way is chosen once and for all.
+
+        Lengths are kept with the ways, so each parser is looked at once: O(1) where the way leads to a known one.
+        """
+        known = self._chosen.get(config)
+        if known is None:
+            way = self.of_config(config)
+            rest = None if way is None else self._rest(way[1])
+            if way is None or rest is None:
+                return None
+            known = self._chosen[config] = way, rest + len(way[0].encode())
+        return known[1]
+
+    def choose(self, config: int, text: str) -> int:
+        """Keep a whole text for a configuration whose way is not known. Its bytes."""
+        return self._chosen.setdefault(config, ((text, END), len(text.encode())))[1]
+
+    def _rest(self, parser: int) -> int | None:
+        """Bytes of the ways from a parser to the end; None if one is not known, or they go round."""
+        path: dict[int, Way] = {}
+        while parser not in self._lengths:
+            way = None if parser in path else self._of_parser(parser)
             if way is None:
                 return None
-            more, parser = way
-            text += more.removeprefix(self._gap) if at_line else more  # blanks would indent it
-            if parser == END:
-                return text
-            at_line = self._tables.newline >= 0 and more.startswith("\n")
-            way = self._of_parser(parser)
+            path[parser] = way
+            parser = way[1]
+        length = self._lengths[parser][1]
+        for passed, way in reversed(path.items()):
+            length += len(way[0].encode())
+            self._lengths[passed] = way, length
+        return length
+
+    def complete(self, config: int) -> str | None:
+        """The text from a live configuration to the end; None if its way is not known."""
+        if self.length(config) is None:
+            return None
+        (text, parser), _ = self._chosen[config]
+        parts, at_line = [text], self._begins_line(text)
+        while parser != END:
+            (text, parser), _ = self._lengths[parser]
+            parts.append(text.removeprefix(self._gap) if at_line else text)  # blanks would indent it
+            at_line = self._begins_line(text)
+        return "".join(parts)
+
+    def _next_line(self, parser: int) -> Way | None:
+        """A newline token of some indentation that leads on."""
+        for column in self._plans.columns(parser):
+            after = self._machine.call(k.FEED_TERMINAL, parser, self._tables.newline, column)
+            if after != k.DEAD and self._is_live(after):
+                return "\n" + " " * column, after
         return None
+
+    def _begins_line(self, text: str) -> bool:
+        return self._tables.newline >= 0 and text.startswith("\n")
 
     def _is_live(self, parser: int) -> bool:
         machine = self._machine
