@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from structgen.engines.lalr.lexemes import Lexemes
@@ -23,11 +24,14 @@ class Ways:
     plans lead on: they are exact then.)
     """
 
-    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans) -> None:
+    def __init__(
+        self, machine: LalrMachine, lexemes: Lexemes, plans: Plans, is_known_live: Callable[[int], bool]
+    ) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes
         self._plans = plans
+        self._is_live = is_known_live  # of parsers: without a search
         self._configs: dict[int, Way] = {}
         self._parsers: dict[int, Way] = {}
         self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: the way that is taken, and its bytes to the end
@@ -130,11 +134,6 @@ class Ways:
 
     def _begins_line(self, text: str) -> bool:
         return self._tables.newline >= 0 and text.startswith("\n")
-
-    def _is_live(self, parser: int) -> bool:
-        machine = self._machine
-        machine.live(machine.call(k.FRESH, parser))
-        return int(machine.heap[parser + k.PARSER_LIVE]) == k.YES
 
     def _of_parser(self, parser: int) -> Way | None:
         if self._machine.call(k.ENDS_PARSER, parser):

@@ -52,7 +52,7 @@ class Witnesses:
 
     @cached_property
     def _ways(self) -> Ways:
-        return Ways(self._machine, self.lexemes, self.plans)
+        return Ways(self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
