@@ -34,23 +34,19 @@ class CfgCompletions:
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """
-        options: list[tuple[int, bytes, int]] = []  # length of the word, the word, the row after it
+        rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the row after its terminal
         for row, d in machine.threads(config):
-            classes, positions = machine.lexer(d)
-            del classes  # what follows an ignored terminal is what the row's items say
-            words: dict[int, bytes] = {}  # the best word of each class; -1: back to the row
-            for p in positions:
-                kind = int(self._automata.classes[p])
-                word = b"" if p >= self._automata.positions else self._word_from(p)
-                kind = -1 if p >= self._automata.positions else kind
-                if kind not in words or len(word) < len(words[kind]):
-                    words[kind] = word
-            for kind, word in words.items():
+            nearest: dict[int, int] = {}  # the best position of each class; -1: back to the row
+            for p in machine.lexer(d)[1]:
+                kind = int(self._automata.classes[p]) if p < self._automata.positions else -1
+                if kind not in nearest or self.position_lengths[p] < self.position_lengths[nearest[kind]]:
+                    nearest[kind] = p
+            for kind, p in nearest.items():
                 after = row if kind < 0 else machine.call(k.GOTO_ROW, row, kind, 0)
-                options.append((len(word), word, after))
-        rests = _Rests(machine, self)
-        best = min(((n + cost, word + text) for n, word, row in options for cost, text in [rests.of_row(row)]))
-        return best[1]
+                best = min(best, (self.position_lengths[p] + rests.of_row(after)[0], p, after))
+        _, position, after = best
+        word = b"" if position >= self._automata.positions else self._word_from(position)
+        return word + rests.text(after)
 
     # --- words ---
     def suffix_word(self, suffix: int) -> bytes:
@@ -181,23 +177,23 @@ class _Rests:
         self._end = int(machine.heap[k.H_END])
         self._best: dict[int, tuple[int, int, int]] = {self._end: (0, 0, 0)}  # length, suffix, next continuation
 
-    def of_row(self, row: int) -> tuple[int, bytes]:
-        """Length and text."""
-        best: tuple[int, bytes] | None = None
+    def of_row(self, row: int) -> tuple[int, int]:
+        """Bytes, and the item that needs no more."""
+        best = k.FAR, k.END_ITEM
         for item in self._machine.key(row, k.ROW_KEY):
             if item == k.END_ITEM:
-                return 0, b""
+                return 0, item
             suffix, at = item >> k.K_BITS, item & k.K_MASK
             if at not in self._best:
                 self._search(at)
-            length = self._lengths[suffix] + self._best[at][0]
-            if best is None or length < best[0]:
-                best = length, self._words.suffix_word(suffix) + self._text(at)
-        assert best is not None, "rows are live"
+            best = min(best, (self._lengths[suffix] + self._best[at][0], item))
         return best
 
-    def _text(self, at: int) -> bytes:
-        parts = []
+    def text(self, row: int) -> bytes:
+        """A shortest text from a row to the end."""
+        item = self.of_row(row)[1]
+        suffix, at = (item >> k.K_BITS, item & k.K_MASK) if item != k.END_ITEM else (0, self._end)
+        parts = [self._words.suffix_word(suffix)]
         while at != self._end:
             _, suffix, at = self._best[at]
             parts.append(self._words.suffix_word(suffix))
