@@ -34,8 +34,8 @@ class Ways:
         self._is_live = is_known_live  # of parsers: without a search
         self._configs: dict[int, Way] = {}
         self._parsers: dict[int, Way] = {}
-        self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: the way that is taken, and its bytes to the end
-        self._lengths: dict[int, tuple[Way, int]] = {END: (("", END), 0)}  # of parsers
+        self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: a way, bytes to the end
+        self._lengths: dict[int, tuple[Way, int]] = {END: (("", END), 0)}  # of parsers, likewise
         self._gap = lexemes.characters[lexemes.separator] if lexemes.separator >= 0 else ""
 
     def keep(self, config: int, text: str, goal: Way | None) -> None:
@@ -80,48 +80,56 @@ class Ways:
         return None
 
     def length(self, config: int) -> int | None:
-        """Bytes of what `complete` writes, or more; None if it writes nothing. The way is chosen once and for all.
+        """Bytes of what `complete` writes; None if it writes nothing. The way is chosen once and for all.
 
         Lengths are kept with the ways, so each parser is looked at once: O(1) where the way leads to a known one.
         """
         known = self._chosen.get(config)
         if known is None:
             way = self.of_config(config)
-            rest = None if way is None else self._rest(way[1])
-            if way is None or rest is None:
+            if way is None or not self._choose_behind(way[1]):
                 return None
-            known = self._chosen[config] = way, rest + len(way[0].encode())
+            known = self._chosen[config] = way, self._bytes(way)
         return known[1]
 
     def choose(self, config: int, text: str) -> int:
         """Keep a whole text for a configuration whose way is not known. Its bytes."""
         return self._chosen.setdefault(config, ((text, END), len(text.encode())))[1]
 
-    def _rest(self, parser: int) -> int | None:
-        """Bytes of the ways from a parser to the end; None if one is not known, or they go round."""
+    def _choose_behind(self, parser: int) -> bool:
+        """Choose ways from a parser to the end; False if one is not known, or they go round."""
         path: dict[int, Way] = {}
         while parser not in self._lengths:
             way = None if parser in path else self._of_parser(parser)
             if way is None:
-                return None
+                return False
             path[parser] = way
             parser = way[1]
-        length = self._lengths[parser][1]
         for passed, way in reversed(path.items()):
-            length += len(way[0].encode())
-            self._lengths[passed] = way, length
-        return length
+            self._lengths[passed] = way, self._bytes(way)
+        return True
+
+    def _bytes(self, way: Way) -> int:
+        """Bytes of a way and of what comes behind it."""
+        (following, _), rest = self._lengths[way[1]]
+        written = self._behind(way[0], following)
+        return len(way[0].encode()) + rest - len(following.encode()) + len(written.encode())
+
+    def _behind(self, text: str, following: str) -> str:
+        """The text of a way as it is written behind another: blanks would indent a line."""
+        at_line = self._tables.newline >= 0 and text.startswith("\n")
+        return following.removeprefix(self._gap) if at_line else following
 
     def complete(self, config: int) -> str | None:
         """The text from a live configuration to the end; None if its way is not known."""
         if self.length(config) is None:
             return None
         (text, parser), _ = self._chosen[config]
-        parts, at_line = [text], self._begins_line(text)
+        parts = [text]
         while parser != END:
-            (text, parser), _ = self._lengths[parser]
-            parts.append(text.removeprefix(self._gap) if at_line else text)  # blanks would indent it
-            at_line = self._begins_line(text)
+            (following, parser), _ = self._lengths[parser]
+            parts.append(self._behind(text, following))
+            text = following
         return "".join(parts)
 
     def _next_line(self, parser: int) -> Way | None:
@@ -131,9 +139,6 @@ class Ways:
             if after != k.DEAD and self._is_live(after):
                 return "\n" + " " * column, after
         return None
-
-    def _begins_line(self, text: str) -> bool:
-        return self._tables.newline >= 0 and text.startswith("\n")
 
     def _of_parser(self, parser: int) -> Way | None:
         if self._machine.call(k.ENDS_PARSER, parser):

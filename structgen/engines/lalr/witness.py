@@ -202,8 +202,8 @@ class Witnesses:
         The shorter of what a search finds and of the way that is kept.
         """
         found, _ = self._search.find({config: ""}, self._ends)
-        kept = self._ways.complete(config)
-        return min((text for text in (found, kept) if text is not None), key=lambda text: len(text.encode()), default=None)
+        texts = [text for text in (found, self._ways.complete(config)) if text is not None]
+        return min(texts, key=lambda text: len(text.encode()), default=None)
 
     def bound(self, config: int) -> int | None:
         """Bytes of what `complete` writes, or more: those of the way that is kept. None if nothing is written."""

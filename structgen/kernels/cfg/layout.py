@@ -10,7 +10,7 @@ from structgen.kernels.heap_layout import *
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED,  # the terminals' automata
     H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
-    H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; no addresses until they are asked for
+    H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
     H_MOVES,
 ) = range(FIRST_PLACE, FIRST_PLACE + 2 * 43, 2)  # fmt: skip
 # Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.

@@ -133,7 +133,7 @@ def test_each_continuation_is_settled_once(name: str) -> None:
     grammar = compile_grammar(normal_form(text), BYTES)
     matcher = grammar.matcher()
     assert matcher.accept_bytes(first)
-    counts = []
+    counts: list[int] = []
     for _ in range(500):
         for byte in unit:
             assert matcher.accept_bytes(bytes([byte]))
