@@ -6,6 +6,7 @@ of the terminals' automata are the engine's (``H_LEAST``, ``H_TO_GO``).
 
 from structgen.kernels.cfg.buffers import push
 from structgen.kernels.cfg.layout import *
+from structgen.kernels.cfg.rows import first_scan
 from structgen.kernels.cfg.tables import a_at, class_of, least_of, to_go_from
 from structgen.kernels.interning import lacks_room, length, set_word, word
 from structgen.kernels.jit import internal
@@ -108,19 +109,10 @@ def _row_rest(h, r):
 @internal
 def _rest_after(h, r, kind):
     """Bytes that the row after a terminal of one class needs."""
-    lo = word(h, r + ROW_SCAN)
-    end = lo + word(h, r + ROW_SCANS)
-    hi = end
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if word(h, middle) >> 48 < kind:
-            lo = middle + 1
-        else:
-            hi = middle
-    best = FAR
-    while lo < end and word(h, lo) >> 48 == kind:
-        best = min(best, _item_rest(h, word(h, lo) & ITEM_MASK))
-        lo += 1
+    best, i, end = FAR, first_scan(h, r, kind), word(h, r + ROW_SCAN) + word(h, r + ROW_SCANS)
+    while i < end and word(h, i) >> 48 == kind:
+        best = min(best, _item_rest(h, word(h, i) & ITEM_MASK))
+        i += 1
     return best
 
 
