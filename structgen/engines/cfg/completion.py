@@ -7,6 +7,8 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from structgen.automata.dfa import shortest
 from structgen.engines.cfg.analysis import CfgTables
 from structgen.grammar.normal_form import ContextFreeGrammar
@@ -25,47 +27,48 @@ class CfgCompletions:
         self._automata = automata
         self._bases = [position for position, _ in automata.first]
         self._words: dict[int, bytes] = {}
+        self._of_suffixes: dict[int, bytes] = {}
 
     def complete(self, machine: CfgMachine, config: int) -> bytes:
         """A shortest text after which ``config`` may stop.
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """
-        options: list[tuple[int, bytes, int]] = []  # length of the word, the word, the row after it
+        rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the row after its terminal
         for row, d in machine.threads(config):
-            classes, positions = machine.lexer(d)
-            del classes  # what follows an ignored terminal is what the row's items say
-            words: dict[int, bytes] = {}  # the best word of each class; -1: back to the row
-            for p in positions:
-                kind = int(self._automata.classes[p])
-                word = b"" if p >= self._automata.positions else self._word_from(p)
-                kind = -1 if p >= self._automata.positions else kind
-                if kind not in words or len(word) < len(words[kind]):
-                    words[kind] = word
-            for kind, word in words.items():
+            nearest: dict[int, int] = {}  # the best position of each class; -1: back to the row
+            for p in machine.lexer(d)[1]:
+                kind = int(self._automata.classes[p]) if p < self._automata.positions else -1
+                if kind not in nearest or self.position_lengths[p] < self.position_lengths[nearest[kind]]:
+                    nearest[kind] = p
+            for kind, p in nearest.items():
                 after = row if kind < 0 else machine.call(k.GOTO_ROW, row, kind, 0)
-                options.append((len(word), word, after))
-        rests = _Rests(machine, self)
-        best = min(((n + cost, word + text) for n, word, row in options for cost, text in [rests.of_row(row)]))
-        return best[1]
+                best = min(best, (self.position_lengths[p] + rests.of_row(after)[0], p, after))
+        _, position, after = best
+        word = b"" if position >= self._automata.positions else self._word_from(position)
+        return word + rests.text(after)
 
+    # --- words ---
     def suffix_word(self, suffix: int) -> bytes:
         """A shortest text of a suffix."""
-        word = b""
-        while suffix:
-            word += self.symbol_word(self._tables.first[suffix])
-            suffix = self._tables.next[suffix]
+        word = self._of_suffixes.get(suffix)
+        if word is None:
+            parts, todo = [], [suffix]
+            while todo:
+                at = todo.pop()
+                if self.suffix_lengths[at]:  # else nothing is written, however it is derived
+                    symbol = self._tables.first[at]
+                    todo += (self._tables.next[at], self._derivations[symbol] if symbol >= 0 else 0)
+                    if symbol < 0:
+                        parts.append(self.class_word(~symbol))
+            word = self._of_suffixes[suffix] = b"".join(parts)
         return word
-
-    def symbol_word(self, symbol: int) -> bytes:
-        """A shortest text of a nonterminal or ``~class``."""
-        return self.nonterminal_words[symbol] if symbol >= 0 else self.class_word(~symbol)
 
     def class_word(self, kind: int) -> bytes:
         """A shortest text of a class of terminals; none for embedded ones."""
         if kind >= len(self._tables.classes) - len(self._tables.embedded):
             return b""
-        return min((self._word_from(p) for p in self._automata.starts[kind]), key=len)
+        return self._word_from(min(self._automata.starts[kind], key=lambda p: self.position_lengths[p]))
 
     def _word_from(self, position: int) -> bytes:
         """A shortest text that completes a terminal from a position on."""
@@ -77,9 +80,57 @@ class CfgCompletions:
             word = self._words[position] = found
         return word
 
+    # --- lengths ---
     @cached_property
-    def nonterminal_words(self) -> list[bytes]:
-        """A shortest text of each nonterminal (Knuth's generalisation of Dijkstra's algorithm)."""
+    def position_lengths(self) -> list[int]:
+        """Bytes of a shortest text from each position of the terminals' automata; none for embedded ones.
+
+        Breadth first, backwards from all that accept: O(edges).
+        """
+        automata = self._automata
+        sources = np.repeat(np.arange(len(automata.edges)), np.diff(automata.edges, append=len(automata.edge) // 3))
+        targets = automata.edge[2::3]
+        order = np.argsort(targets, kind="stable")
+        into, before = sources[order], np.searchsorted(targets[order], np.arange(len(automata.edges) + 1))
+        lengths = np.where(automata.accepts > 0, 0, k.FAR)
+        layer, steps = np.flatnonzero(automata.accepts), 0
+        while len(layer):
+            steps += 1
+            counts = before[layer + 1] - before[layer]
+            first = np.repeat(before[layer] - np.cumsum(counts) + counts, counts)
+            found = np.unique(into[first + np.arange(len(first))])
+            layer = found[lengths[found] == k.FAR]
+            lengths[layer] = steps
+        return lengths.tolist()
+
+    def class_length(self, kind: int) -> int:
+        """Bytes of `class_word`."""
+        return min((self.position_lengths[p] for p in self._automata.starts[kind]), default=0)
+
+    @cached_property
+    def suffix_lengths(self) -> list[int]:
+        """Bytes of a shortest text of each suffix; no more than FAR."""
+        lengths, tables = [0], self._tables
+        for symbol, after in zip(tables.first[1:], tables.next[1:], strict=True):  # tails are numbered first
+            own = self._least[symbol][0] if symbol >= 0 else self._class_lengths[~symbol]
+            lengths.append(min(own + lengths[after], k.FAR))
+        return lengths
+
+    @cached_property
+    def _class_lengths(self) -> list[int]:
+        return [self.class_length(kind) for kind in range(len(self._tables.classes))]
+
+    @cached_property
+    def _derivations(self) -> list[int]:
+        """The rule of a shortest text of each nonterminal, as a suffix."""
+        return [suffix for _, suffix in self._least]
+
+    @cached_property
+    def _least(self) -> list[tuple[int, int]]:
+        """Bytes of a shortest text of each nonterminal, and the rule that it begins with, as a suffix.
+
+        Knuth's generalisation of Dijkstra's algorithm.
+        """
         rules = [(y, suffix) for y, own in enumerate(self._tables.rules) for suffix in own]
         symbols = [self._symbols(suffix) for _, suffix in rules]
         uses: dict[int, list[int]] = {}
@@ -88,25 +139,25 @@ class CfgCompletions:
                 if s >= 0:
                     uses.setdefault(s, []).append(i)
         missing = [sum(s >= 0 for s in body) for body in symbols]
-        words: list[bytes | None] = [None] * len(self._tables.rules)
+        least: list[tuple[int, int] | None] = [None] * len(self._tables.rules)
         queue: list[tuple[int, int, int]] = []
 
         def push(i: int) -> None:
-            length = sum(len(words[s] or b"") if s >= 0 else len(self.class_word(~s)) for s in symbols[i])
-            heapq.heappush(queue, (length, rules[i][0], i))
+            known = (least[s] or (0, 0) if s >= 0 else (self._class_lengths[~s], 0) for s in symbols[i])
+            heapq.heappush(queue, (min(sum(length for length, _ in known), k.FAR), rules[i][0], i))
 
         for i in range(len(rules)):
             if not missing[i]:
                 push(i)
         while queue:
-            _, y, i = heapq.heappop(queue)
-            if words[y] is None:
-                words[y] = b"".join((words[s] or b"") if s >= 0 else self.class_word(~s) for s in symbols[i])
+            length, y, i = heapq.heappop(queue)
+            if least[y] is None:
+                least[y] = length, rules[i][1]
                 for j in uses.get(y, []):
                     missing[j] -= 1
                     if not missing[j]:
                         push(j)
-        return [word or b"" for word in words]
+        return [found or (0, 0) for found in least]
 
     def _symbols(self, suffix: int) -> list[int]:
         found = []
@@ -122,37 +173,31 @@ class _Rests:
     def __init__(self, machine: CfgMachine, words: CfgCompletions) -> None:
         self._machine = machine
         self._words = words
+        self._lengths = words.suffix_lengths
         self._end = int(machine.heap[k.H_END])
         self._best: dict[int, tuple[int, int, int]] = {self._end: (0, 0, 0)}  # length, suffix, next continuation
-        self._lengths: dict[int, int] = {}
 
-    def of_row(self, row: int) -> tuple[int, bytes]:
-        """Length and text."""
-        best: tuple[int, bytes] | None = None
+    def of_row(self, row: int) -> tuple[int, int]:
+        """Bytes, and the item that needs no more."""
+        best = k.FAR, k.END_ITEM
         for item in self._machine.key(row, k.ROW_KEY):
             if item == k.END_ITEM:
-                return 0, b""
+                return 0, item
             suffix, at = item >> k.K_BITS, item & k.K_MASK
             if at not in self._best:
                 self._search(at)
-            length = self._length(suffix) + self._best[at][0]
-            if best is None or length < best[0]:
-                best = length, self._words.suffix_word(suffix) + self._text(at)
-        assert best is not None, "rows are live"
+            best = min(best, (self._lengths[suffix] + self._best[at][0], item))
         return best
 
-    def _text(self, at: int) -> bytes:
-        parts = []
+    def text(self, row: int) -> bytes:
+        """A shortest text from a row to the end."""
+        item = self.of_row(row)[1]
+        suffix, at = (item >> k.K_BITS, item & k.K_MASK) if item != k.END_ITEM else (0, self._end)
+        parts = [self._words.suffix_word(suffix)]
         while at != self._end:
             _, suffix, at = self._best[at]
             parts.append(self._words.suffix_word(suffix))
         return b"".join(parts)
-
-    def _length(self, suffix: int) -> int:
-        length = self._lengths.get(suffix)
-        if length is None:
-            length = self._lengths[suffix] = len(self._words.suffix_word(suffix))
-        return length
 
     def _search(self, start: int) -> None:
         """Dijkstra's algorithm from the end backwards over the continuations in reach of ``start``."""
@@ -181,4 +226,4 @@ class _Rests:
                 self._best[at] = length, suffix, after
             for before, between in into.get(at, []):
                 if before not in self._best:
-                    heapq.heappush(queue, (length + self._length(between), before, between, at))
+                    heapq.heappush(queue, (length + self._lengths[between], before, between, at))

@@ -160,6 +160,11 @@ class CfgMachine(Heap):
         kinds = (int(self.automata.classes[p]) for p in self.lexer(d)[1])
         return [kind for kind in kinds if kind >= first]
 
+    def measure(self, positions: list[int], suffixes: list[int]) -> None:
+        """Give the kernel what BOUND needs: bytes of a shortest word from each position on, and of each suffix."""
+        self._set(k.H_LEAST, np.array(suffixes, np.int64))
+        self._set(k.H_TO_GO, np.array(positions, np.int64))
+
     def clear_masks(self) -> None:
         """Forget all masks."""
         self._place_masks(1, int(self.heap[k.H_EPOCH]) + 1)

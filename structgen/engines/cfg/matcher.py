@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from structgen.engines.protocols import TOO_LONG
 from structgen.engines.state_matcher import StateMatcher
-from structgen.errors import MatcherStateError
+from structgen.errors import CompletionTooLongError, MatcherStateError
 from structgen.kernels.cfg import machine as k
 from structgen.kernels.heap_layout import ENDS
 
 if TYPE_CHECKING:
     from structgen.engines.cfg.compiled import CfgGrammar
+
+MAX_BYTES = 1 << 24
+"""Of a completion that is written."""
 
 
 class CfgMatcher(StateMatcher["CfgGrammar"]):
@@ -30,11 +34,30 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         """A shortest text that completes the output from here (b"" if it may stop).
 
         Embedded terminals count as the empty text; the matcher that embeds them adds theirs.
+
+        Raises:
+            CompletionTooLongError: a shortest one has more than `MAX_BYTES`.
         """
         if self._terminated or self.is_accepting():
             return b""
+        if self.completion_bound() > MAX_BYTES:
+            raise CompletionTooLongError(f"every text that completes the output has more than {MAX_BYTES:,} bytes")
         with self._machine.lock:
             return self._grammar.completions.complete(self._machine, self._state)
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`: exact. Found in the kernel, once for each state; O(1) for one seen before."""
+        if self._terminated:
+            return 0
+        machine = self._machine
+        with self._lock:
+            while (bound := self._run(self._root, k.BOUND, self._state, 0, 0)) < 0:
+                if bound == k.UNMEASURED:
+                    words = self._grammar.completions
+                    machine.measure(words.position_lengths, words.suffix_lengths)
+                else:
+                    machine.provide(bound)
+        return bound if bound <= MAX_BYTES else TOO_LONG
 
     # --- embedded terminals ---
     def embedded_here(self) -> frozenset[int]:

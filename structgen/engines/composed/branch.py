@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from structgen.engines.cfg.matcher import CfgMatcher
-from structgen.engines.protocols import Matcher
+from structgen.engines.protocols import TOO_LONG, Matcher
 
 if TYPE_CHECKING:
     from structgen.engines.composed.grammar import Content
@@ -41,6 +41,22 @@ class Branch:
         self.serial = next(_SERIALS)
         self._memo: dict[Hashable, tuple[int, Any]] = {}
         self.closing: bytes | None = None
+
+    def completion_bound(self) -> int:
+        """Bytes of `shortest_completion`, or more; see `Matcher.completion_bound`."""
+        own = self.matcher.completion_bound()
+        return own if self.after is None else min(own + self.after.completion_bound(), TOO_LONG)
+
+    def shortest_completion(self) -> bytes:
+        """A shortest text of what it reads, and of the grammar around behind it.
+
+        Raises:
+            CompletionTooLongError: every text of what it reads is too long.
+        """
+        own = self.matcher.shortest_completion()
+        if self.closing is None:
+            self.closing = b"" if self.after is None else self.after.shortest_completion()
+        return own + self.closing
 
     def key(self) -> Hashable:
         """Equal for branches with the same future, whichever matcher; None where that cannot be told."""

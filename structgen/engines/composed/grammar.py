@@ -162,6 +162,11 @@ class _OuterCompletions(CfgCompletions):
         word = self._of_embedded.get(kind)
         return super().class_word(kind) if word is None else word
 
+    def class_length(self, kind: int) -> int:
+        """Bytes of `class_word`."""
+        word = self._of_embedded.get(kind)
+        return super().class_length(kind) if word is None else len(word)
+
 
 def embed(
     grammar: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary | None = None

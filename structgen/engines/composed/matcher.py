@@ -12,7 +12,7 @@ from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.engines.composed import masks
 from structgen.engines.composed.branch import Branch
 from structgen.engines.matcher import BaseMatcher
-from structgen.errors import MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
     from structgen.engines.composed.grammar import ComposedGrammar
@@ -125,10 +125,24 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         out[:] = np.packbits(found, bitorder="little").view(np.int32)
 
     def shortest_completion(self) -> bytes:
-        """See `Matcher.shortest_completion`: the shortest of the branches' own."""
+        """See `Matcher.shortest_completion`: the shortest that one of the branches writes."""
         if self._terminated or self.is_accepting():
             return b""
-        return min(map(_completion, self._branches), key=len)
+        found, refused = [], None
+        for branch in self._branches:
+            try:
+                found.append(branch.shortest_completion())
+            except CompletionTooLongError as error:
+                refused = error
+        if refused and not found:
+            raise refused
+        return min(found, key=len)
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`: the least of the branches' own."""
+        if self._terminated or self.is_accepting():
+            return 0
+        return min(branch.completion_bound() for branch in self._branches)
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`."""
@@ -232,12 +246,3 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         twin._branches, twin._history = branches, []
         twin._terminated, twin._dropped = self._terminated, self._dropped
         return twin
-
-
-def _completion(branch: Branch) -> bytes:
-    own = branch.matcher.shortest_completion()
-    if branch.after is None:
-        return own
-    if branch.closing is None:
-        branch.closing = branch.after.shortest_completion()
-    return own + branch.closing

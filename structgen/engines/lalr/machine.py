@@ -29,6 +29,7 @@ class LalrMachine(Heap):
         tables: the grammar in numbers.
         start: the state before all text.
         width: int32 words of a mask row.
+        bounds: of states, bytes of a completion, as far as they have been asked for.
     """
 
     def __init__(self, tables: LalrTables, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int) -> None:
@@ -46,6 +47,7 @@ class LalrMachine(Heap):
         self._set(k.H_MASKS, np.empty(rows * self.width, np.int32))
         self.heap[k.H_MASK_CAP], self.heap[k.H_EPOCH] = rows, 1
         self.witnesses: Witnesses = Witnesses(self)
+        self.bounds: dict[int, int] = {}
         self.start = self.call(k.START, tables.start, 0, 0)
 
     def provide(self, result: int) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structgen.engines.protocols import TOO_LONG
 from structgen.engines.state_matcher import StateMatcher
 from structgen.errors import MatcherStateError
 from structgen.kernels.lalr import machine as k
@@ -36,13 +37,35 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         """
         if self._terminated or self.is_accepting():
             return b""
-        walker, first = self.copy(), bytearray()
-        while walker._state >> k.STATE_BITS:  # within a character
-            byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
-            walker.accept_bytes(byte)
-            first += byte
-        with self._machine.lock:
-            rest = self._machine.witnesses.complete(walker._state)
+        first, config = self._whole_character()
+        with self._lock:
+            rest = self._machine.witnesses.complete(config)
         if rest is None:
             raise MatcherStateError("no completion was found")
-        return bytes(first) + rest.encode()
+        return first + rest.encode()
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`: the length of a way to the end that is kept, so mostly more than the text's.
+
+        O(1) for states that were seen before.
+        """
+        if self._terminated:
+            return 0
+        bound = self._machine.bounds.get(self._state)
+        if bound is None:
+            first, config = self._whole_character()
+            with self._lock:
+                rest = self._machine.witnesses.bound(config)
+                bound = self._machine.bounds[self._state] = TOO_LONG if rest is None else len(first) + rest
+        return bound
+
+    def _whole_character(self) -> tuple[bytes, int]:
+        """The bytes that complete the character in which the text ends, if it does, and the configuration then."""
+        if not self._state >> k.STATE_BITS:
+            return b"", self._state
+        walker, data = self.copy(), bytearray()
+        while walker._state >> k.STATE_BITS:
+            byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
+            walker.accept_bytes(byte)
+            data += byte
+        return bytes(data), walker._state

@@ -120,18 +120,28 @@ class Plans:
         if state == self._tables.end:
             yield 0, _END, ()
             return
-        for rule, dot in self._items[state]:
-            rest, words = self._rests[rule][dot]
-            if rest >= FAR:
-                continue
+        for (origin, dot), (rest, words) in self._cheapest[state]:
             place, target = below, self._tables.end  # of the items of the first state
             for _ in range(dot - 1):
                 place = self._machine.pair(place)[0]
             if dot:
-                target = int(self._tables.goto[self._machine.pair(place)[1], self._tables.rules[rule][0]])
+                target = int(self._tables.goto[self._machine.pair(place)[1], origin])
                 if target < 0:  # Lark has resolved a conflict for another rule
                     continue
             yield rest, (place, target), words
+
+    @cached_property
+    def _cheapest(self) -> list[list[tuple[tuple[int, int], tuple[int, Plan]]]]:
+        """Of each state's items, by nonterminal and dot, what is left of the one that is completed most cheaply."""
+        found: list[list[tuple[tuple[int, int], tuple[int, Plan]]]] = []
+        for items in self._items:
+            best: dict[tuple[int, int], tuple[int, Plan]] = {}
+            for rule, dot in items:
+                rest, key = self._rests[rule][dot], (self._tables.rules[rule][0], dot)
+                if rest[0] < best.get(key, (FAR, ()))[0]:
+                    best[key] = rest
+            found.append(list(best.items()))
+        return found
 
     @cached_property
     def _items(self) -> list[list[tuple[int, int]]]:

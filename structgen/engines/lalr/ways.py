@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from structgen.engines.lalr.lexemes import Lexemes
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 Way = tuple[str, int]
 """A text, and the parser that is reached if it ends cleanly there; `END` if the text may end."""
 END = 0
-MOST_WORDS = 1 << 16
-"""Of a completion."""
 
 
 class Ways:
@@ -25,13 +24,18 @@ class Ways:
     plans lead on: they are exact then.)
     """
 
-    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans) -> None:
+    def __init__(
+        self, machine: LalrMachine, lexemes: Lexemes, plans: Plans, is_known_live: Callable[[int], bool]
+    ) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes
         self._plans = plans
+        self._is_live = is_known_live  # of parsers: without a search
         self._configs: dict[int, Way] = {}
         self._parsers: dict[int, Way] = {}
+        self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: a way, bytes to the end
+        self._lengths: dict[int, tuple[Way, int]] = {END: (("", END), 0)}  # of parsers, likewise
         self._gap = lexemes.characters[lexemes.separator] if lexemes.separator >= 0 else ""
 
     def keep(self, config: int, text: str, goal: Way | None) -> None:
@@ -68,29 +72,73 @@ class Ways:
                 after = parser if terminal < 0 else self._machine.call(k.FEED_TERMINAL, parser, terminal, k.NO_COLUMN)
                 if after != k.DEAD and self._is_live(after):
                     return self._lexemes.text(word), after
+            if self._machine.heap[d + k.LEX_RESETS] == k.YES and (way := self._next_line(parser)):
+                return way
             if not self._lexemes.yields(threads):
                 return None
             config = fallback
         return None
 
+    def length(self, config: int) -> int | None:
+        """Bytes of what `complete` writes; None if it writes nothing. The way is chosen once and for all.
+
+        Lengths are kept with the ways, so each parser is looked at once: O(1) where the way leads to a known one.
+        """
+        known = self._chosen.get(config)
+        if known is None:
+            way = self.of_config(config)
+            if way is None or not self._choose_behind(way[1]):
+                return None
+            known = self._chosen[config] = way, self._bytes(way)
+        return known[1]
+
+    def choose(self, config: int, text: str) -> int:
+        """Keep a whole text for a configuration whose way is not known. Its bytes."""
+        return self._chosen.setdefault(config, ((text, END), len(text.encode())))[1]
+
+    def _choose_behind(self, parser: int) -> bool:
+        """Choose ways from a parser to the end; False if one is not known, or they go round."""
+        path: dict[int, Way] = {}
+        while parser not in self._lengths:
+            way = None if parser in path else self._of_parser(parser)
+            if way is None:
+                return False
+            path[parser] = way
+            parser = way[1]
+        for passed, way in reversed(path.items()):
+            self._lengths[passed] = way, self._bytes(way)
+        return True
+
+    def _bytes(self, way: Way) -> int:
+        """Bytes of a way and of what comes behind it."""
+        (following, _), rest = self._lengths[way[1]]
+        written = self._behind(way[0], following)
+        return len(way[0].encode()) + rest - len(following.encode()) + len(written.encode())
+
+    def _behind(self, text: str, following: str) -> str:
+        """The text of a way as it is written behind another: blanks would indent a line."""
+        at_line = self._tables.newline >= 0 and text.startswith("\n")
+        return following.removeprefix(self._gap) if at_line else following
+
     def complete(self, config: int) -> str | None:
         """The text from a live configuration to the end; None if its way is not known."""
-        way, text, at_line = self.of_config(config), "", False
-        for _ in range(MOST_WORDS):
-            if way is None:
-                return None
-            more, parser = way
-            text += more.removeprefix(self._gap) if at_line else more  # blanks would indent it
-            if parser == END:
-                return text
-            at_line = self._tables.newline >= 0 and more.startswith("\n")
-            way = self._of_parser(parser)
-        return None
+        if self.length(config) is None:
+            return None
+        (text, parser), _ = self._chosen[config]
+        parts = [text]
+        while parser != END:
+            (following, parser), _ = self._lengths[parser]
+            parts.append(self._behind(text, following))
+            text = following
+        return "".join(parts)
 
-    def _is_live(self, parser: int) -> bool:
-        machine = self._machine
-        machine.live(machine.call(k.FRESH, parser))
-        return int(machine.heap[parser + k.PARSER_LIVE]) == k.YES
+    def _next_line(self, parser: int) -> Way | None:
+        """A newline token of some indentation that leads on."""
+        for column in self._plans.columns(parser):
+            after = self._machine.call(k.FEED_TERMINAL, parser, self._tables.newline, column)
+            if after != k.DEAD and self._is_live(after):
+                return "\n" + " " * column, after
+        return None
 
     def _of_parser(self, parser: int) -> Way | None:
         if self._machine.call(k.ENDS_PARSER, parser):

@@ -52,7 +52,7 @@ class Witnesses:
 
     @cached_property
     def _ways(self) -> Ways:
-        return Ways(self._machine, self.lexemes, self.plans)
+        return Ways(self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
@@ -197,9 +197,20 @@ class Witnesses:
 
     # --- completions ---
     def complete(self, config: int) -> str | None:
-        """A short text after which the configuration may end; None if there is none, or none was found."""
+        """A short text after which the configuration may end; None if there is none, or none was found.
+
+        The shorter of what a search finds and of the way that is kept.
+        """
         found, _ = self._search.find({config: ""}, self._ends)
-        return found if found is not None else self._ways.complete(config)
+        texts = [text for text in (found, self._ways.complete(config)) if text is not None]
+        return min(texts, key=lambda text: len(text.encode()), default=None)
+
+    def bound(self, config: int) -> int | None:
+        """Bytes of what `complete` writes, or more: those of the way that is kept. None if nothing is written."""
+        length = self._ways.length(config)
+        if length is None and (text := self.complete(config)) is not None:
+            length = self._ways.choose(config, text)
+        return length
 
     def search_far(self, config: int) -> bool:
         """Whether a long search finds a text that completes a configuration which was given up."""

@@ -20,6 +20,9 @@ one). An item ``suffix << 28 | k`` waits for a suffix and then returns to contin
   an ignored terminal may go on. 256 transitions: -1 none, -2 not known yet.
 - *Configuration* (CONFIG): a sorted set of threads ``row << 28 | lexer state``.
 
+A continuation and a configuration hold the bytes of a shortest text to the end, once that was asked
+(`structgen.kernels.cfg.rests`).
+
 Markers are items of the empty suffix: ``END_ITEM`` (the text may end) and ``OPEN_ITEM`` (below this the context was cut
 off, anything may follow). Cutting (`structgen.kernels.cfg.cuts`) keeps no or one level of continuations, so that masks
 are found for all rows that agree so far; tokens that reach below are kept as a trie and walked again with more of the

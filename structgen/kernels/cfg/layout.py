@@ -10,8 +10,9 @@ from structgen.kernels.heap_layout import *
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED,  # the terminals' automata
     H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
+    H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
     H_MOVES,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 41, 2)  # fmt: skip
+) = range(FIRST_PLACE, FIRST_PLACE + 2 * 43, 2)  # fmt: skip
 # Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.
 H_A, H_B, H_C, H_E = range(H_MOVES + 2, H_MOVES + 14, 3)
 CAPACITY, TOP = 1, 2  # behind a buffer's place
@@ -31,12 +32,12 @@ SINK_WORDS = 256
 # --- kinds of records and their payloads, which stand at record + 2 -------------
 ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG, INCOMING = range(1, 10)
 ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_BARE, ROW_KEY = range(2, 10)
-CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_KEY = 2, 3, 4, 5
+CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REST, CONT_KEY = range(2, 7)
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIG_EPOCH, CONFIG_MASK, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 2
+CONFIG_EPOCH, CONFIG_MASK, CONFIG_REST, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
 
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
@@ -56,9 +57,13 @@ THREAD_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
 WIDE_NODES, UNCERTAIN_NODES = 1500, 1000
 NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
+FAR = 1 << 40  # bytes: more than any text has
 
 # --- bits of H_FLAG, besides those of every heap ---
 SCRATCH_FULL, MASKS_FULL, LEVELS_FULL = 4, 8, 16
 
+# --- results besides RETRY and DEAD ---
+UNMEASURED = -2  # the tables of lengths are not there yet
+
 # --- operations of the entry, besides those of every heap ---
-INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW = range(FIRST_OPERATION, FIRST_OPERATION + 6)
+INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW, BOUND = range(FIRST_OPERATION, FIRST_OPERATION + 7)

@@ -16,9 +16,11 @@ REHASH                  address of the old table, its size     1
 READ_AUTOMATA           addresses, count                       positions
 GOTO_ROW                row, class                             row
 KINDS_BELOW             address of trie nodes, count, address  1
+BOUND                   configuration                          bytes, or UNMEASURED
 ======================  =====================================  ====================================
 
-Any may return RETRY: ``H_FLAG`` tells what there was too little of. Nothing here checks its arguments.
+Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``H_LEAST``,
+``H_TO_GO``). Nothing here checks its arguments.
 """
 
 from structgen.kernels.cfg.layout import *

@@ -121,6 +121,20 @@ def row_of(h, start):
 
 
 @internal
+def first_scan(h, r, wanted):
+    """Where what a row scans of one class begins, or would; up to the next class, or the end of the row's scans."""
+    lo = word(h, r + ROW_SCAN)
+    hi = lo + word(h, r + ROW_SCANS)
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if word(h, middle) >> 48 < wanted:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@internal
 def goto(h, r, classes):
     """The row after one of a set of terminals was read."""
     if r == word(h, H_ANY):
@@ -129,17 +143,10 @@ def goto(h, r, classes):
     value = word(h, memo + GOTO_VALUE)
     if value != 0 and not lacks_room(h):
         return value
-    start, scans = word(h, H_CTOP), word(h, r + ROW_SCAN)
-    end = scans + word(h, r + ROW_SCANS)
+    start, end = word(h, H_CTOP), word(h, r + ROW_SCAN) + word(h, r + ROW_SCANS)
     for i in range(length(h, classes)):
         wanted = word(h, classes + CLASSES_KEY + i)
-        lo, hi = scans, end
-        while lo < hi:
-            middle = (lo + hi) >> 1
-            if word(h, middle) >> 48 < wanted:
-                lo = middle + 1
-            else:
-                hi = middle
+        lo = first_scan(h, r, wanted)
         while lo < end and word(h, lo) >> 48 == wanted:
             push_item(h, (word(h, lo) & ITEM_MASK) >> K_BITS, word(h, lo) & K_MASK)
             lo += 1

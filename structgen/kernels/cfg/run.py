@@ -6,6 +6,7 @@ from structgen.kernels.cfg.buffers import intern, push
 from structgen.kernels.cfg.kinds import kinds_below
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.masks import fill, next_bytes
+from structgen.kernels.cfg.rests import bound_of
 from structgen.kernels.cfg.rows import goto
 from structgen.kernels.interning import lacks_room, rehash, word
 from structgen.kernels.jit import entry, internal
@@ -35,6 +36,8 @@ def _make(stamp):
             return ends_of(h, x)
         if operation == NEXT_BYTES:
             return next_bytes(h, x, y)
+        if operation == BOUND:
+            return bound_of(h, x)
         if operation == INITIAL:
             return initial(h, x)
         if operation == AFTER:
