@@ -1,0 +1,1 @@
+"""Sampling on the device where a model's logits are, and masks applied there."""
