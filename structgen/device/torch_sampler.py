@@ -153,8 +153,9 @@ def _draw(
     """Token ids, log-probabilities and what was kept, floating [n, 3], of rows of adjusted logits."""
     highest = masked.amax(1, keepdim=True)
     usable = torch.isfinite(highest)[:, 0]
-    log_probs = masked - highest
-    log_probs = log_probs - log_probs.exp().sum(1, keepdim=True).log()
+    below = masked - highest
+    log_mass = below.exp().sum(1, keepdim=True).log()
+    log_probs = below - log_mass
     if steps:
         token = pick(filtered_weights(log_probs, steps, values), uniforms)
     else:  # not argmax: which of equals it gives is not the same on all devices
@@ -164,5 +165,7 @@ def _draw(
     chosen = log_probs.gather(1, token.clamp(0, masked.shape[1] - 1)[:, None])[:, 0]
     out = torch.stack([token.to(masked.dtype), chosen.masked_fill(~usable, torch.nan), torch.zeros_like(chosen)], 1)
     if all_of_it is not None:
-        out[:, 2] = (torch.logsumexp(masked, 1) - torch.logsumexp(all_of_it, 1)).clamp(max=0)
+        top = all_of_it.amax(1, keepdim=True)
+        all_mass = torch.where(torch.isinf(top), 0, (all_of_it - top).exp().sum(1, keepdim=True).log())
+        out[:, 2] = (highest - top + torch.where(usable[:, None], log_mass, 0) - all_mass).clamp(max=0)[:, 0]
     return out

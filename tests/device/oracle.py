@@ -47,11 +47,12 @@ class Row:
 
     @property
     def log_kept(self) -> float:
-        def log_sum(values: np.ndarray) -> float:
-            highest = values.max(initial=-np.inf)
-            return float(highest + np.log(np.exp(values - highest).sum())) if np.isfinite(highest) else highest
-
-        return log_sum(self.row[self.allowed].astype(float)) - log_sum(self.row.astype(float))
+        highest, top = self.row[self.allowed].max(initial=-np.inf), self.row.max()
+        if not np.isfinite([highest, top]).all():
+            return float(highest) - float(top)
+        some, whole = (values.astype(float) for values in (self.row[self.allowed], self.row))
+        ratio = np.exp(some - highest).sum() / np.exp(whole - top).sum()
+        return min(0.0, float(highest) - float(top) + float(np.log(ratio)))
 
     @property
     def probs(self) -> np.ndarray:
