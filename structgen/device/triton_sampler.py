@@ -99,7 +99,7 @@ def _parameters(batch: Batch) -> tuple[npt.NDArray[Any], ...]:
         top_ps,
         min_ps.astype(np.float32),
         is_filtered.any(),
-    )  # type: ignore[return-value]
+    )
 
 
 def _entry_arrays(batch: Batch) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[Any]]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -58,7 +60,7 @@ def test_rows_that_are_not_named_stay(kind: str, torch_mask: bool) -> None:
     logits, allowed = case(6, 200, 7, 3)
     tensor = torch.from_numpy(logits).to(DEVICE)
     mask = torch.from_numpy(bits(allowed)).to(DEVICE) if torch_mask else bits(allowed)
-    rows = {
+    rows: Any = {
         "list": [4, 0],
         "tensor": torch.tensor([4, 0], device=DEVICE),
         "int32": torch.tensor([4, 0], dtype=torch.int32),
