@@ -76,12 +76,12 @@ class Batch:
     @staticmethod
     def of(requests: Sequence[DrawRequest]) -> Batch:
         """The arrays of a list of requests. O(requests + entries)."""
-        distinct, which = _distinct([request.params for request in requests])
+        kinds, which = distinct([request.params for request in requests])
         numbers = uniforms(
             np.array([request.seed for request in requests], np.uint64), [request.position for request in requests]
         )
         return Batch(
-            distinct,
+            kinds,
             which,
             np.array([request.logits_row for request in requests], np.int32),
             np.array([request.mask_row for request in requests], np.int32),
@@ -115,8 +115,11 @@ class Batch:
         return self if inside.all() else replace(self, entries=entries.take(inside) if inside.any() else None)
 
 
-def _distinct(params: Sequence[SamplingParams]) -> tuple[tuple[SamplingParams, ...], npt.NDArray[np.int64]]:
-    """By identity: comparing values costs more than drawing twice."""
+def distinct(params: Sequence[SamplingParams]) -> tuple[tuple[SamplingParams, ...], npt.NDArray[np.int64]]:
+    """The different ones, and each one's place among them, int64 [R].
+
+    By identity: comparing values costs more than drawing twice.
+    """
     places: dict[int, int] = {}
     kept: list[SamplingParams] = []
     which = np.empty(len(params), np.int64)

@@ -390,17 +390,17 @@ def token_kernel(
         tl.store(out + 2, tl.where(kept > 0, 0.0, kept))
 
 
-@triton.jit
-def path_kernel(drawn, tokens, parents, starts, out, LONGEST: tl.constexpr, SIZE: tl.constexpr):
+@triton.jit(do_not_specialize=["row_stride"])
+def path_kernel(drawn, tokens, parents, starts, out, row_stride, SIZE: tl.constexpr):
     """From the root of tree t, program (t), follow the child whose token was drawn at its parent; float64
-    [trees, 1 + 3 · LONGEST]: nodes on the path, then of each its place in the tree, its token, its log-probability."""
+    [trees, 1 + 3 · longest]: nodes on the path, then of each its place in the tree, its token, its log-probability."""
     tree = tl.program_id(0)
     start, end = tl.load(starts + tree), tl.load(starts + tree + 1)
     index = tl.arange(0, SIZE)
     inside = index < end - start
     token = tl.load(tokens + start + index, mask=inside, other=-1)
     parent = tl.load(parents + start + index, mask=inside, other=-1)
-    row = out + tree * (1 + 3 * LONGEST)
+    row = out + tree.to(tl.int64) * row_stride
     node = start * 0
     length = start * 0
     going = end > start
