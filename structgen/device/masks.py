@@ -165,16 +165,17 @@ class MaskTable:
     def _keys(self, rows: npt.NDArray[np.int32]) -> list[Key]:
         """128 bits of each row: a product with odd numbers, and the exclusive or of its words."""
         pairs = rows.view(np.uint64)
-        products = np.einsum("ij,j->i", pairs, self._odd)
+        mixed = pairs >> np.uint64(31)  # without it, the highest bits of all words would count alike
+        mixed ^= pairs
+        products = np.einsum("ij,j->i", mixed, self._odd)
         return list(zip(products.tolist(), np.bitwise_xor.reduce(pairs, axis=1).tolist(), strict=True))
 
     def _known(self, rows: npt.NDArray[np.int32], keys: Sequence[Key]) -> npt.NDArray[np.int32]:
         """The slots of rows that are in the table, int32 [M]; -1 for others."""
         slots = np.array([self._slot_of.get(key, -1) for key in keys], np.int32)
-        found = np.flatnonzero(slots >= 0)
-        equal = (rows[found] == self._sent[slots[found]]).all(axis=1)
-        slots[found[~equal]] = -1
-        for slot in slots[found[equal]].tolist():
+        if slots.size and slots.max() >= 0:
+            slots[(rows != self._sent[np.maximum(slots, 0)]).any(axis=1)] = -1
+        for slot in slots[slots >= 0].tolist():
             self._order.move_to_end(slot)
         return slots
 
