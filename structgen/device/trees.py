@@ -127,7 +127,7 @@ def _follow_by_kernel(
     drawn: Tensor, tokens: Tensor, parents: Tensor, starts: Tensor, longest: int, largest: int
 ) -> Tensor:
     """Floating [trees, 1 + 3 · longest]: nodes on the path, then of each its place, its token, its log-probability."""
-    from structgen.device.sampling_kernels import path_kernel
+    from structgen.device.draw_kernel import path_kernel
 
     trees = len(starts) - 1
     out = torch.empty(trees, 1 + 3 * longest, dtype=torch.float64, device=drawn.device)

@@ -46,7 +46,7 @@ class TritonSampler(TorchSampler):
         return torch.cat([first, second]).index_select(0, places)
 
     def _fused(self, logits: Tensor, masks: SentMasks, batch: Batch, kept: bool) -> Tensor:
-        from structgen.device.sampling_kernels import BLOCK, SUMS, block_kernel, token_kernel
+        from structgen.device.draw_kernel import BLOCK, SUMS, block_kernel, token_kernel
 
         columns = min(logits.shape[1], 32 * masks.words)
         batch = batch.within(columns)
@@ -118,7 +118,7 @@ def _lists(
     logits: Tensor, logits_rows: Tensor, entries: list[Tensor], rows: int, words: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The lists of adjusted logits: heads [rows, words], token ids, values, the following entries."""
-    from structgen.device.sampling_kernels import adjust_kernel
+    from structgen.device.draw_kernel import adjust_kernel
 
     if not entries:
         nothing = torch.empty(1, dtype=torch.int32, device=logits.device)

@@ -11,7 +11,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from structgen.device.apply.kernel import apply_kernel
-from structgen.device.sampling_kernels import BLOCK, adjust_kernel, block_kernel, path_kernel, token_kernel
+from structgen.device.draw_kernel import BLOCK, adjust_kernel, block_kernel, path_kernel, token_kernel
 
 TYPES = {
     "row_stride": "i32", "mask_stride": "i32", "columns": "i32", "words": "i32", "blocks": "i32", "width": "i32",

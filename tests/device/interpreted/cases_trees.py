@@ -65,10 +65,10 @@ def make(rng: np.random.Generator, trees: int) -> tuple[list[Drafted], np.ndarra
     return made, logits, bits(allowed)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_paths_are_those_of_a_walk(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    trees, logits, bitmask = make(rng, 6)
+    trees, logits, bitmask = make(rng, 4)
     logits[-1] = np.nan  # a node at which nothing can be drawn
     sampler = SAMPLER(DEVICE)
     there = torch.from_numpy(logits).to(DEVICE)
