@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
+    {"device.apply"},
     {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.logits"},
     {"engines.matcher", "engines.state_matcher", "engines.laws", "engines.json.numbers"},
     {"engines.json.goals"},
@@ -27,7 +28,7 @@ STAGES: list[set[str]] = [
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
     {"compilers"},
-    {"constraints", "decoding", "models"},
+    {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
     {"benchmarking"},
     {"cli"},

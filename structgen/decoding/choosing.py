@@ -9,10 +9,7 @@ import numpy as np
 
 from structgen.decoding.output import Output
 from structgen.decoding.sampling.draws import FirstDraw
-from structgen.decoding.sampling.host import HostSampler
-from structgen.decoding.sampling.sampler import TokenSampler
-
-_HOST: TokenSampler = HostSampler()
+from structgen.device.choose import sampler_for
 
 
 def choose(
@@ -47,7 +44,7 @@ def choose(
     if not drawn:
         return
     bitmask = drawn[0].bitmask if len(drawn) == 1 else np.concatenate([output.bitmask for output in drawn])
-    sampler = _HOST
+    sampler = sampler_for(logits)
     requests = [output.request(place, row) for row, (output, place) in enumerate(zip(drawn, numbers, strict=True))]
     choices = sampler.draw(logits, sampler.send(bitmask), requests)
     tokens, log_probs = choices.token_ids.tolist(), choices.log_probs.tolist()

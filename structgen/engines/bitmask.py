@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.logits import host_logits
 from structgen.errors import BitmaskError
+from structgen.kernels.sampling import calls
 
 if TYPE_CHECKING:
     from structgen.engines.protocols import Matcher
@@ -88,43 +90,54 @@ def _fill_rows(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32
             matcher.fill_next_token_bitmask(bitmask, index)
 
 
-def apply_token_bitmask_inplace(
-    logits: Any, bitmask: npt.NDArray[np.int32], indices: Sequence[int] | None = None
-) -> None:
-    """Set the logits of disallowed tokens to -inf.
+def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) -> None:
+    """Set the logits of disallowed tokens to -inf: one call for a batch, where the logits are.
 
     Args:
-        logits: floating numpy array or torch tensor, [V'] or [batch, V'] with V' at most 32 words' worth; mutated.
-            Tokens from the mask's width on are disallowed.
-        bitmask: int32[rows, words].
-        indices: the rows of ``logits`` to mask, each with the mask row of the same number; None: all.
+        logits: floating numpy array or torch tensor on any device, [V'] or [batch, V']; mutated. Tokens from the mask's
+            width on are disallowed.
+        bitmask: int32 [rows, words], numpy or torch.
+        indices: the rows of ``logits`` to mask, each with the mask row of the same number: a sequence, an array or a
+            tensor of integers; None: all.
 
     Raises:
         BitmaskError: shapes or dtypes that do not fit.
     """
-    mask = np.atleast_2d(bitmask)
-    if mask.dtype != np.int32 or mask.ndim != 2:
-        raise BitmaskError(f"the bitmask is {mask.dtype} with shape {bitmask.shape}; wanted int32 [batch, words]")
-    batch = logits[None] if logits.ndim == 1 else logits
-    if batch.ndim != 2:
-        raise BitmaskError(f"logits have {logits.ndim} dimensions; wanted [vocabulary] or [batch, vocabulary]")
-    rows = range(len(batch)) if indices is None else indices
-    if any(not 0 <= row < min(len(batch), len(mask)) for row in rows):
-        raise BitmaskError(f"rows {list(rows)} do not fit {len(batch)} rows of logits and {len(mask)} mask rows")
-    for row in rows:
-        allowed = np.unpackbits(mask[row].view(np.uint8), bitorder="little")[: batch.shape[1]].astype(bool)
-        allowed = np.pad(allowed, (0, batch.shape[1] - len(allowed)))
-        _mask_row(batch, row, ~allowed)
+    if _is_on_a_device(logits):
+        from structgen.device.apply import apply_bitmask
 
-
-def _mask_row(batch: Any, row: int, disallowed: npt.NDArray[np.bool_]) -> None:
-    if isinstance(batch, np.ndarray):
-        if not np.issubdtype(batch.dtype, np.floating):
-            raise BitmaskError(f"logits are {batch.dtype}; wanted a floating dtype")
-        batch[row, disallowed] = -np.inf
+        apply_bitmask(logits, bitmask, indices)
         return
-    import torch
+    mask = _host_bitmask(bitmask)
+    batch = logits[None] if getattr(logits, "ndim", 0) == 1 else logits
+    found = host_logits(batch)
+    if indices is None:
+        rows = np.arange(found.rows)
+    else:
+        rows = np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
+        rows = rows.astype(np.int64) if rows.size == 0 else rows
+    fits = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    if not fits or (rows.size and not 0 <= rows.min() <= rows.max() < min(found.rows, len(mask))):
+        raise BitmaskError(f"rows {rows.tolist()!r:.200} do not fit {found.rows} rows of logits, {len(mask)} mask rows")
+    words = mask.shape[1]
+    calls.apply(
+        found.address + found.stride * rows, mask.ctypes.data + 4 * words * rows,
+        columns=found.columns, words=words, kind=found.kind,
+    )  # fmt: skip
+    if found.owner is not batch:  # whose rows do not lie side by side
+        batch[...] = found.owner
 
-    if not isinstance(batch, torch.Tensor) or not batch.is_floating_point():
-        raise BitmaskError(f"logits are {type(batch).__name__}; wanted a floating numpy array or torch tensor")
-    batch[row].masked_fill_(torch.from_numpy(disallowed).to(batch.device), float("-inf"))
+
+def _is_on_a_device(logits: Any) -> bool:
+    """Whether they are a torch tensor that the processor does not see."""
+    device = getattr(logits, "device", None)
+    return device is not None and getattr(device, "type", "cpu") != "cpu"
+
+
+def _host_bitmask(bitmask: Any) -> npt.NDArray[np.int32]:
+    """The bitmask as a C-contiguous numpy array [rows, words]."""
+    given = bitmask if isinstance(bitmask, np.ndarray) else np.asarray(getattr(bitmask, "cpu", lambda: bitmask)())
+    mask = np.ascontiguousarray(np.atleast_2d(given))
+    if mask.dtype != np.int32 or mask.ndim != 2:
+        raise BitmaskError(f"the bitmask is {given.dtype} with shape {given.shape}; wanted int32 [batch, words]")
+    return mask

@@ -1,0 +1,150 @@
+"""``TritonSampler``: tokens drawn by fused kernels, for logits on devices that Triton compiles for.
+
+Each logit is read once (and its block again where a token is drawn); filters of other kinds or in other orders, and
+float64 logits, are left to ``TorchSampler``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from structgen.decoding.sampling.params import keeps_a_prefix
+from structgen.device.batch import Batch, transfer
+from structgen.device.masks import SentMasks
+from structgen.device.torch_sampler import TorchSampler, check_logits
+
+_COMPILED = {"enable_fp_fusion": False}  # products and sums are rounded one by one, as elsewhere
+_ENTRIES = 256  # entries that a program adjusts
+_WARPS, _FILTER_WARPS = 4, 16
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_LEAST_RATE, _MOST_RATE = 1e-37, 3e38  # 1 / T in float32, neither 0 (greedy) nor infinite
+
+
+class TritonSampler(TorchSampler):
+    """A ``TokenSampler`` whose draws are kernels; parameters as ``TorchSampler``."""
+
+    def drawn(self, logits: Tensor, masks: SentMasks, batch: Batch, *, kept: bool = False) -> Tensor:
+        """What ``draw`` finds, still on the device; see ``TorchSampler.drawn``."""
+        check_logits(logits, self.device)
+        if logits.dtype not in _DTYPES or (logits.shape[1] > 1 and logits.stride(1) != 1):
+            return super().drawn(logits, masks, batch, kept=kept)
+        is_fused = np.array([keeps_a_prefix(params) for params in batch.params], bool)[batch.which]
+        if is_fused.all():
+            return self._fused(logits, masks, batch, kept)
+        if not is_fused.any():
+            return super().drawn(logits, masks, batch, kept=kept)
+        there, others = np.flatnonzero(is_fused), np.flatnonzero(~is_fused)
+        first = self._fused(logits, masks, batch.take(there), kept)
+        second = super().drawn(logits, masks, batch.take(others), kept=kept)
+        (places,), size = transfer([np.argsort(np.concatenate([there, others]))], self.device)
+        self.transferred += size
+        return torch.cat([first, second]).index_select(0, places)
+
+    def _fused(self, logits: Tensor, masks: SentMasks, batch: Batch, kept: bool) -> Tensor:
+        from structgen.device.draw_kernel import BLOCK, SUMS, block_kernel, token_kernel
+
+        columns = min(logits.shape[1], 32 * masks.words)
+        batch = batch.within(columns)
+        count, blocks = len(batch), -(-columns // BLOCK)
+        out = torch.zeros(count, 3, dtype=torch.float64, device=self.device)
+        if not count or not blocks:
+            out[:, 0] = -1
+            return out
+        rates, top_ks, top_ps, min_ps, is_filtered = _parameters(batch)
+        heads_of, arrays = _entry_arrays(batch)
+        sent, size = transfer(
+            [
+                batch.logits_rows, masks.slots[batch.mask_rows], rates, batch.uniforms, top_ks, top_ps, min_ps,
+                heads_of, *arrays,
+            ],
+            self.device,
+        )  # fmt: skip
+        self.transferred += size
+        logits_rows, mask_rows, rate, uniforms, *filters, head_rows = sent[:8]
+        sums = torch.empty(count, blocks, SUMS, dtype=torch.float32, device=self.device)
+        lists = _lists(logits, logits_rows, sent[8:], int(heads_of.max()) + 1, masks.words)
+        common = (
+            logits, logits.stride(0), logits_rows, masks.rows, masks.rows.stride(0), mask_rows, rate, columns,
+            masks.words, blocks, lists[0], head_rows, masks.words, *lists[1:], sums,
+        )  # fmt: skip
+        options = {"KEPT": kept, "ADJUSTED": bool(arrays), "BLOCK": BLOCK, **_COMPILED}
+        masks.wait()
+        for start in range(0, count, 65_535):  # a grid's second dimension is bounded
+            part = _from(common, start, (2, 5, 6, 11, 16))
+            block_kernel[blocks, min(count - start, 65_535)](*part, **options, num_warps=_WARPS)
+        token_kernel[count,](
+            *common, uniforms, *filters, out, **options, FILTERED=is_filtered,
+            BLOCKS=1 << (blocks - 1).bit_length(), num_warps=_FILTER_WARPS if is_filtered else _WARPS,
+        )  # fmt: skip
+        masks.used()
+        return out
+
+
+def _parameters(batch: Batch) -> tuple[npt.NDArray[Any], ...]:
+    """Of each row 1 / T (0: greedy), top_k (0: none), top_p and min_p; and whether any row is filtered."""
+    temperature = batch.column("temperature")
+    is_greedy = temperature == 0
+    rates = np.clip(1 / np.where(is_greedy, 1, temperature), _LEAST_RATE, _MOST_RATE)
+    top_ks = np.minimum(batch.column("top_k"), (1 << 31) - 1)
+    top_ps, min_ps = batch.column("top_p"), batch.column("min_p")
+    is_filtered = ((top_ks > 0) | (top_ps < 1) | (min_ps > 0)) & ~is_greedy
+    return (
+        np.where(is_greedy, 0, rates).astype(np.float32),
+        top_ks.astype(np.int32),
+        top_ps,
+        min_ps.astype(np.float32),
+        is_filtered.any(),
+    )
+
+
+def _entry_arrays(batch: Batch) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[Any]]]:
+    """Each row's list of entries, -1 for none, and the entries as ``adjust_kernel`` takes them."""
+    heads_of = np.full(len(batch), -1, np.int32)
+    entries = batch.entries
+    if entries is None:
+        return heads_of, []
+    rows, heads = np.unique(entries.rows, return_inverse=True)
+    heads_of[rows] = np.arange(len(rows), dtype=np.int32)
+    arrays = [entries.rows, heads.astype(np.int32), entries.token_ids, entries.bias, entries.factor, entries.minus]
+    return heads_of, arrays
+
+
+def _lists(
+    logits: Tensor, logits_rows: Tensor, entries: list[Tensor], rows: int, words: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The lists of adjusted logits: heads [rows, words], token ids, values, the following entries."""
+    from structgen.device.draw_kernel import adjust_kernel
+
+    if not entries:
+        nothing = torch.empty(1, dtype=torch.int32, device=logits.device)
+        return nothing, nothing, nothing.view(torch.float32), nothing
+    count = len(entries[0])
+    heads = torch.zeros(rows, words, dtype=torch.int32, device=logits.device)
+    values = torch.empty(count, dtype=torch.float32, device=logits.device)
+    following = torch.empty(count, dtype=torch.int32, device=logits.device)
+    adjust_kernel[-(-count // _ENTRIES),](
+        logits,
+        logits.stride(0),
+        logits_rows,
+        *entries,
+        values,
+        following,
+        heads,
+        words,
+        count,
+        SIZE=_ENTRIES,
+        **_COMPILED,
+    )
+    return heads, entries[2], values, following
+
+
+def _from(arguments: tuple[Any, ...], start: int, places: tuple[int, ...]) -> tuple[Any, ...]:
+    """The arguments with those at ``places``, which have a row a request, from a request on."""
+    if not start:
+        return arguments
+    return tuple(each[start:] if place in places else each for place, each in enumerate(arguments))

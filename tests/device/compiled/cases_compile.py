@@ -1,0 +1,66 @@
+"""Triton compiles the kernels for GPUs that are not here, and in the shape that makes them fast."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from structgen.device.apply.kernel import apply_kernel
+from structgen.device.draw_kernel import BLOCK, adjust_kernel, block_kernel, path_kernel, token_kernel
+
+TYPES = {
+    "row_stride": "i32", "mask_stride": "i32", "columns": "i32", "words": "i32", "blocks": "i32", "width": "i32",
+    "count": "i32", "rows": "i32", "mask_rows": "*i32", "zero": "i32", "rates": "*fp32", "values": "*fp32",
+    "sums": "*fp32", "bias": "*fp32", "factor": "*fp32", "minus": "*fp32", "min_ps": "*fp32", "uniforms": "*fp64",
+    "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64",
+}  # fmt: skip
+"""Others are pointers to int32."""
+ALIGNED = ("logits", "row_stride", "bitmask", "masks", "mask_stride", "columns")
+"""What is a multiple of 16, as with vocabularies that are."""
+
+
+def assembled(kernel: Any, logits: str, constants: dict[str, Any], aligned: tuple[str, ...] = ALIGNED, **types: str):
+    """The kernel in PTX for an H100, after its assembler has taken it."""
+    names = kernel.arg_names
+    given = {"logits": f"*{logits}", **TYPES, **types}
+    source = ASTSource(
+        fn=kernel,
+        signature={name: "constexpr" if name in constants else given.get(name, "*i32") for name in names},
+        constexprs={(names.index(name),): value for name, value in constants.items()},
+        attrs={(names.index(name),): [["tt.divisibility", 16]] for name in aligned if name in names},
+    )
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
+    assert compiled.asm["cubin"]
+    return compiled.asm["ptx"]
+
+
+@pytest.mark.parametrize("logits", ["fp32", "fp16", "bf16"])
+def test_whole_words_are_stored_wide_and_logits_never_loaded(logits: str) -> None:
+    ptx = assembled(apply_kernel, logits, {"INDEXED": False, "BLOCK": 4096}, mask_rows="i32")
+    assert re.search(r"st\.global\.v4", ptx)
+    assert set(re.findall(r"ld\.global\S*", ptx)) == {"ld.global.b32"}  # the mask's words
+
+
+@pytest.mark.parametrize("logits", ["fp32", "bf16"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_logits_are_loaded_wide_and_once(logits: str, kept: bool) -> None:
+    ptx = assembled(block_kernel, logits, {"KEPT": kept, "ADJUSTED": False, "BLOCK": BLOCK})
+    per_thread = BLOCK // 128 * (2 if logits == "bf16" else 4) // 16
+    assert len(re.findall(r"ld\.global\.v4", ptx)) == per_thread
+    assert not re.search(r"ld\.global\.b16", ptx)
+
+
+@pytest.mark.parametrize("aligned", [ALIGNED, ("logits", "masks")])
+def test_all_variants_compile(aligned: tuple[str, ...]) -> None:
+    for everything in (False, True)[aligned is ALIGNED :]:
+        common = {"KEPT": True, "ADJUSTED": everything, "BLOCK": BLOCK}
+        assembled(block_kernel, "fp16", common, aligned)
+        assembled(token_kernel, "fp16", {**common, "FILTERED": everything, "BLOCKS": 128}, aligned)
+    assembled(apply_kernel, "fp16", {"INDEXED": True, "BLOCK": 4096}, aligned, mask_rows="i32", indices="*i64")
+    assembled(adjust_kernel, "fp16", {"SIZE": 256}, aligned)
+    assembled(path_kernel, "fp16", {"SIZE": 32}, aligned)
