@@ -20,7 +20,13 @@ ROOT = Path(structgen.__file__).parent
 MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 FIELDS = {field.name for field in dataclasses.fields(JsonOptions)}
 # Where users find what they pass, beside the exported names.
-PUBLIC_MODULES = ["decoding.aligned", "decoding.sampling", "device.masks", "decoding.speculative.model_drafter", "models.store"]
+PUBLIC_MODULES = [
+    "decoding.aligned",
+    "decoding.sampling",
+    "decoding.speculative.model_drafter",
+    "device.masks",
+    "models.store",
+]
 
 
 def parameters(value: Any) -> set[str]:

@@ -12,9 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from structgen.decoding.choosing import choose
 from structgen.decoding.output import Output
+from structgen.decoding.sampling.host import HostSampler
 from structgen.decoding.speculative.speculator import Row, Speculator
+from structgen.device.choose import sampler_for
 from structgen.models.language_model import TreeLanguageModel, check_reads_trees
 
 
@@ -60,7 +64,8 @@ def decode(
 
 
 def verify(rows: Sequence[Row], logits: Any) -> list[list[int]]:
-    """Choose along the drafts of all rows, a token of every row that is still on its tree with each draw.
+    """Choose along the drafts of all rows, a token of every row that is still on its tree with each draw. On a device,
+    what comes after every node is drawn at once, and the paths are found there.
 
     Args:
         logits: [rows, n, V] after each row's pending tokens and the nodes of its tree.
@@ -73,10 +78,48 @@ def verify(rows: Sequence[Row], logits: Any) -> list[list[int]]:
     for row in rows:
         row.output.stats.target_forwards += 1
         row.begin()
+    drawn = draw_paths(rows, flat, width)
     walking = list(range(len(rows)))
     while walking:
-        here = [rows[number] for number in walking]
-        places = [number * width + row.place for number, row in zip(walking, here, strict=True)]
-        choose([row.output for row in here], flat, places, [row.rule for row in here])
+        waiting = []
+        for number in walking:
+            row, place = rows[number], number * width + rows[number].place
+            known = drawn.get(place)
+            if known is None:
+                waiting.append((number, place))
+            else:
+                row.output.take(*known, flat, place)
+        here = [rows[number] for number, _ in waiting]
+        choose([row.output for row in here], flat, [place for _, place in waiting], [row.rule for row in here])
         walking = [number for number in walking if rows[number].follow()]
     return [row.finish(each) for row, each in zip(rows, logits, strict=True)]
+
+
+def draw_paths(rows: Sequence[Row], flat: Any, width: int) -> dict[int, tuple[int, float]]:
+    """On a device: the tokens along each row's accepted path, and their log-probabilities, by their place in ``flat``.
+
+    The masks of all nodes are made while the model reads. Rows with penalties, whose adjustments depend on the path, or
+    with drafts that were drawn at random are left out; so are all on the processor, where looking at what is visited
+    only is cheaper.
+    """
+    sampler = sampler_for(flat)
+    if isinstance(sampler, HostSampler):
+        return {}
+    from structgen.device.torch_sampler import TorchSampler
+    from structgen.device.trees import verify_trees
+
+    assert isinstance(sampler, TorchSampler), "what draws on devices"
+
+    judged = [(number, row) for number, row in enumerate(rows) if row.is_drawn_alone]
+    if not judged:
+        return {}
+    masks = sampler.send(np.concatenate([row.masks() for _, row in judged]))
+    trees, first = [], 0
+    for number, row in judged:
+        trees.append(row.drafted(number * width, first))
+        first += len(trees[-1].tokens)
+    found: dict[int, tuple[int, float]] = {}
+    for tree, path in zip(trees, verify_trees(sampler, flat, masks, trees), strict=True):
+        drawn = zip(path.nodes.tolist(), path.token_ids.tolist(), path.log_probs.tolist(), strict=True)
+        found.update((int(tree.logits_rows[node]), (token, log_prob)) for node, token, log_prob in drawn)
+    return found

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.acceptance import Acceptance
@@ -13,6 +16,9 @@ from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest,
 from structgen.decoding.speculative.merge import Shape, grow
 from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
+
+if TYPE_CHECKING:
+    from structgen.device.trees import Drafted
 
 
 class Speculator:
@@ -125,6 +131,37 @@ class Row:
     def rule(self) -> Draws | None:
         """How the next token is verified, where its drafts were drawn at random."""
         return self._node.draws
+
+    @property
+    def is_drawn_alone(self) -> bool:
+        """Whether each node's draw needs nothing but its logits and mask: no penalties, no drafts drawn at random."""
+        return self.output.request(0, 0).adjustments is None and not self.tree.sampled
+
+    def masks(self) -> npt.NDArray[np.int32]:
+        """What may come after the root and after each node: int32 [1 + n, ceil(V / 32)]. A fill for each node."""
+        nodes = self.tree.nodes
+        masks = np.repeat(self.output.bitmask, 1 + len(nodes), axis=0)
+        for node in nodes:
+            if node.matcher is not None:
+                node.matcher.fill_next_token_bitmask(masks, 1 + node.index)
+        return masks
+
+    def drafted(self, logits_row: int, mask_row: int) -> Drafted:
+        """The tree as a device judges it; ``logits_row``: the row of the first token that was read."""
+        from structgen.device.trees import Drafted
+
+        nodes, root = self.tree.nodes, self.tree.root
+        request = self.output.request(0, 0)
+        places = [self._read - 1, *range(self._read, self._read + len(nodes))]
+        return Drafted(
+            tokens=[root.token, *(node.token for node in nodes)],
+            parents=[-1, *(0 if node.parent in (None, root) else 1 + node.parent.index for node in nodes)],
+            params=request.params,
+            seed=request.seed,
+            position=request.position,
+            logits_rows=[logits_row + place for place in places],
+            mask_rows=list(range(mask_row, mask_row + 1 + len(nodes))),
+        )
 
     def follow(self) -> bool:
         """Go along the drafts with the token that was chosen. Whether the target has read what comes after it.
