@@ -109,6 +109,13 @@ class ObjectForm:
             words = self._of_class[label] = Words(self.others.transitions, final)
         return words
 
+    def begun(self, text: bytes) -> int:
+        """The state of the automaton of undeclared keys after the beginning of a key; -1: none begins so."""
+        place = -1 if self.others is None else 0
+        for byte in text:
+            place = int(self.others.transitions[place, byte]) if self.others is not None and place >= 0 else -1
+        return place
+
     @cached_property
     def names(self) -> frozenset[bytes]:
         """The declared names."""
@@ -212,6 +219,19 @@ class Values:
                 raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
+
+    def may_repeat(self, node: GoalNode) -> bool:
+        """Whether there are items in the shortest text of a node that must differ, of which two may not."""
+        found, met = [node], {node}
+        for child in found:
+            choice = self._found[child][1]
+            if isinstance(choice, DistinctItems) and len(choice) > 1:
+                return True
+            if not isinstance(choice, bytes):
+                parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
+                found += {*parts} - met
+                met.update(parts)
+        return False
 
     def _write(self, choice: bytes | Items | ValuePlan, depth: int) -> bytes:
         if isinstance(choice, bytes):
@@ -534,6 +554,13 @@ class Values:
         """Bytes of some declared members, without separators."""
         cost = cost or self.cost
         return sum(len(form.keys[bit]) + cost(form.nodes[bit]) for bit in bits_of(bits))
+
+    def by_price(self, form: ObjectForm, bits: list[int], seen: int, missing: int) -> list[int]:
+        """The optional ones among ``bits``, by what each adds with the keys that it asks for."""
+        free = form.allowed & ~seen & ~missing
+        optional = [bit for bit in bits if free >> bit & 1]
+        added = {bit: (1 << bit | form.dependents.get(bit, 0)) & free for bit in optional}
+        return sorted(optional, key=lambda bit: self.price(form, added[bit]))
 
     def _filler(self, form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
         """The cheapest further declared key (for each that counts) with the keys it asks for; (price, set of bits)."""
