@@ -10,12 +10,12 @@ thought (the key of an object with obligations), the length is `TOO_LONG`: not k
 from __future__ import annotations
 
 from array import array
-from itertools import islice
-from typing import NamedTuple, TypeVar
 
-from structgen.engines.json.completion.cheapest_values import EnumForm, ObjectForm, Open, Values, key_hash
+from structgen.engines.json.completion.cheapest_values import EnumForm, ObjectForm, Values
 from structgen.engines.json.completion.cheapest_words import code_points, spelled
-from structgen.engines.json.completion.rests import LITERALS, MAX_KEPT, Counted, Index, hashes_below
+from structgen.engines.json.completion.kept import keep
+from structgen.engines.json.completion.object_lengths import ObjectLengths
+from structgen.engines.json.completion.rests import LITERALS, Counted, Index
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, StringSpec
 from structgen.engines.protocols import TOO_LONG
@@ -24,54 +24,6 @@ from structgen.kernels.json import layout
 
 # Configurations that are looked at: of the others, one may have a shorter text.
 MAX_LOOKED = 16
-MAX_FRESH = 4  # undeclared keys that are kept for each state: most likely the object has not got all of them
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class _Object(NamedTuple):
-    """An object under way, as `Open` has it: ``others`` is the root of its undeclared keys, ``fresh`` one more."""
-
-    form: ObjectForm
-    size: int
-    seen: int
-    met: int
-    others: int
-    depth: int
-    arena: array[int]
-    fresh: int | None = None
-
-    @property
-    def summary(self) -> tuple[int, ...]:
-        """What the cheapest members depend on that complete it, but for the names of undeclared keys."""
-        spec = self.form.spec
-        size = self.size if spec.least or spec.most is not None or spec.duties else -1
-        return id(self.form), size, self.seen, self.met, self.has_others, self.depth
-
-    @property
-    def has_others(self) -> bool:
-        return self.others >= 0 or self.fresh is not None
-
-    def has(self, hashed: int) -> bool:
-        """Whether it has the undeclared key with this hash."""
-        place, turn = self.others, hashed
-        while place >= 0 and self.arena[place + layout.K_HASH] != hashed:
-            place = self.arena[place + layout.K_LEFT + (turn & 1)]
-            turn >>= 1
-        return place >= 0
-
-    def used(self) -> set[int]:
-        """The hashes of its undeclared keys."""
-        found = hashes_below(self.arena, self.others)
-        return found if self.fresh is None else {*found, self.fresh}
-
-
-class _Begun(NamedTuple):
-    """The beginning of an undeclared key: state of their automaton, hash, and the text if it may be a declared's."""
-
-    state: int
-    hashed: int
-    text: bytes = b""
 
 
 class Lengths:
@@ -87,9 +39,7 @@ class Lengths:
         self._scalars: dict[tuple[int, int], int] = {}
         self._suffixes: dict[tuple[int, int], tuple[int, int]] = {}
         self._arrays: dict[tuple[int, int, int], int] = {}
-        self._objects: dict[tuple[int, ...], int] = {}
-        self._keys: dict[tuple[int, ...], tuple[int, _Begun | None]] = {}
-        self._fresh: dict[tuple[int, int], list[tuple[bytes, int]]] = {}
+        self._objects: dict[int, ObjectLengths] = {}
 
     def least(self, threads: array[int], arena: array[int], rests: dict[int, int]) -> int:
         """Bytes of the shortest text that completes one of the first configurations; `TOO_LONG` or more: not known.
@@ -138,7 +88,7 @@ class Lengths:
         found = self._nodes.get(key)
         if found is None:
             found = self._text(self._index.nodes[place], depth)
-            _keep(self._nodes, key, found)
+            keep(self._nodes, key, found)
         return found
 
     def _text(self, node: GoalNode, depth: int) -> int:
@@ -154,7 +104,7 @@ class Lengths:
         if found is None:
             automaton, local = self._index.pool.number_at(state)
             found = len(automaton.shortest(local))
-            _keep(self._scalars, (-1, state), found)
+            keep(self._scalars, (-1, state), found)
         return found
 
     def _scalar(self, q: int, record: int, b: int) -> int:
@@ -165,7 +115,7 @@ class Lengths:
         else:
             found = self._string(string, record, b)
         if isinstance(string, EnumForm) or b >> 32 == 0 or string.distances is not None:
-            _keep(self._scalars, (record, b), found)
+            keep(self._scalars, (record, b), found)
         return found
 
     def _string(self, spec: StringSpec, record: int, b: int) -> int:
@@ -174,7 +124,7 @@ class Lengths:
         if known is None:
             text = values.words(spec.dfa).suffix(state)
             known = len(spelled(text)) + 1, code_points(text)
-            _keep(self._suffixes, (record, state), known)
+            keep(self._suffixes, (record, state), known)
         length, total = known[0], known[1] + read
         if spec.least <= total and (spec.distances is None or spec.most is None or total <= spec.most):
             return length
@@ -204,7 +154,7 @@ class Lengths:
                 if self._distinct and self._may_repeat(inner, arena)
                 else self._inner(layout.AFTER, inner, arena)
             )
-            _keep(rests, inner, rest)
+            keep(rests, inner, rest)
         return rest
 
     def _may_repeat(self, frame: int, arena: array[int]) -> bool:
@@ -218,16 +168,18 @@ class Lengths:
         """What completes the innermost container, closing bracket included."""
         head = arena[frame]
         record = head & layout.LOW32
-        form = self._index.frames[record]
-        if isinstance(form, ObjectForm):
-            return self._object(self._open(form, frame, arena), q)
-        start = form.state if isinstance(form, Counted) else min(head >> 32, form.least)
         depth = arena[frame + layout.F_DEPTH] if self._indented else 0
+        if self._index.table[record + layout.R_KIND] == layout.R_OBJECT:
+            lengths = self._objects.get(record) or self._object(record)
+            return lengths.rest(lengths.state(frame, depth, arena), q)
+        form = self._index.frames[record]
+        assert not isinstance(form, ObjectForm)
+        start = form.state if isinstance(form, Counted) else min(head >> 32, form.least)
         key = record, -1 if q == layout.ARRAY_FIRST else start, depth
         found = self._arrays.get(key)
         if found is None:
             found = self._array(record, form, start, q, depth)
-            _keep(self._arrays, key, found)
+            keep(self._arrays, key, found)
         return found
 
     def _array(self, record: int, form: ArraySpec | Counted, start: int, q: int, depth: int) -> int:
@@ -246,96 +198,16 @@ class Lengths:
         return commas + lines + (1 + self._step * (depth - 1) if parts or q == layout.AFTER else 0) + 1
 
     # --- objects ---
-    def _open(self, form: ObjectForm, frame: int, arena: array[int]) -> _Object:
-        """The object of a frame."""
-        first, words = frame + layout.F_SEEN, max(1, -(-len(form.keys) // layout.SEEN_BITS))
-        seen = arena[first]
-        for place in range(1, words):
-            seen |= arena[first + place] << layout.SEEN_BITS * place
-        met = arena[first + words] if form.spec.duties else 0
-        depth = arena[frame + layout.F_DEPTH] if self._indented else 0
-        return _Object(form, arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
+    def _object(self, record: int) -> ObjectLengths:
+        """The lengths of the objects of a record."""
+        form, start = self._index.frames[record], self._index.table[record + layout.O_START]
+        assert isinstance(form, ObjectForm)
+        lengths = self._objects[record] = ObjectLengths(form, start, self._values, self._text, self._separators)
+        return lengths
 
-    def _object(self, state: _Object, q: int) -> int:
-        """What completes an object."""
-        key = (*state.summary, q)
-        found = self._objects.get(key)
-        if found is None:
-            opened = Open(state.form, state.size, state.seen, state.has_others, state.met, state.used)
-            plan = self._values.plan(opened, q == layout.KEY_NEXT)
-            if plan is None:
-                return TOO_LONG
-            found = self._separators(len(plan.members), q, state.depth)
-            for member in plan.members:
-                found += len(member.key) + self._colon - 1 + self._text(member.node, state.depth)
-            if plan.declared or not state.has_others:
-                _keep(self._objects, key, found)
-        return found
-
-    # --- keys ---
     def _key(self, q: int, a: int, b: int, frame: int, arena: array[int]) -> int:
         """The rest of a key, its value, and what completes the object."""
         record = arena[frame] & layout.LOW32
-        form = self._index.frames[record]
-        assert isinstance(form, ObjectForm)
-        if form.spec.duties:
-            return TOO_LONG
-        state = self._open(form, frame, arena)
-        if q >= layout.OTHER_KEY:
-            return self._undeclared(state, _Begun((a & layout.LOW32) - self._index.table[record + layout.O_START], b))
-        key = (*state.summary, b)
-        found = self._keys.get(key)
-        if found is None:
-            found = self._declared(state, b)
-            _keep(self._keys, key, found)
-        length, begun = found
-        return length if begun is None else min(length, self._undeclared(state, begun))
-
-    def _declared(self, state: _Object, b: int) -> tuple[int, _Begun | None]:
-        """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
-        lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
-        form = state.form
-        bits, missing = form.entries[lo:hi], form.missing(state.seen)
-        for bit in sorted(bit for bit in bits if missing >> bit & 1):
-            length = self._member(state, bit, at)
-            if length < TOO_LONG:
-                return length, None
-        by_price = self._values.by_price(form, bits, state.seen, missing)
-        lengths = (self._member(state, bit, at) for bit in by_price)
-        shortest = next((length for length in lengths if length < TOO_LONG), TOO_LONG)
-        begun = form.texts[form.entries[lo]][:at] if at else b""
-        place = form.begun(begun)
-        return shortest, None if place < 0 else _Begun(place, key_hash(begun), begun)
-
-    def _member(self, state: _Object, bit: int, at: int) -> int:
-        """The rest of a declared key, behind byte ``at``, its value, and what completes the object then."""
-        form = state.form
-        if self._values.ordered and (state.has_others or state.seen >> bit):
-            return TOO_LONG
-        after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
-        value = self._text(form.nodes[bit], state.depth)
-        return len(spelled(form.texts[bit][at:])) + 1 + self._colon + value + self._object(after, layout.AFTER)
-
-    def _undeclared(self, state: _Object, begun: _Begun) -> int:
-        """The same with the cheapest undeclared key that begins so and is not there yet."""
-        form = state.form
-        assert form.others is not None
-        key = id(form), begun.state
-        known = self._fresh.get(key)
-        if known is None:
-            words = islice(self._values.other_keys(form, begun.state), MAX_FRESH)
-            known = [(text, label) for _, text, label in words]
-            _keep(self._fresh, key, known)
-        for text, label in known:
-            hashed = key_hash(text, begun.hashed)
-            if not state.has(hashed) and begun.text + text not in form.names:
-                value = self._text(form.others.nodes[label - 1], state.depth)
-                after = state._replace(size=state.size + 1, fresh=hashed)
-                return len(spelled(text)) + 1 + self._colon + value + self._object(after, layout.AFTER)
-        return TOO_LONG
-
-
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
-    if len(kept) >= MAX_KEPT:
-        kept.clear()
-    kept[key] = value
+        lengths = self._objects.get(record) or self._object(record)
+        depth = arena[frame + layout.F_DEPTH] if self._indented else 0
+        return lengths.key(lengths.state(frame, depth, arena), q, a, b)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from structgen.engines.json.completion.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
 from structgen.engines.json.completion.cheapest_words import spelled
+from structgen.engines.json.completion.kept import keep
 from structgen.engines.json.goals.liveness import array_live, children, is_live, object_live
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
@@ -24,8 +25,6 @@ from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout
 
 Arena = npt.NDArray[np.int64]
-# Rests of containers that are kept: of those whose text does not depend on which undeclared keys they have.
-MAX_KEPT = 20_000
 MAX_KEYS = 1_000  # undeclared keys that are looked at, to find one that is not used and leads on
 LITERALS = (b"null", b"true", b"false")
 
@@ -98,11 +97,6 @@ class Index:
         first, count = self.table[node.offset + field : node.offset + field + 2].tolist()
         records: list[int] = self.table[first : first + count].tolist()
         return records
-
-    def keep(self, key: tuple[int | bytes | bool, ...], text: bytes | None) -> None:
-        if len(self.kept) >= MAX_KEPT:
-            self.kept = {}
-        self.kept[key] = text
 
 
 class Counted(NamedTuple):
@@ -217,7 +211,7 @@ class Reader:
             text = lead + (b"," + values.line(depth)).join(members) if members else b""
             text += (values.line(depth - 1) if state.size or members else b"") + b"}"
         if plan is not None and (plan.declared or not state.others):
-            self._index.keep(key, text)
+            keep(self._index.kept, key, text)
         return text
 
     # --- keys ---

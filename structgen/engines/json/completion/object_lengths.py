@@ -1,0 +1,247 @@
+"""How long the completion of one kind of object is, whatever it has so far: see `completion.lengths`.
+
+What is chosen is what `cheapest_values.Values.plan` and `completion.rests` choose. Where that is plain (the members that
+are required, one more, a key that was begun), it is found here, from prices that are kept; else `plan` is asked.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from structgen.engines.json.completion.cheapest_values import ObjectForm, Open, Values, bits_of, key_hash
+from structgen.engines.json.completion.cheapest_words import NEVER, spelled
+from structgen.engines.json.completion.kept import keep
+from structgen.engines.json.completion.rests import hashes_below
+from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.protocols import TOO_LONG
+from structgen.kernels.json import layout
+
+MAX_FRESH = 4  # undeclared keys that are kept for each state: most likely the object has not got all of them
+
+TextLength = Callable[[GoalNode, int], int]
+Separators = Callable[[int, int, int], int]
+
+
+class State(NamedTuple):
+    """An object under way: ``others`` is the root of the tree of its undeclared keys, ``fresh`` the hash of one more."""
+
+    size: int
+    seen: int
+    met: int
+    others: int
+    depth: int
+    arena: array[int]
+    fresh: int | None = None
+
+    @property
+    def has_others(self) -> bool:
+        return self.others >= 0 or self.fresh is not None
+
+    def has(self, hashed: int) -> bool:
+        """Whether it has the undeclared key with this hash."""
+        place, turn = self.others, hashed
+        while place >= 0 and self.arena[place + layout.K_HASH] != hashed:
+            place = self.arena[place + layout.K_LEFT + (turn & 1)]
+            turn >>= 1
+        return place >= 0 or hashed == self.fresh
+
+    def used(self) -> set[int]:
+        """The hashes of its undeclared keys."""
+        found = hashes_below(self.arena, self.others)
+        return found if self.fresh is None else {*found, self.fresh}
+
+
+class Begun(NamedTuple):
+    """An undeclared key that was begun: state of their automaton, hash, and the text if declared ones begin so, too."""
+
+    state: int
+    hashed: int
+    text: bytes = b""
+
+
+class Undeclared(NamedTuple):
+    """The rest of an undeclared key: its price with the value, text, length up to the value, and the value's node."""
+
+    price: int
+    text: bytes
+    length: int
+    node: GoalNode
+
+
+NOTHING_BEGUN = Begun(0, layout.HASH_START)
+
+
+class ObjectLengths:
+    """Objects of one form. ``text`` gives the length of a node's text, ``separators`` of what stands around members."""
+
+    def __init__(self, form: ObjectForm, start: int, values: Values, text: TextLength, separators: Separators) -> None:
+        self._form, self._start, self._values = form, start, values
+        self._text, self._separators = text, separators
+        self._colon = len(values.colon)
+        self._words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
+        self._counts = bool(form.spec.least or form.spec.most is not None)
+        self._required: dict[tuple[int, int, int], int] = {}
+        self._planned: dict[tuple[int, ...], int] = {}
+        self._keys: dict[tuple[int, ...], tuple[int, Begun | None]] = {}
+        self._fresh: dict[int, list[Undeclared]] = {}
+        self._masks: dict[tuple[int, int], int] = {}
+
+    def state(self, frame: int, depth: int, arena: array[int]) -> State:
+        """The object of a frame."""
+        first = frame + layout.F_SEEN
+        seen = arena[first]
+        for place in range(1, self._words):
+            seen |= arena[first + place] << layout.SEEN_BITS * place
+        met = arena[first + self._words] if self._form.spec.duties else 0
+        return State(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
+
+    # --- members to come ---
+    def rest(self, state: State, q: int) -> int:
+        """What completes an object, the closing bracket included."""
+        spec = self._form.spec
+        if spec.duties:
+            return self._plan(state, q)
+        missing = self._form.missing(state.seen)
+        size = state.size + missing.bit_count()
+        lacking = max(spec.least, state.size + 1 if q == layout.KEY_NEXT else 0) - size
+        if lacking > 0:
+            one = lacking == 1 and not missing and not spec.dependents
+            return self._one_more(state, q) if one else self._plan(state, q)
+        if (spec.most is not None and size > spec.most) or missing & ~self._free(state):
+            return TOO_LONG
+        key = missing, q, state.depth
+        found = self._required.get(key)
+        if found is None:
+            members = [self._member(bit, state.depth) for bit in bits_of(missing)]
+            found = sum(members) + self._separators(len(members), q, state.depth)
+            keep(self._required, key, found)
+        return found
+
+    def _free(self, state: State) -> int:
+        """The declared keys that may still come."""
+        free = self._form.allowed & ~state.seen
+        if not self._values.ordered:
+            return free
+        return 0 if state.has_others else free >> state.seen.bit_length() << state.seen.bit_length()
+
+    def _member(self, bit: int, depth: int) -> int:
+        return len(self._form.keys[bit]) + self._colon - 1 + self._text(self._form.nodes[bit], depth)
+
+    def _one_more(self, state: State, q: int) -> int:
+        """The cheapest member more, where none is required."""
+        free = self._free(state)
+        price, bit = next(((price, bit) for price, bit in self._by_price if free >> bit & 1), (NEVER, -1))
+        fresh = self._first_fresh(state, NOTHING_BEGUN)
+        if fresh is not None and fresh.price + 3 <= price:
+            length = 1 + fresh.length + self._text(fresh.node, state.depth)
+        elif bit >= 0 and (fresh is not None or self._form.others is None):
+            length = self._member(bit, state.depth)
+        else:
+            return self._plan(state, q)
+        return length + self._separators(1, q, state.depth)
+
+    def _plan(self, state: State, q: int) -> int:
+        """The same as `rest`, by `Values.plan`."""
+        key = (state.size, state.seen, state.met, state.has_others, state.depth, q)
+        found = self._planned.get(key)
+        if found is None:
+            opened = Open(self._form, state.size, state.seen, state.has_others, state.met, state.used)
+            plan = self._values.plan(opened, q == layout.KEY_NEXT)
+            if plan is None:
+                return TOO_LONG
+            found = self._separators(len(plan.members), q, state.depth)
+            for member in plan.members:
+                found += len(member.key) + self._colon - 1 + self._text(member.node, state.depth)
+            if plan.declared or not state.has_others:
+                keep(self._planned, key, found)
+        return found
+
+    # --- keys ---
+    @cached_property
+    def _by_price(self) -> list[tuple[int, int]]:
+        """The declared keys as (price, bit), cheapest first."""
+        prices = [(self._values.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
+        return sorted(pair for pair in prices if pair[0] < NEVER)
+
+    def key(self, state: State, q: int, a: int, b: int) -> int:
+        """The rest of a key, its value, and what completes the object."""
+        if self._form.spec.duties:
+            return TOO_LONG
+        if q >= layout.OTHER_KEY:
+            return self._undeclared(state, Begun((a & layout.LOW32) - self._start, b))
+        key = (b, state.seen, state.others >= 0, state.size if self._counts else 0, state.depth)
+        found = self._keys.get(key)
+        if found is None:
+            found = self._declared(state, b)
+            keep(self._keys, key, found)
+        length, begun = found
+        return length if begun is None else min(length, self._undeclared(state, begun))
+
+    def _declared(self, state: State, b: int) -> tuple[int, Begun | None]:
+        """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
+        lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
+        form, mask = self._form, self._mask(lo, hi)
+        missing = form.missing(state.seen)
+        for bit in bits_of(mask & missing):
+            length = self._with(state, bit, at)
+            if length < TOO_LONG:
+                return length, None
+        optional = mask & form.allowed & ~state.seen & ~missing
+        if form.spec.dependents:
+            by_price = self._values.by_price(form, form.entries[lo:hi], state.seen, missing)
+        else:
+            by_price = [bit for _, bit in self._by_price if optional >> bit & 1]
+        lengths = (self._with(state, bit, at) for bit in by_price)
+        shortest = next((length for length in lengths if length < TOO_LONG), TOO_LONG)
+        begun = form.texts[form.entries[lo]][:at] if at else b""
+        place = form.begun(begun)
+        return shortest, None if place < 0 else Begun(place, key_hash(begun), begun)
+
+    def _mask(self, lo: int, hi: int) -> int:
+        """The bits of a range of entries."""
+        mask = self._masks.get((lo, hi))
+        if mask is None:
+            mask = sum(1 << bit for bit in self._form.entries[lo:hi])
+            keep(self._masks, (lo, hi), mask)
+        return mask
+
+    def _with(self, state: State, bit: int, at: int) -> int:
+        """The rest of a declared key, behind byte ``at``, its value, and what completes the object then."""
+        if self._values.ordered and (state.has_others or state.seen >> bit):
+            return TOO_LONG
+        after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
+        key = len(spelled(self._form.texts[bit][at:])) + 1 + self._colon
+        return key + self._text(self._form.nodes[bit], state.depth) + self.rest(after, layout.AFTER)
+
+    def _undeclared(self, state: State, begun: Begun) -> int:
+        """The same with the cheapest undeclared key that begins so and is not there yet."""
+        fresh = self._first_fresh(state, begun)
+        if fresh is None:
+            return TOO_LONG
+        hashed = key_hash(fresh.text, begun.hashed)
+        after = state._replace(size=state.size + 1, fresh=hashed)
+        return fresh.length + self._text(fresh.node, state.depth) + self.rest(after, layout.AFTER)
+
+    def _first_fresh(self, state: State, begun: Begun) -> Undeclared | None:
+        """The cheapest rest of an undeclared key that the object does not have, if it is one of the cheapest."""
+        form = self._form
+        if form.others is None:
+            return None
+        known = self._fresh.get(begun.state)
+        if known is None:
+            words = islice(self._values.other_keys(form, begun.state), MAX_FRESH)
+            known = [
+                Undeclared(price, text, len(spelled(text)) + 1 + self._colon, form.others.nodes[label - 1])
+                for price, text, label in words
+            ]
+            keep(self._fresh, begun.state, known)
+        for fresh in known:
+            text = fresh.text
+            if not state.has(key_hash(text, begun.hashed) if text else begun.hashed):
+                if not form.texts or begun.text + text not in form.names:
+                    return fresh
+        return None
