@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, islice, product
 from typing import NamedTuple
@@ -424,7 +424,8 @@ class Values:
     # --- strings ---
     def words(self, dfa: Dfa | None) -> Words:
         """The texts of an automaton (None: any text)."""
-        dfa = dfa or universal()
+        if dfa is None:
+            return _any_text(0)
         words = self._words.get(dfa.digest)
         if words is None:
             words = self._words[dfa.digest] = Words(dfa.transitions, np.where(dfa.accepting, 0, NEVER))
@@ -591,14 +592,32 @@ class Values:
 
         Declared names and keys that the object has already are among them.
         """
+        assert form.others is not None
+        for price, text, end in self._other_words(form, cost or self.cost).by_cost(state):
+            yield price, text, int(form.others.labels[end])
+
+    def cheapest_keys(self, form: ObjectForm, state: int, count: int) -> list[tuple[int, bytes, int]]:
+        """The first of `other_keys`, ``count`` of them or more, if there are."""
+        assert form.others is not None
+        found = self._other_words(form, self.cost).cheapest(state, count)
+        return [(price, text, int(form.others.labels[end])) for price, text, end in found]
+
+    def _other_words(self, form: ObjectForm, cost: Costs) -> Words:
         classes = form.others
         assert classes is not None
-        prices = (NEVER, *map(cost or self.cost, classes.nodes))
+        prices = (NEVER, *map(cost, classes.nodes))
         if form.words is None or form.words[0] != prices:
+            is_any = classes.transitions is universal().transitions
             final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
-            form.words = (prices, Words(classes.transitions, final))
-        for price, text, end in form.words[1].by_cost(state):
-            yield price, text, int(classes.labels[end])
+            form.words = (prices, _any_text(prices[1]) if is_any else Words(classes.transitions, final))
+        return form.words[1]
+
+
+@lru_cache(64)
+def _any_text(price: int) -> Words:
+    """All texts, each at this price more."""
+    dfa = universal()
+    return Words(dfa.transitions, np.where(dfa.accepting, price, NEVER))
 
 
 def lettered(least: int, most: int | None) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ class Lengths:
         self._step = len(values.line(1)) - len(values.line(0))  # spaces of a level
         self._colon = len(values.colon)
         self._distinct = index.table[layout.H_UNIQUE] != 0
-        self._nodes: dict[tuple[int, int], int] = {}
+        self._nodes: dict[tuple[GoalNode, int], int] = {}
         self._scalars: dict[tuple[int, int], int] = {}
         self._suffixes: dict[tuple[int, int], tuple[int, int]] = {}
         self._arrays: dict[tuple[int, int, int], int] = {}
@@ -68,7 +68,7 @@ class Lengths:
         elif q == layout.NUMBER:
             rest = self._number(b)
         elif q in (layout.VALUE, layout.COLON):
-            rest = self._node(a, arena[frame + layout.F_DEPTH] if frame >= 0 else 0)
+            rest = self._text(self._index.nodes[a], arena[frame + layout.F_DEPTH] if frame >= 0 else 0)
             rest += self._colon if q == layout.COLON else 0
         elif q == layout.LITERAL:
             rest = len(LITERALS[a]) - b
@@ -82,21 +82,19 @@ class Lengths:
         return rest + self._after(frame, arena, rests)
 
     # --- values ---
-    def _node(self, place: int, depth: int) -> int:
-        """A value of the node at a place of the tables, whose container is at ``depth``."""
-        key = place, depth if self._indented else 0
+    def _text(self, node: GoalNode, depth: int) -> int:
+        """A value of a node whose container is at ``depth``."""
+        key = node, depth if self._indented else 0
         found = self._nodes.get(key)
         if found is None:
-            found = self._text(self._index.nodes[place], depth)
+            try:
+                found = len(self._values.text(node, depth))
+            except CompletionTooLongError:
+                found = TOO_LONG
+            if self._distinct and found < TOO_LONG and self._values.may_repeat(node):
+                found = TOO_LONG
             keep(self._nodes, key, found)
         return found
-
-    def _text(self, node: GoalNode, depth: int) -> int:
-        try:
-            text = self._values.text(node, depth)
-        except CompletionTooLongError:
-            return TOO_LONG
-        return TOO_LONG if self._distinct and self._values.may_repeat(node) else len(text)
 
     def _number(self, state: int) -> int:
         """The rest of a number."""

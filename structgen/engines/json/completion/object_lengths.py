@@ -1,15 +1,14 @@
 """How long the completion of one kind of object is, whatever it has so far: see `completion.lengths`.
 
-What is chosen is what `cheapest_values.Values.plan` and `completion.rests` choose. Where that is plain (the members that
-are required, one more, a key that was begun), it is found here, from prices that are kept; else `plan` is asked.
+What is chosen is what `cheapest_values.Values.plan` and `completion.rests` choose. Where that is plain (the members
+that are required, one more, a key that was begun), it is found here, from prices that are kept; else `plan` is asked.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 from structgen.engines.json.completion.cheapest_values import ObjectForm, Open, Values, bits_of, key_hash
@@ -27,7 +26,7 @@ Separators = Callable[[int, int, int], int]
 
 
 class State(NamedTuple):
-    """An object under way: ``others`` is the root of the tree of its undeclared keys, ``fresh`` the hash of one more."""
+    """An object under way: ``others`` is the root of its undeclared keys' tree, ``fresh`` the hash of one more."""
 
     size: int
     seen: int
@@ -81,14 +80,19 @@ class ObjectLengths:
     def __init__(self, form: ObjectForm, start: int, values: Values, text: TextLength, separators: Separators) -> None:
         self._form, self._start, self._values = form, start, values
         self._text, self._separators = text, separators
+        spec = form.spec
         self._colon = len(values.colon)
         self._words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
-        self._counts = bool(form.spec.least or form.spec.most is not None)
+        self._least, self._most = spec.least, spec.most
+        self._duties, self._dependents = bool(spec.duties), bool(spec.dependents)
+        self._counts = bool(spec.least or spec.most is not None)
         self._required: dict[tuple[int, int, int], int] = {}
         self._planned: dict[tuple[int, ...], int] = {}
         self._keys: dict[tuple[int, ...], tuple[int, Begun | None]] = {}
         self._fresh: dict[int, list[Undeclared]] = {}
         self._masks: dict[tuple[int, int], int] = {}
+        self._cheapest: dict[tuple[int, int], tuple[int, int]] = {}
+        self._begun: dict[bytes, Begun | None] = {}
 
     def state(self, frame: int, depth: int, arena: array[int]) -> State:
         """The object of a frame."""
@@ -102,16 +106,15 @@ class ObjectLengths:
     # --- members to come ---
     def rest(self, state: State, q: int) -> int:
         """What completes an object, the closing bracket included."""
-        spec = self._form.spec
-        if spec.duties:
+        if self._duties:
             return self._plan(state, q)
-        missing = self._form.missing(state.seen)
+        missing = self._missing(state.seen)
         size = state.size + missing.bit_count()
-        lacking = max(spec.least, state.size + 1 if q == layout.KEY_NEXT else 0) - size
+        lacking = max(self._least, state.size + 1 if q == layout.KEY_NEXT else 0) - size
         if lacking > 0:
-            one = lacking == 1 and not missing and not spec.dependents
+            one = lacking == 1 and not missing and not self._dependents
             return self._one_more(state, q) if one else self._plan(state, q)
-        if (spec.most is not None and size > spec.most) or missing & ~self._free(state):
+        if (self._most is not None and size > self._most) or missing & ~self._free(state):
             return TOO_LONG
         key = missing, q, state.depth
         found = self._required.get(key)
@@ -120,6 +123,9 @@ class ObjectLengths:
             found = sum(members) + self._separators(len(members), q, state.depth)
             keep(self._required, key, found)
         return found
+
+    def _missing(self, seen: int) -> int:
+        return self._form.missing(seen) if self._dependents else self._form.required & ~seen
 
     def _free(self, state: State) -> int:
         """The declared keys that may still come."""
@@ -133,15 +139,19 @@ class ObjectLengths:
 
     def _one_more(self, state: State, q: int) -> int:
         """The cheapest member more, where none is required."""
-        free = self._free(state)
-        price, bit = next(((price, bit) for price, bit in self._by_price if free >> bit & 1), (NEVER, -1))
-        fresh = self._first_fresh(state, NOTHING_BEGUN)
-        if fresh is not None and fresh.price + 3 <= price:
-            length = 1 + fresh.length + self._text(fresh.node, state.depth)
-        elif bit >= 0 and (fresh is not None or self._form.others is None):
-            length = self._member(bit, state.depth)
-        else:
-            return self._plan(state, q)
+        key = self._free(state), state.depth
+        cheapest = self._cheapest.get(key)
+        if cheapest is None:
+            pairs = ((price, self._member(bit, state.depth)) for price, bit in self._by_price if key[0] >> bit & 1)
+            cheapest = next(pairs, (NEVER, TOO_LONG))
+            keep(self._cheapest, key, cheapest)
+        price, length = cheapest
+        if self._form.others is not None:
+            fresh = self._first_fresh(state, NOTHING_BEGUN)
+            if fresh is None:
+                return self._plan(state, q)
+            if fresh.price + 3 <= price:
+                length = 1 + fresh.length + self._text(fresh.node, state.depth)
         return length + self._separators(1, q, state.depth)
 
     def _plan(self, state: State, q: int) -> int:
@@ -169,7 +179,7 @@ class ObjectLengths:
 
     def key(self, state: State, q: int, a: int, b: int) -> int:
         """The rest of a key, its value, and what completes the object."""
-        if self._form.spec.duties:
+        if self._duties:
             return TOO_LONG
         if q >= layout.OTHER_KEY:
             return self._undeclared(state, Begun((a & layout.LOW32) - self._start, b))
@@ -185,21 +195,30 @@ class ObjectLengths:
         """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
         lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
         form, mask = self._form, self._mask(lo, hi)
-        missing = form.missing(state.seen)
+        missing = self._missing(state.seen)
         for bit in bits_of(mask & missing):
             length = self._with(state, bit, at)
             if length < TOO_LONG:
                 return length, None
         optional = mask & form.allowed & ~state.seen & ~missing
-        if form.spec.dependents:
-            by_price = self._values.by_price(form, form.entries[lo:hi], state.seen, missing)
-        else:
-            by_price = [bit for _, bit in self._by_price if optional >> bit & 1]
+        by_price: Iterator[int] = (bit for _, bit in self._by_price if optional >> bit & 1)
+        if self._dependents:
+            by_price = iter(self._values.by_price(form, form.entries[lo:hi], state.seen, missing))
         lengths = (self._with(state, bit, at) for bit in by_price)
         shortest = next((length for length in lengths if length < TOO_LONG), TOO_LONG)
-        begun = form.texts[form.entries[lo]][:at] if at else b""
-        place = form.begun(begun)
-        return shortest, None if place < 0 else Begun(place, key_hash(begun), begun)
+        if form.others is None:
+            return shortest, None
+        return shortest, self._undeclared_from(form.texts[form.entries[lo]][:at] if at else b"")
+
+    def _undeclared_from(self, text: bytes) -> Begun | None:
+        """An undeclared key that has begun as declared ones do; None: there is none."""
+        try:
+            return self._begun[text]
+        except KeyError:
+            place = self._form.begun(text)
+        found = None if place < 0 else Begun(place, key_hash(text), text)
+        keep(self._begun, text, found)
+        return found
 
     def _mask(self, lo: int, hi: int) -> int:
         """The bits of a range of entries."""
@@ -213,35 +232,46 @@ class ObjectLengths:
         """The rest of a declared key, behind byte ``at``, its value, and what completes the object then."""
         if self._values.ordered and (state.has_others or state.seen >> bit):
             return TOO_LONG
-        after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit)
-        key = len(spelled(self._form.texts[bit][at:])) + 1 + self._colon
-        return key + self._text(self._form.nodes[bit], state.depth) + self.rest(after, layout.AFTER)
+        size, seen, met, others, depth, arena, fresh = state
+        text = self._form.texts[bit]
+        plain = len(text) == len(self._form.keys[bit]) - 3
+        key = (len(text) - at if plain else len(spelled(text[at:]))) + 1 + self._colon
+        rest = self.rest(State(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER)
+        return key + self._text(self._form.nodes[bit], depth) + rest
 
     def _undeclared(self, state: State, begun: Begun) -> int:
         """The same with the cheapest undeclared key that begins so and is not there yet."""
         fresh = self._first_fresh(state, begun)
         if fresh is None:
             return TOO_LONG
-        hashed = key_hash(fresh.text, begun.hashed)
-        after = state._replace(size=state.size + 1, fresh=hashed)
+        hashed = key_hash(fresh.text, begun.hashed) if fresh.text else begun.hashed
+        size, seen, met, others, depth, arena, _ = state
+        after = State(size + 1, seen, met, others, depth, arena, hashed)
         return fresh.length + self._text(fresh.node, state.depth) + self.rest(after, layout.AFTER)
 
     def _first_fresh(self, state: State, begun: Begun) -> Undeclared | None:
         """The cheapest rest of an undeclared key that the object does not have, if it is one of the cheapest."""
-        form = self._form
-        if form.others is None:
+        if self._form.others is None:
             return None
-        known = self._fresh.get(begun.state)
-        if known is None:
-            words = islice(self._values.other_keys(form, begun.state), MAX_FRESH)
+        for fresh in self._cheapest_keys(begun.state, 1):
+            if self._is_fresh(state, begun, fresh.text):
+                return fresh
+        more = self._cheapest_keys(begun.state, MAX_FRESH)
+        return next((fresh for fresh in more if self._is_fresh(state, begun, fresh.text)), None)
+
+    def _is_fresh(self, state: State, begun: Begun, text: bytes) -> bool:
+        hashed = key_hash(text, begun.hashed) if text else begun.hashed
+        return not state.has(hashed) and begun.text + text not in self._form.names
+
+    def _cheapest_keys(self, state: int, count: int) -> list[Undeclared]:
+        """Rests of undeclared keys from a state of their automaton, cheapest first, at least ``count`` if there are."""
+        known = self._fresh.get(state)
+        if known is None or len(known) < count:
+            others = self._form.others
+            assert others is not None
             known = [
-                Undeclared(price, text, len(spelled(text)) + 1 + self._colon, form.others.nodes[label - 1])
-                for price, text, label in words
+                Undeclared(price, text, len(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
+                for price, text, label in self._values.cheapest_keys(self._form, state, count)
             ]
-            keep(self._fresh, begun.state, known)
-        for fresh in known:
-            text = fresh.text
-            if not state.has(key_hash(text, begun.hashed) if text else begun.hashed):
-                if not form.texts or begun.text + text not in form.names:
-                    return fresh
-        return None
+            keep(self._fresh, state, known)
+        return known
