@@ -160,11 +160,15 @@ class Member(NamedTuple):
 
 
 class ValuePlan(NamedTuple):
-    """Members that complete an object, what they cost with their separators, and whether all are declared ones."""
+    """Members that complete an object, what they cost with their separators, whether all are declared ones.
+
+    ``obliged``: whether some are there to meet obligations.
+    """
 
     cost: int
     members: tuple[Member, ...]
     declared: bool
+    obliged: bool
 
 
 class Values:
@@ -220,18 +224,23 @@ class Values:
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
 
-    def may_repeat(self, node: GoalNode) -> bool:
-        """Whether there are items in the shortest text of a node that must differ, of which two may not."""
+    def is_sure(self, node: GoalNode) -> bool:
+        """Whether the shortest text of a node is one: none of its items must differ, and no member meets obligations.
+
+        Else it most likely is.
+        """
         found, met = [node], {node}
         for child in found:
             choice = self._found[child][1]
             if isinstance(choice, DistinctItems) and len(choice) > 1:
-                return True
+                return False
+            if isinstance(choice, ValuePlan) and choice.obliged:
+                return False
             if not isinstance(choice, bytes):
                 parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
                 found += {*parts} - met
                 met.update(parts)
-        return False
+        return True
 
     def _write(self, choice: bytes | Items | ValuePlan, depth: int) -> bytes:
         if isinstance(choice, bytes):
@@ -472,7 +481,7 @@ class Values:
             else:
                 members.append((cost(chosen) + len(key), Member(key, chosen)))
                 size += 1
-        fresh = self._undeclared(state, cost)
+        fresh = (found for found in self._undeclared(state, cost) if found[1].key not in ways)
         following = next(fresh, None) if size < least else None
         while size < least:
             limit = NEVER if spec.most is None else spec.most - size
@@ -491,7 +500,7 @@ class Values:
         total += (size - state.size) * (len(self.colon) + self._line)
         if total >= NEVER:
             return None
-        return ValuePlan(total, (*declared, *[member for _, member in members]), not members)
+        return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
 
     def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
         """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.

@@ -91,7 +91,7 @@ class Lengths:
                 found = len(self._values.text(node, depth))
             except CompletionTooLongError:
                 found = TOO_LONG
-            if self._distinct and found < TOO_LONG and self._values.may_repeat(node):
+            if found < TOO_LONG and not self._values.is_sure(node):
                 found = TOO_LONG
             keep(self._nodes, key, found)
         return found

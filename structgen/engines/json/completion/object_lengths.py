@@ -84,7 +84,8 @@ class ObjectLengths:
         self._colon = len(values.colon)
         self._words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
         self._least, self._most = spec.least, spec.most
-        self._duties, self._dependents = bool(spec.duties), bool(spec.dependents)
+        self._duties = (1 << spec.duties) - 1
+        self._dependents = bool(spec.dependents)
         self._counts = bool(spec.least or spec.most is not None)
         self._required: dict[tuple[int, int, int], int] = {}
         self._planned: dict[tuple[int, ...], int] = {}
@@ -106,8 +107,8 @@ class ObjectLengths:
     # --- members to come ---
     def rest(self, state: State, q: int) -> int:
         """What completes an object, the closing bracket included."""
-        if self._duties:
-            return self._plan(state, q)
+        if state.met != self._duties:
+            return TOO_LONG
         missing = self._missing(state.seen)
         size = state.size + missing.bit_count()
         lacking = max(self._least, state.size + 1 if q == layout.KEY_NEXT else 0) - size
@@ -156,7 +157,7 @@ class ObjectLengths:
 
     def _plan(self, state: State, q: int) -> int:
         """The same as `rest`, by `Values.plan`."""
-        key = (state.size, state.seen, state.met, state.has_others, state.depth, q)
+        key = (state.size, state.seen, state.has_others, state.depth, q)
         found = self._planned.get(key)
         if found is None:
             opened = Open(self._form, state.size, state.seen, state.has_others, state.met, state.used)
