@@ -23,12 +23,12 @@ from structgen.errors import (
 )
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.schemas_strategy import NAMES, arrays, objects, options, scalars, schemas
+from tests.schemas_strategy import NAMES, NONE, arrays, objects, options, scalars, schemas
 
 BYTES = Vocabulary([*[bytes([byte]) for byte in range(256)], None], eos_token_ids=256)
 LIKELY = b'{}[]",:0123456789.eE+-ab\\u0 \ntrlf'
 RUN = settings(
-    max_examples=60,
+    max_examples=150,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -100,6 +100,7 @@ def test_never_less_than_the_completion(schema: Any, chosen: JsonOptions, seed: 
 def test_never_less_among_distinct_items(schema: Any, chosen: JsonOptions, seed: int) -> None:
     dice = random.Random(seed)
     distinct = {"type": "array", "uniqueItems": True, "items": schema, "minItems": dice.randint(0, 3)}
+    distinct["$defs"] = {"none": NONE}
     try:
         grammar = compile_json_schema(distinct, BYTES, chosen)
     except (UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError):
@@ -183,18 +184,19 @@ def test_what_takes_thought_is_never_less(number: int, whitespace: Any) -> None:
 
 @pytest.mark.parametrize("whitespace", ["compact", 1])
 def test_deep_nesting(whitespace: Any) -> None:
-    """A stack of thousands, with and without what was known of it."""
+    """A stack of hundreds, with and without what was known of it."""
     matcher = compile_json_schema(TREE, BYTES, JsonOptions(whitespace=whitespace)).matcher()
-    for _ in range(1500):
-        text = matcher.shortest_completion()
-        assert matcher.completion_bound() == len(text)
-        level = b'{"kids":[' if whitespace == "compact" else b""
-        if not level:
-            break
-        assert matcher.accept_bytes(level)
+    line = b"" if whitespace == "compact" else b"\n"
+    for depth in range(1, 600, 2):
+        space = b" " * depth if line else b""
+        colon = b": " if line else b":"
+        level = b"{" + line + space + b'"kids"' + colon + b"[" + line + space + space[:1]
+        assert matcher.accept_bytes(level) and matcher.completion_bound() < TOO_LONG
+        if depth % 50 == 1:
+            assert matcher.completion_bound() == len(matcher.shortest_completion())
     twin = matcher.fork()
     assert matcher.completion_bound() == twin.completion_bound() == len(matcher.shortest_completion())
-    matcher.rollback(len(matcher._history))
+    matcher.rollback(200)
     assert matcher.completion_bound() == len(matcher.shortest_completion())
 
 
@@ -265,6 +267,7 @@ def test_threads_agree() -> None:
 @given(objects(st.sampled_from([{"const": 0}, {"type": "string"}, False])), options(), st.integers(0, 2**32))
 def test_objects_are_exact(schema: dict[str, Any], chosen: JsonOptions, seed: int) -> None:
     """Whatever asks for members, with names that must be escaped."""
+    schema["$defs"] = {"none": NONE}
     schema["properties"] = {name: schema["properties"].get(name, {"type": "null"}) for name in NAMES[: seed % 6]}
     try:
         grammar = compile_json_schema(schema, BYTES, chosen)
