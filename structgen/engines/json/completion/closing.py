@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.lengths import Lengths
-from structgen.engines.json.completion.rests import Arena, Index, Reader, Tabled
+from structgen.engines.json.completion.rests import Arena, Index, RestWriter, Tabled
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.number_values import symbols
 from structgen.errors import CompletionTooLongError, InternalError
@@ -109,7 +109,7 @@ class JsonCompletions:
     def _texts(self, threads: npt.NDArray[np.int64], arena: Arena) -> list[bytes]:
         """A completion for each configuration, shortest first."""
         assert self._index is not None
-        reader = Reader(self._index, self._values, arena)
+        reader = RestWriter(self._index, self._values, arena)
         texts = []
         for thread in threads.tolist():
             with suppress(CompletionTooLongError):
@@ -131,7 +131,7 @@ class JsonCompletions:
         ``cursors`` go on behind the values that were tried for earlier items, which repeat one of these.
         """
         assert self._index is not None
-        reader = Reader(self._index, self._values, arena)
+        reader = RestWriter(self._index, self._values, arena)
         order = threads.tolist()
         if len(order) > 1:
             order.sort(key=lambda thread: len(reader.completion(*thread) or b"") or layout.LOW32)

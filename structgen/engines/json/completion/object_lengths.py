@@ -25,7 +25,7 @@ TextLength = Callable[[GoalNode, int], int]
 Separators = Callable[[int, int, int], int]
 
 
-class State(NamedTuple):
+class ObjectState(NamedTuple):
     """An object under way: ``others`` is the root of its undeclared keys' tree, ``fresh`` the hash of one more."""
 
     size: int
@@ -54,15 +54,15 @@ class State(NamedTuple):
         return found if self.fresh is None else {*found, self.fresh}
 
 
-class Begun(NamedTuple):
+class BegunKey(NamedTuple):
     """An undeclared key that was begun: state of their automaton, hash, and the text if declared ones begin so, too."""
 
     state: int
     hashed: int
-    text: bytes = b""
+    text: bytes | None = None
 
 
-class Undeclared(NamedTuple):
+class KeyRest(NamedTuple):
     """The rest of an undeclared key: its price with the value, text, length up to the value, and the value's node."""
 
     price: int
@@ -71,7 +71,7 @@ class Undeclared(NamedTuple):
     node: GoalNode
 
 
-NOTHING_BEGUN = Begun(0, layout.HASH_START)
+NOTHING_BEGUN = BegunKey(0, layout.HASH_START, b"")
 
 
 class ObjectLengths:
@@ -89,23 +89,23 @@ class ObjectLengths:
         self._counts = bool(spec.least or spec.most is not None)
         self._required: dict[tuple[int, int, int], int] = {}
         self._planned: dict[tuple[int, ...], int] = {}
-        self._keys: dict[tuple[int, ...], tuple[int, Begun | None]] = {}
-        self._fresh: dict[int, list[Undeclared]] = {}
+        self._keys: dict[tuple[int, ...], tuple[int, BegunKey | None]] = {}
+        self._fresh: dict[int, list[KeyRest]] = {}
         self._masks: dict[tuple[int, int], int] = {}
         self._cheapest: dict[tuple[int, int], tuple[int, int]] = {}
-        self._begun: dict[bytes, Begun | None] = {}
+        self._begun: dict[bytes, BegunKey | None] = {}
 
-    def state(self, frame: int, depth: int, arena: array[int]) -> State:
+    def state(self, frame: int, depth: int, arena: array[int]) -> ObjectState:
         """The object of a frame."""
         first = frame + layout.F_SEEN
         seen = arena[first]
         for place in range(1, self._words):
             seen |= arena[first + place] << layout.SEEN_BITS * place
         met = arena[first + self._words] if self._form.spec.duties else 0
-        return State(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
+        return ObjectState(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
 
     # --- members to come ---
-    def rest(self, state: State, q: int) -> int:
+    def rest(self, state: ObjectState, q: int) -> int:
         """What completes an object, the closing bracket included."""
         if state.met != self._duties:
             return TOO_LONG
@@ -128,7 +128,7 @@ class ObjectLengths:
     def _missing(self, seen: int) -> int:
         return self._form.missing(seen) if self._dependents else self._form.required & ~seen
 
-    def _free(self, state: State) -> int:
+    def _free(self, state: ObjectState) -> int:
         """The declared keys that may still come."""
         free = self._form.allowed & ~state.seen
         if not self._values.ordered:
@@ -138,7 +138,7 @@ class ObjectLengths:
     def _member(self, bit: int, depth: int) -> int:
         return len(self._form.keys[bit]) + self._colon - 1 + self._text(self._form.nodes[bit], depth)
 
-    def _one_more(self, state: State, q: int) -> int:
+    def _one_more(self, state: ObjectState, q: int) -> int:
         """The cheapest member more, where none is required."""
         key = self._free(state), state.depth
         cheapest = self._cheapest.get(key)
@@ -155,7 +155,7 @@ class ObjectLengths:
                 length = 1 + fresh.length + self._text(fresh.node, state.depth)
         return length + self._separators(1, q, state.depth)
 
-    def _plan(self, state: State, q: int) -> int:
+    def _plan(self, state: ObjectState, q: int) -> int:
         """The same as `rest`, by `Values.plan`."""
         key = (state.size, state.seen, state.has_others, state.depth, q)
         found = self._planned.get(key)
@@ -178,12 +178,12 @@ class ObjectLengths:
         prices = [(self._values.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
         return sorted(pair for pair in prices if pair[0] < NEVER)
 
-    def key(self, state: State, q: int, a: int, b: int) -> int:
+    def key(self, state: ObjectState, q: int, a: int, b: int) -> int:
         """The rest of a key, its value, and what completes the object."""
         if self._duties:
             return TOO_LONG
         if q >= layout.OTHER_KEY:
-            return self._undeclared(state, Begun((a & layout.LOW32) - self._start, b))
+            return self._undeclared(state, BegunKey((a & layout.LOW32) - self._start, b))
         key = (b, state.seen, state.others >= 0, state.size if self._counts else 0, state.depth)
         found = self._keys.get(key)
         if found is None:
@@ -192,7 +192,7 @@ class ObjectLengths:
         length, begun = found
         return length if begun is None else min(length, self._undeclared(state, begun))
 
-    def _declared(self, state: State, b: int) -> tuple[int, Begun | None]:
+    def _declared(self, state: ObjectState, b: int) -> tuple[int, BegunKey | None]:
         """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
         lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
         form, mask = self._form, self._mask(lo, hi)
@@ -211,13 +211,13 @@ class ObjectLengths:
             return shortest, None
         return shortest, self._undeclared_from(form.texts[form.entries[lo]][:at] if at else b"")
 
-    def _undeclared_from(self, text: bytes) -> Begun | None:
+    def _undeclared_from(self, text: bytes) -> BegunKey | None:
         """An undeclared key that has begun as declared ones do; None: there is none."""
         try:
             return self._begun[text]
         except KeyError:
             place = self._form.begun(text)
-        found = None if place < 0 else Begun(place, key_hash(text), text)
+        found = None if place < 0 else BegunKey(place, key_hash(text), text)
         keep(self._begun, text, found)
         return found
 
@@ -229,7 +229,7 @@ class ObjectLengths:
             keep(self._masks, (lo, hi), mask)
         return mask
 
-    def _with(self, state: State, bit: int, at: int) -> int:
+    def _with(self, state: ObjectState, bit: int, at: int) -> int:
         """The rest of a declared key, behind byte ``at``, its value, and what completes the object then."""
         if self._values.ordered and (state.has_others or state.seen >> bit):
             return TOO_LONG
@@ -237,20 +237,20 @@ class ObjectLengths:
         text = self._form.texts[bit]
         plain = len(text) == len(self._form.keys[bit]) - 3
         key = (len(text) - at if plain else len(spelled(text[at:]))) + 1 + self._colon
-        rest = self.rest(State(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER)
+        rest = self.rest(ObjectState(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER)
         return key + self._text(self._form.nodes[bit], depth) + rest
 
-    def _undeclared(self, state: State, begun: Begun) -> int:
+    def _undeclared(self, state: ObjectState, begun: BegunKey) -> int:
         """The same with the cheapest undeclared key that begins so and is not there yet."""
         fresh = self._first_fresh(state, begun)
         if fresh is None:
             return TOO_LONG
         hashed = key_hash(fresh.text, begun.hashed) if fresh.text else begun.hashed
         size, seen, met, others, depth, arena, _ = state
-        after = State(size + 1, seen, met, others, depth, arena, hashed)
+        after = ObjectState(size + 1, seen, met, others, depth, arena, hashed)
         return fresh.length + self._text(fresh.node, state.depth) + self.rest(after, layout.AFTER)
 
-    def _first_fresh(self, state: State, begun: Begun) -> Undeclared | None:
+    def _first_fresh(self, state: ObjectState, begun: BegunKey) -> KeyRest | None:
         """The cheapest rest of an undeclared key that the object does not have, if it is one of the cheapest."""
         if self._form.others is None:
             return None
@@ -260,18 +260,18 @@ class ObjectLengths:
         more = self._cheapest_keys(begun.state, MAX_FRESH)
         return next((fresh for fresh in more if self._is_fresh(state, begun, fresh.text)), None)
 
-    def _is_fresh(self, state: State, begun: Begun, text: bytes) -> bool:
+    def _is_fresh(self, state: ObjectState, begun: BegunKey, text: bytes) -> bool:
         hashed = key_hash(text, begun.hashed) if text else begun.hashed
-        return not state.has(hashed) and begun.text + text not in self._form.names
+        return not state.has(hashed) and (begun.text is None or begun.text + text not in self._form.names)
 
-    def _cheapest_keys(self, state: int, count: int) -> list[Undeclared]:
+    def _cheapest_keys(self, state: int, count: int) -> list[KeyRest]:
         """Rests of undeclared keys from a state of their automaton, cheapest first, at least ``count`` if there are."""
         known = self._fresh.get(state)
         if known is None or len(known) < count:
             others = self._form.others
             assert others is not None
             known = [
-                Undeclared(price, text, len(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
+                KeyRest(price, text, len(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
                 for price, text, label in self._values.cheapest_keys(self._form, state, count)
             ]
             keep(self._fresh, state, known)

@@ -106,7 +106,7 @@ class Counted(NamedTuple):
     state: int
 
 
-class Reader:
+class RestWriter:
     """Texts for the configurations of one matcher, at one moment."""
 
     def __init__(self, index: Index, values: Values, arena: Arena) -> None:
