@@ -169,7 +169,7 @@ class Lengths:
         depth = arena[frame + layout.F_DEPTH] if self._indented else 0
         if self._index.table[record + layout.R_KIND] == layout.R_OBJECT:
             lengths = self._objects.get(record) or self._object(record)
-            return lengths.rest(lengths.state(frame, depth, arena), q)
+            return lengths.inner(q, frame, depth, arena)
         form = self._index.frames[record]
         assert not isinstance(form, ObjectForm)
         start = form.state if isinstance(form, Counted) else min(head >> 32, form.least)
@@ -208,4 +208,4 @@ class Lengths:
         record = arena[frame] & layout.LOW32
         lengths = self._objects.get(record) or self._object(record)
         depth = arena[frame + layout.F_DEPTH] if self._indented else 0
-        return lengths.key(lengths.state(frame, depth, arena), q, a, b)
+        return lengths.key(q, a, b, frame, depth, arena)

@@ -22,6 +22,7 @@ from structgen.kernels.json import layout
 MAX_FRESH = 4  # undeclared keys that are kept for each state: most likely the object has not got all of them
 
 TextLength = Callable[[GoalNode, int], int]
+Summary = tuple[int, int, int | tuple[int, ...], bool, int, int]
 Separators = Callable[[int, int, int], int]
 
 
@@ -89,7 +90,8 @@ class ObjectLengths:
         self._counts = bool(spec.least or spec.most is not None)
         self._required: dict[tuple[int, int, int], int] = {}
         self._planned: dict[tuple[int, ...], int] = {}
-        self._keys: dict[tuple[int, ...], tuple[int, BegunKey | None]] = {}
+        self._keys: dict[Summary, tuple[int, BegunKey | None]] = {}
+        self._inners: dict[Summary, int] = {}
         self._fresh: dict[int, list[KeyRest]] = {}
         self._masks: dict[tuple[int, int], int] = {}
         self._cheapest: dict[tuple[int, int], tuple[int, int]] = {}
@@ -104,9 +106,29 @@ class ObjectLengths:
         met = arena[first + self._words] if self._form.spec.duties else 0
         return ObjectState(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
 
+    def _summary(self, q: int, b: int, frame: int, depth: int, arena: array[int]) -> Summary:
+        """What lengths depend on, but for the names of undeclared keys and obligations."""
+        first = frame + layout.F_SEEN
+        seen = arena[first] if self._words == 1 else tuple(arena[first : first + self._words])
+        size = arena[frame] >> 32 if self._counts else 0
+        return q, b, seen, arena[frame + layout.F_OTHERS] >= 0, size, depth
+
     # --- members to come ---
+    def inner(self, q: int, frame: int, depth: int, arena: array[int]) -> int:
+        """What completes the object of a frame, the closing bracket included."""
+        if self._duties:
+            return self.rest(self.state(frame, depth, arena), q)
+        key = self._summary(q, 0, frame, depth, arena)
+        found = self._inners.get(key)
+        if found is None:
+            found = self.rest(self.state(frame, depth, arena), q)
+            has_others = arena[frame + layout.F_OTHERS] >= 0
+            if not has_others or (q == layout.AFTER and not self._least):
+                keep(self._inners, key, found)
+        return found
+
     def rest(self, state: ObjectState, q: int) -> int:
-        """What completes an object, the closing bracket included."""
+        """The same of any state."""
         if state.met != self._duties:
             return TOO_LONG
         missing = self._missing(state.seen)
@@ -178,19 +200,23 @@ class ObjectLengths:
         prices = [(self._values.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
         return sorted(pair for pair in prices if pair[0] < NEVER)
 
-    def key(self, state: ObjectState, q: int, a: int, b: int) -> int:
-        """The rest of a key, its value, and what completes the object."""
+    def key(self, q: int, a: int, b: int, frame: int, depth: int, arena: array[int]) -> int:
+        """The rest of a key, its value, and what completes the object of a frame."""
         if self._duties:
             return TOO_LONG
         if q >= layout.OTHER_KEY:
-            return self._undeclared(state, BegunKey((a & layout.LOW32) - self._start, b))
-        key = (b, state.seen, state.others >= 0, state.size if self._counts else 0, state.depth)
-        found = self._keys.get(key)
-        if found is None:
-            found = self._declared(state, b)
-            keep(self._keys, key, found)
-        length, begun = found
-        return length if begun is None else min(length, self._undeclared(state, begun))
+            begun = BegunKey((a & layout.LOW32) - self._start, b)
+            return self._undeclared(self.state(frame, depth, arena), begun)
+        key = self._summary(q, b, frame, depth, arena)
+        known = self._keys.get(key)
+        if known is None:
+            state = self.state(frame, depth, arena)
+            known = self._declared(state, b)
+            if known[1] is not None and not state.has_others:
+                known = min(known[0], self._undeclared(state, known[1])), None
+            keep(self._keys, key, known)
+        length, maybe = known
+        return length if maybe is None else min(length, self._undeclared(self.state(frame, depth, arena), maybe))
 
     def _declared(self, state: ObjectState, b: int) -> tuple[int, BegunKey | None]:
         """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
