@@ -225,10 +225,7 @@ class Values:
         return text
 
     def is_sure(self, node: GoalNode) -> bool:
-        """Whether the shortest text of a node is one: none of its items must differ, and no member meets obligations.
-
-        Else it most likely is.
-        """
+        """Whether the shortest text of a node is surely valid: no items must differ, no member meets obligations."""
         found, met = [node], {node}
         for child in found:
             choice = self._found[child][1]
@@ -615,11 +612,12 @@ class Values:
         classes = form.others
         assert classes is not None
         prices = (NEVER, *map(cost, classes.nodes))
-        if form.words is None or form.words[0] != prices:
+        known = form.words
+        if known is None or known[0] != prices:
             is_any = classes.transitions is universal().transitions
             final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
-            form.words = (prices, _any_text(prices[1]) if is_any else Words(classes.transitions, final))
-        return form.words[1]
+            known = form.words = (prices, _any_text(prices[1]) if is_any else Words(classes.transitions, final))
+        return known[1]
 
 
 @lru_cache(64)

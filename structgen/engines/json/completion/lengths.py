@@ -147,11 +147,8 @@ class Lengths:
                 break
             chain.append(frame)
         for inner in reversed(chain):
-            rest += (
-                TOO_LONG
-                if self._distinct and self._may_repeat(inner, arena)
-                else self._inner(layout.AFTER, inner, arena)
-            )
+            is_known = not (self._distinct and self._may_repeat(inner, arena))
+            rest += self._inner(layout.AFTER, inner, arena) if is_known else TOO_LONG
             keep(rests, inner, rest)
         return rest
 

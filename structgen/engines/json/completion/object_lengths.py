@@ -122,9 +122,8 @@ class ObjectLengths:
         found = self._inners.get(key)
         if found is None:
             found = self.rest(self.state(frame, depth, arena), q)
-            has_others = arena[frame + layout.F_OTHERS] >= 0
-            if not has_others or (q == layout.AFTER and not self._least):
-                keep(self._inners, key, found)
+            if arena[frame + layout.F_OTHERS] < 0 or (q == layout.AFTER and not self._least):
+                keep(self._inners, key, found)  # else it may depend on the names of undeclared keys
         return found
 
     def rest(self, state: ObjectState, q: int) -> int:
@@ -214,7 +213,8 @@ class ObjectLengths:
             known = self._declared(state, b)
             if known[1] is not None and not state.has_others:
                 known = min(known[0], self._undeclared(state, known[1])), None
-            keep(self._keys, key, known)
+            if not state.has_others or not self._least:  # else it may depend on their names
+                keep(self._keys, key, known)
         length, maybe = known
         return length if maybe is None else min(length, self._undeclared(self.state(frame, depth, arena), maybe))
 

@@ -211,6 +211,17 @@ def test_frames_that_were_undone_are_forgotten() -> None:
             matcher.rollback()
 
 
+def test_members_that_fill_an_object_depend_on_the_names_that_it_has() -> None:
+    """What is kept of one object is not said of another, which has the cheapest name already."""
+    schema = {"type": "object", "properties": {"abc": {}}, "additionalProperties": {"const": 1234}, "minProperties": 3}
+    grammar = compile_json_schema(schema, BYTES, JsonOptions(key_order="any", whitespace="compact"))
+    for text in (b'{"zz":1234,', b'{"zz":1234,"ab', b'{"zz":1234,"z', b'{"zz":1234'):
+        for name in (b'"zz"', b'""', b'"0"', b'"zz"'):
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(text.replace(b'"zz"', name))
+            assert matcher.completion_bound() == len(matcher.shortest_completion()), (text, name)
+
+
 def test_begun_escapes_are_written_out() -> None:
     grammar = compile_json_schema({"type": "string", "minLength": 2}, BYTES, JsonOptions(string_escapes="any"))
     for text in (b'"\\', b'"\\u', b'"\\ud83d', b'"\\ud83d\\ude'):
