@@ -195,9 +195,14 @@ class ObjectLengths:
     # --- keys ---
     @cached_property
     def _by_price(self) -> list[tuple[int, int]]:
-        """The declared keys as (price, bit), cheapest first."""
+        """The declared keys as (price, bit), cheapest first; of equal prices in declared order, as `Values.plan`."""
         prices = [(self._values.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
         return sorted(pair for pair in prices if pair[0] < NEVER)
+
+    @cached_property
+    def _names_by_price(self) -> list[int]:
+        """The bits of all declared keys, cheapest first; of equal prices by name, as `Values.by_price`."""
+        return self._values.by_price(self._form, self._form.entries, 0, 0)
 
     def key(self, q: int, a: int, b: int, frame: int, depth: int, arena: array[int]) -> int:
         """The rest of a key, its value, and what completes the object of a frame."""
@@ -228,7 +233,7 @@ class ObjectLengths:
             if length < TOO_LONG:
                 return length, None
         optional = mask & form.allowed & ~state.seen & ~missing
-        by_price: Iterator[int] = (bit for _, bit in self._by_price if optional >> bit & 1)
+        by_price: Iterator[int] = (bit for bit in self._names_by_price if optional >> bit & 1)
         if self._dependents:
             by_price = iter(self._values.by_price(form, form.entries[lo:hi], state.seen, missing))
         lengths = (self._with(state, bit, at) for bit in by_price)

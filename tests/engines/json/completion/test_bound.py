@@ -130,6 +130,7 @@ PLAIN: dict[str, dict[str, Any]] = {
     "dependents": {**CLOSED, "properties": ABC, "dependentRequired": {"a": ["é"], "é": ['b"\n']}},
     "at least": {"type": "object", "properties": ABC, "minProperties": 3},
     "at most": {"type": "object", "properties": ABC, "required": ["a"], "minProperties": 2, "maxProperties": 3},
+    "equal prices": {"type": "object", "properties": {"b": {}, "a": {}, "0": {}}, "minProperties": 3},
     "map": {"type": "object", "additionalProperties": {"type": "object", "properties": ABC, "required": ["a"]}},
     "names": {"type": "object", "propertyNames": {"enum": ["a", "b", "c"]}, "minProperties": 2},
     "narrow names": {"type": "object", "propertyNames": {"pattern": "^[ab]{0,2}$"}},
