@@ -130,7 +130,12 @@ PLAIN: dict[str, dict[str, Any]] = {
     "dependents": {**CLOSED, "properties": ABC, "dependentRequired": {"a": ["é"], "é": ['b"\n']}},
     "at least": {"type": "object", "properties": ABC, "minProperties": 3},
     "at most": {"type": "object", "properties": ABC, "required": ["a"], "minProperties": 2, "maxProperties": 3},
-    "equal prices": {"type": "object", "properties": {"b": {}, "a": {}, "0": {}}, "minProperties": 3},
+    "equal prices": {
+        "type": "object",
+        "properties": {"b": {}, "a": {}, "0": {}},
+        "additionalProperties": {"const": 123456},
+        "minProperties": 3,
+    },
     "map": {"type": "object", "additionalProperties": {"type": "object", "properties": ABC, "required": ["a"]}},
     "names": {"type": "object", "propertyNames": {"enum": ["a", "b", "c"]}, "minProperties": 2},
     "narrow names": {"type": "object", "propertyNames": {"pattern": "^[ab]{0,2}$"}},
@@ -281,13 +286,17 @@ def test_objects_are_exact(schema: dict[str, Any], chosen: JsonOptions, seed: in
     """Whatever asks for members, with names that must be escaped."""
     schema["$defs"] = {"none": NONE}
     schema["properties"] = {name: schema["properties"].get(name, {"type": "null"}) for name in NAMES[: seed % 6]}
+    if seed // 6 % 2:
+        schema["minProperties"] = seed // 12 % 6
     try:
         grammar = compile_json_schema(schema, BYTES, chosen)
     except (UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError):
         return
     dice = random.Random(seed)
-    matcher = grammar.matcher()
-    for _ in range(40):
-        assert matcher.completion_bound() == written(matcher)
-        if not step(matcher, dice):
-            break
+    for _ in range(6):
+        matcher = grammar.matcher()
+        for _ in range(25):
+            bound, length = matcher.completion_bound(), written(matcher)
+            assert bound == length
+            if not step(matcher, dice):
+                break
