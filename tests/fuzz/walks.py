@@ -95,8 +95,11 @@ class Walk:
     def finish(self, matcher: Matcher) -> bytes:
         """The text with a completion; both are checked."""
         forced = matcher.forced_bytes()
+        bound = matcher.completion_bound()
         rest = matcher.shortest_completion()
         whole = self.text + rest
+        if bound < len(rest):
+            raise Wrong("completion bound", f"it is {bound}, but {rest!r} completes", self.text)
         if forced and not rest.startswith(forced):
             raise Wrong("forced bytes", f"{forced!r} are forced, but {rest!r} completes", self.text)
         if not matcher.accept_bytes(rest):

@@ -10,6 +10,7 @@ import numpy as np
 
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.json.completion.closing import JsonCompletions
+from structgen.engines.json.completion.lengths import Lengths
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.needed_bytes import NeededBytes
@@ -94,6 +95,11 @@ class JsonGrammar:
     def completions(self) -> JsonCompletions:
         """Shortest values per goal, for closing an output."""
         return JsonCompletions(self._root, self.options)
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """How long such values are, for asking after every token."""
+        return self.completions.lengths(self)
 
 
 def check_arguments(vocabulary: Any, registry: Any) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.matcher import BaseMatcher
+from structgen.engines.protocols import TOO_LONG
 from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels.json import layout, machine
 
@@ -77,7 +78,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     """One output in progress; see `structgen.engines.protocols.Matcher`. Make one with `JsonGrammar.matcher`."""
 
     __slots__ = (
-        "_arena", "_history", "_rows", "_tables", "_threads", "_vocabulary", "_written", "dropped", "searches",
+        "_arena", "_history", "_rests", "_rows", "_tables", "_threads", "_vocabulary", "_written", "dropped",
+        "searches",
     )  # fmt: skip
 
     def __init__(self, grammar: JsonGrammar) -> None:
@@ -90,6 +92,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         self._threads = array("q", [layout.VALUE, grammar.tables.root, blocked, -1])
         self._history: list[tuple[array[int], int, bool, int]] = []
         self._written = Written() if grammar.tables.distinct else _NOTHING
+        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
         self.dropped = 0
         self.searches = 0
 
@@ -172,7 +175,9 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             return
         self._threads, top, self._terminated, self._written.length = self._history[-steps]
         del self._history[-steps:]
-        self._arena.top = top
+        if top != self._arena.top:
+            self._arena.top = top
+            self._rests.clear()
 
     def fork(self) -> JsonMatcher:
         """See `Matcher.fork`. O(steps), as memory is copied."""
@@ -214,6 +219,13 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         if self._terminated or self.is_accepting():
             return b""
         return self._grammar.completions.complete(self)
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
+        if self._terminated:
+            return 0
+        bound = self._grammar.lengths.least(self._threads, self._arena.array, self._rests)
+        return bound if bound < TOO_LONG else super().completion_bound()
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`. None where items must be distinct, and for other matchers within a container."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, islice, product
 from typing import NamedTuple
@@ -109,6 +109,13 @@ class ObjectForm:
             words = self._of_class[label] = Words(self.others.transitions, final)
         return words
 
+    def begun(self, text: bytes) -> int:
+        """The state of the automaton of undeclared keys after the beginning of a key; -1: none begins so."""
+        place = -1 if self.others is None else 0
+        for byte in text:
+            place = int(self.others.transitions[place, byte]) if self.others is not None and place >= 0 else -1
+        return place
+
     @cached_property
     def names(self) -> frozenset[bytes]:
         """The declared names."""
@@ -153,11 +160,15 @@ class Member(NamedTuple):
 
 
 class ValuePlan(NamedTuple):
-    """Members that complete an object, what they cost with their separators, and whether all are declared ones."""
+    """Members that complete an object, what they cost with their separators, whether all are declared ones.
+
+    ``obliged``: whether some are there to meet obligations.
+    """
 
     cost: int
     members: tuple[Member, ...]
     declared: bool
+    obliged: bool
 
 
 class Values:
@@ -212,6 +223,21 @@ class Values:
                 raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
+
+    def is_sure(self, node: GoalNode) -> bool:
+        """Whether the shortest text of a node is surely valid: no items must differ, no member meets obligations."""
+        found, met = [node], {node}
+        for child in found:
+            choice = self._found[child][1]
+            if isinstance(choice, DistinctItems) and len(choice) > 1:
+                return False
+            if isinstance(choice, ValuePlan) and choice.obliged:
+                return False
+            if not isinstance(choice, bytes):
+                parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
+                found += {*parts} - met
+                met.update(parts)
+        return True
 
     def _write(self, choice: bytes | Items | ValuePlan, depth: int) -> bytes:
         if isinstance(choice, bytes):
@@ -404,7 +430,8 @@ class Values:
     # --- strings ---
     def words(self, dfa: Dfa | None) -> Words:
         """The texts of an automaton (None: any text)."""
-        dfa = dfa or universal()
+        if dfa is None:
+            return _any_text(0)
         words = self._words.get(dfa.digest)
         if words is None:
             words = self._words[dfa.digest] = Words(dfa.transitions, np.where(dfa.accepting, 0, NEVER))
@@ -451,7 +478,7 @@ class Values:
             else:
                 members.append((cost(chosen) + len(key), Member(key, chosen)))
                 size += 1
-        fresh = self._undeclared(state, cost)
+        fresh = (found for found in self._undeclared(state, cost) if found[1].key not in ways)
         following = next(fresh, None) if size < least else None
         while size < least:
             limit = NEVER if spec.most is None else spec.most - size
@@ -470,7 +497,7 @@ class Values:
         total += (size - state.size) * (len(self.colon) + self._line)
         if total >= NEVER:
             return None
-        return ValuePlan(total, (*declared, *[member for _, member in members]), not members)
+        return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
 
     def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
         """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
@@ -535,6 +562,13 @@ class Values:
         cost = cost or self.cost
         return sum(len(form.keys[bit]) + cost(form.nodes[bit]) for bit in bits_of(bits))
 
+    def by_price(self, form: ObjectForm, bits: list[int], seen: int, missing: int) -> list[int]:
+        """The optional ones among ``bits``, by what each adds with the keys that it asks for."""
+        free = form.allowed & ~seen & ~missing
+        optional = [bit for bit in bits if free >> bit & 1]
+        added = {bit: (1 << bit | form.dependents.get(bit, 0)) & free for bit in optional}
+        return sorted(optional, key=lambda bit: self.price(form, added[bit]))
+
     def _filler(self, form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
         """The cheapest further declared key (for each that counts) with the keys it asks for; (price, set of bits)."""
         best: tuple[float, int] = (NEVER, 0)
@@ -564,14 +598,33 @@ class Values:
 
         Declared names and keys that the object has already are among them.
         """
+        assert form.others is not None
+        for price, text, end in self._other_words(form, cost or self.cost).by_cost(state):
+            yield price, text, int(form.others.labels[end])
+
+    def cheapest_keys(self, form: ObjectForm, state: int, count: int) -> list[tuple[int, bytes, int]]:
+        """The first of `other_keys`, ``count`` of them or more, if there are."""
+        assert form.others is not None
+        found = self._other_words(form, self.cost).cheapest(state, count)
+        return [(price, text, int(form.others.labels[end])) for price, text, end in found]
+
+    def _other_words(self, form: ObjectForm, cost: Costs) -> Words:
         classes = form.others
         assert classes is not None
-        prices = (NEVER, *map(cost or self.cost, classes.nodes))
-        if form.words is None or form.words[0] != prices:
+        prices = (NEVER, *map(cost, classes.nodes))
+        known = form.words
+        if known is None or known[0] != prices:
+            is_any = classes.transitions is universal().transitions
             final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
-            form.words = (prices, Words(classes.transitions, final))
-        for price, text, end in form.words[1].by_cost(state):
-            yield price, text, int(classes.labels[end])
+            known = form.words = (prices, _any_text(prices[1]) if is_any else Words(classes.transitions, final))
+        return known[1]
+
+
+@lru_cache(64)
+def _any_text(price: int) -> Words:
+    """All texts, each at this price more."""
+    dfa = universal()
+    return Words(dfa.transitions, np.where(dfa.accepting, price, NEVER))
 
 
 def lettered(least: int, most: int | None) -> Iterator[bytes]:

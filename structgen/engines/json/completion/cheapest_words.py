@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,7 @@ class Words:
         self.cost: list[int] = np.minimum(cost, NEVER).tolist()
         self._byte: list[int] = lead[best].tolist()
         self._next: list[int] = table[np.arange(len(table)), best].tolist()
+        self._cheapest: dict[int, list[tuple[int, bytes, int]]] = {}
 
     def suffix(self, state: int) -> bytes:
         """The cheapest text from ``state`` on."""
@@ -78,6 +80,13 @@ class Words:
             if state < 0:
                 break
         return state
+
+    def cheapest(self, state: int, count: int) -> list[tuple[int, bytes, int]]:
+        """The first of `by_cost`, ``count`` of them or more, if there are. They are kept: ask for few."""
+        found = self._cheapest.get(state, [])
+        if len(found) < count:
+            found = self._cheapest[state] = list(islice(self.by_cost(state), count))
+        return found
 
     def by_cost(self, state: int) -> Iterator[tuple[int, bytes, int]]:
         """All (cost, text, state where it ends), cheapest first.

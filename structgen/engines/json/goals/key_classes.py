@@ -221,7 +221,7 @@ class ObjectBuilder:
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
     """What remains of the undeclared keys when it is known which nodes have values; None: none.
 
-    The same object each time: `tables.arrays` and `completion.closing` number states alike.
+    The same object each time: `tables.arrays` and `completion.rests` number states alike.
 
     Raises:
         SchemaTooComplexError: more than ``max_states`` states.

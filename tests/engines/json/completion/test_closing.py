@@ -13,7 +13,7 @@ from structgen.automata.dfa import accepts, from_strings, universal
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
 from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
-from structgen.engines.json.completion.cheapest_values import key_hash
+from structgen.engines.json.completion.cheapest_values import ObjectForm, Open, Values, key_hash
 from structgen.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.kernels.json import layout
@@ -148,6 +148,18 @@ def test_completions_are_shortest(schema: Any, text: bytes, options: dict[str, A
 )
 def test_undeclared_keys(schema: Any, text: bytes, completion: bytes) -> None:
     assert after(text, schema).shortest_completion() == completion
+
+
+def test_members_that_fill_an_object_are_not_those_that_meet_obligations() -> None:
+    """The cheapest name meets the obligation; to fill the object it is not there any more."""
+    grammar = compiled({"type": "object", "minProperties": 5, "not": {"additionalProperties": {"type": "object"}}})
+    forms = grammar.completions.index(grammar).frames.values()
+    obliged = [form for form in forms if isinstance(form, ObjectForm) and form.spec.duties]
+    assert obliged
+    for form in obliged:
+        plan = Values(grammar.options).plan(Open(form), False)
+        assert plan is not None and plan.obliged
+        assert len({member.key for member in plan.members}) == len(plan.members) == 5
 
 
 ROOM_FOR_ONE: dict[str, dict[str, Any]] = {
