@@ -123,8 +123,11 @@ def main(arguments: list[str] | None = None) -> int:
             path = objects.object_path(options.out, name, target, objects.is_checked())
             triple = objects.TARGETS[target]
             if name in objects.VECTORS and triple.startswith("x86_64"):
-                wide = objects.object_path(options.out, objects.wide_name(name), target, objects.is_checked())
-                write(wide, emit(assembly, triple, objects.WIDE_CPU))
+                for width, (cpu, features, _) in objects.WIDER.items():
+                    wide = objects.object_path(
+                        options.out, objects.wider_name(name, width), target, objects.is_checked()
+                    )
+                    write(wide, emit(assembly, triple, cpu, features))
             write(path, emit(assembly, triple))
     if options.ship:
         write(options.out / objects.SOURCES, objects.sources_hash().encode())
@@ -158,8 +161,8 @@ def _translate_only() -> None:
             setattr(owner, name, lambda *_: [].append)  # numba keeps what it takes for the code, a builtin, as a key
 
 
-def emit(assembly: str, triple: str, cpu: str = "") -> bytes:
-    """The object code of a kernel for a target, and for processors like ``cpu`` at least (default: all).
+def emit(assembly: str, triple: str, cpu: str = "", features: str = "") -> bytes:
+    """The object code of a kernel for a target; for processors like ``cpu`` at least (default: all), ``features`` changed.
 
     Raises:
         RuntimeError: it would need more than C and Python have (`structgen.kernels.objects.EXTERNALS`).
@@ -177,7 +180,9 @@ def emit(assembly: str, triple: str, cpu: str = "") -> bytes:
     ]
     if len(natives) != 1:
         raise RuntimeError(f"expected one native entry, found {natives}")
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=3, reloc="pic", codemodel="default")
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default"
+    )
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{triple}"\n'
     assembly = re.sub(r"^target (datalayout|triple) = .*\n", "", assembly, flags=re.MULTILINE)
     arguments = "\n".join(_ARGUMENT.format(i=i) for i in range(5))

@@ -41,8 +41,8 @@ def _object(name: str) -> Path | None:
     if target is None:
         return None
     names = [name]
-    if name in objects.VECTORS and objects.is_wide():
-        names.insert(0, objects.wide_name(name))
+    if name in objects.VECTORS:
+        names = [*(objects.wider_name(name, width) for width in objects.widths()), name]
     shipped = (objects.shipped_object(each, target, checked) for each in names)
     if (path := next(filter(None, shipped), None)) is not None:
         return path

@@ -34,9 +34,12 @@ ENTRIES = {
 """The kernels, and the module of each one's entry."""
 
 VECTORS = ("sampling",)
-"""Kernels of vector arithmetic: for x86-64 made a second time, for processors with AVX2 (all since about 2015). The
-instructions are wider, the results are the same bits."""
-WIDE_CPU, WIDE_FEATURES = "x86-64-v3", ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+"""Kernels of vector arithmetic: for x86-64 made again for wider processors. The results are the same bits."""
+WIDER = {
+    "avx512": ("x86-64-v4", "-prefer-256-bit", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+    "avx2": ("x86-64-v3", "", ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
+}
+"""By name, widest first: LLVM's name of the processor, what to change of it, and the features that it must have."""
 
 TARGETS = {
     "linux-x86_64": "x86_64-unknown-linux-gnu",
@@ -97,21 +100,23 @@ def object_path(folder: Path, name: str, target: str, checked: bool) -> Path:
     return folder / (target + ("-checked" if checked else "")) / f"{name}.o"
 
 
-def wide_name(name: str) -> str:
-    """What the second object of a kernel of `VECTORS` is called."""
-    return f"{name}-wide"
+def wider_name(name: str, width: str) -> str:
+    """What the object of a kernel of `VECTORS` for processors of `WIDER` is called."""
+    return f"{name}-{width}"
 
 
 @lru_cache(1)
-def is_wide() -> bool:
-    """Whether this processor runs objects for `WIDE_CPU`."""
+def widths() -> tuple[str, ...]:
+    """Which of `WIDER` this processor runs, widest first."""
     from llvmlite import binding as llvm
 
     try:
         features = llvm.get_host_cpu_features()
     except RuntimeError:  # LLVM does not know this platform
-        return False
-    return all(features.get(feature) for feature in WIDE_FEATURES)
+        return ()
+    has = {feature for feature, there in features.items() if there}
+    narrower: set[str] = set(WIDER["avx2"][2])
+    return tuple(width for width, (_, _, needed) in WIDER.items() if has >= {*needed, *narrower})
 
 
 def shipped_object(name: str, target: str, checked: bool) -> Path | None:

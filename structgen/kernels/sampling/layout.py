@@ -23,7 +23,7 @@ FLOAT32, FLOAT16, BFLOAT16, FLOAT64 = range(4)  # kinds of logits
 KIND_SHIFT, WITH_KEPT = 48, 1 << 52
 COLUMNS_MASK = (1 << KIND_SHIFT) - 1
 
-LANES = 8
+LANES = 16
 WORD = 32  # tokens of a word of the bitmask
 BLOCK_WORDS = 32
 BLOCK = WORD * BLOCK_WORDS  # tokens

@@ -74,7 +74,7 @@ def read_block(base, kind, logits, masks, columns, words, block):
     if whole < count:  # the row ends within a word
         _tail(base, kind, logits, place + 4 * whole, columns, WORD * (first + whole))
         last = _masked(kind, base + 8 * S_TAIL, base + 8 * S_TAIL_WORD, 1, base + 4 * WORD * whole)
-        highest = highest if highest != highest or highest > last else last
+        highest = max(highest, last)
         count = whole + 1
     return count, highest
 
@@ -109,10 +109,12 @@ def read_row(m, r, columns, words, kind, kept):
         count, top, total, scaled = min(BLOCK_WORDS, words - block * BLOCK_WORDS), -math.inf, 0.0, 0.0
         if not _is_empty(masks, block * BLOCK_WORDS, count):
             count, top = read_block(base, kind, logits, masks, columns, words, block)
-            if top != top or top == math.inf:
+            if top == math.inf:
                 return top
+            scaled = total = exp_sum(base, count, top if top > -math.inf else 0.0, 1.0)
+            if total != total:
+                return total
         if top > -math.inf:
-            scaled = total = exp_sum(base, count, top, 1.0)
             if scale > 0 and scale != 1:
                 scaled = exp_sum(base, count, top, scale)
         blocks[r, B_SIZE * block + B_HIGHEST] = top
