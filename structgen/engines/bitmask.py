@@ -7,7 +7,7 @@ vLLM.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
+LOGITS_PER_THREAD = 1 << 18
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -63,6 +64,19 @@ def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tu
 def worker_threads() -> ThreadPoolExecutor:
     """Threads for kernels over rows, as many as there are processors."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="structgen-mask")
+
+
+def in_parts(part: Callable[[int, int], None], rows: int, columns: int) -> None:
+    """Call ``part(first, last)`` for all rows of logits, in as many threads as pay."""
+    threads = min(os.cpu_count() or 1, rows, rows * columns // LOGITS_PER_THREAD)
+    if threads < 2:
+        part(0, rows)
+        return
+    bounds = np.linspace(0, rows, threads + 1).astype(int).tolist()
+    waiting = [worker_threads().submit(part, *pair) for pair in pairwise(bounds[1:])]
+    part(0, bounds[1])
+    for done in waiting:
+        done.result()
 
 
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
@@ -120,10 +134,13 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) 
     if not fits or (rows.size and not 0 <= rows.min() <= rows.max() < min(found.rows, len(mask))):
         raise BitmaskError(f"rows {rows.tolist()!r:.200} do not fit {found.rows} rows of logits, {len(mask)} mask rows")
     words = mask.shape[1]
-    calls.apply(
-        found.address + found.stride * rows, mask.ctypes.data + 4 * words * rows,
-        columns=found.columns, words=words, kind=found.kind,
-    )  # fmt: skip
+    logits_rows, mask_rows = found.address + found.stride * rows, mask.ctypes.data + 4 * words * rows
+
+    def part(first: int, last: int) -> None:
+        own = slice(first, last)
+        calls.apply(logits_rows[own], mask_rows[own], columns=found.columns, words=words, kind=found.kind)
+
+    in_parts(part, len(rows), found.columns)
     if found.owner is not batch:  # whose rows do not lie side by side
         batch[...] = found.owner
 

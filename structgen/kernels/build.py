@@ -162,7 +162,7 @@ def _translate_only() -> None:
 
 
 def emit(assembly: str, triple: str, cpu: str = "", features: str = "") -> bytes:
-    """The object code of a kernel for a target; for processors like ``cpu`` at least (default: all), ``features`` changed.
+    """The object code of a kernel for a target; for processors like ``cpu`` at least (default: all).
 
     Raises:
         RuntimeError: it would need more than C and Python have (`structgen.kernels.objects.EXTERNALS`).

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from structgen.decoding.sampling.filters import LogProbs, deviation, filtered_pr
 from structgen.decoding.sampling.params import SamplingParams, keeps_a_prefix
 from structgen.decoding.sampling.sampler import Bitmask, Choices, DrawRequest
 from structgen.decoding.sampling.uniforms import uniforms
-from structgen.engines.bitmask import worker_threads
+from structgen.engines.bitmask import in_parts
 from structgen.engines.logits import HostLogits, host_logits
 from structgen.kernels.sampling import calls
 from structgen.kernels.sampling.layout import (
@@ -34,8 +33,6 @@ from structgen.kernels.sampling.layout import (
     FOUND,
 )
 
-# Logits a thread at least: waking it takes tens of µs.
-LOGITS_PER_THREAD = 1 << 18
 # exp(-12) of the likeliest token: what is first looked at for a filter. Most often that is hundreds of tokens.
 FIRST_DEPTH = 12.0
 GREATEST_SCALE = 1e30  # of temperatures so low that float32 has no inverse of them
@@ -121,13 +118,7 @@ def _draw(
             drawn.blocks[own], columns=drawn.columns, words=words, kind=rows.kind, kept=kept,
         )  # fmt: skip
 
-    threads = min(worker_threads()._max_workers, count, count * drawn.columns // LOGITS_PER_THREAD)
-    if threads < 2:
-        part(0, count)
-    else:
-        bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
-        for done in [worker_threads().submit(part, *pair) for pair in pairwise(bounds)]:
-            done.result()
+    in_parts(part, count, drawn.columns)
     return drawn
 
 

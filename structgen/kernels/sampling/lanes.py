@@ -184,19 +184,17 @@ def _forbid(kind: int) -> Callable[[int, int, int], None]:
 
     @intrinsic
     def forbid(typingctx, logits, masks, words):
-        """Write -inf over the tokens that ``words`` words do not allow; words that allow all are passed by."""
+        """Write -inf over the tokens that ``words`` words do not allow."""
 
         def codegen(context, builder, signature, args):
             logits, masks, words = args
+            nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
             with cgutils.for_range(builder, words) as loop:
                 word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
-                with builder.if_then(builder.icmp_unsigned("!=", word, ir.Constant(_I32, 0xFFFFFFFF))):
-                    for group in range(WORD // LANES):
-                        index = _group(builder, loop.index, group)
-                        place = _pointer(builder, logits, index, element, lanes)
-                        nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
-                        kept = builder.select(_allowed(builder, word, group), builder.load(place, align=align), nothing)
-                        builder.store(kept, place, align=align)
+                for group in range(WORD // LANES):
+                    place = _pointer(builder, logits, _group(builder, loop.index, group), element, lanes)
+                    kept = builder.select(_allowed(builder, word, group), builder.load(place, align=align), nothing)
+                    builder.store(kept, place, align=align)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), codegen
@@ -226,3 +224,23 @@ def float_bits(typingctx, value):
         return builder.zext(builder.bitcast(builder.fptrunc(args[0], _FLOAT), _I32), _I64)
 
     return types.int64(types.float64), codegen
+
+
+@intrinsic
+def count_of_bits(typingctx, word):
+    """How many bits are set."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def lowest_bit(typingctx, word):
+    """The place of the lowest bit that is set; of a word that is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen

@@ -2,13 +2,17 @@
 
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import element_writer, mask_word, set_word, word_array
-from structgen.kernels.sampling.lanes import MINUS_INFINITY, forbidden_stores
+from structgen.kernels.sampling.lanes import MINUS_INFINITY, count_of_bits, forbidden_stores, lowest_bit
 from structgen.kernels.sampling.layout import *
+from structgen.kernels.sampling.rows import width_of
 
 _float32, _float16, _bfloat16, _float64 = (forbidden_stores[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
 _set_16, _set_32, _set_64 = (element_writer(bits) for bits in (16, 32, 64))
 _NONE_32, _NONE_16, _NONE_B16 = (MINUS_INFINITY[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16))
 _NONE_64 = MINUS_INFINITY[FLOAT64] - (1 << 64)
+
+ALL = 0xFFFFFFFF
+FEW_FORBIDDEN = 4  # tokens of a word up to which each is written by itself: the others need not be read
 
 
 @internal
@@ -24,23 +28,48 @@ def _forbid_one(kind, logits, i):
 
 
 @internal
+def _forbid_words(kind, logits, masks, words):
+    """Write -inf over what some words forbid: each token where they are few, whole vectors else."""
+    if kind == FLOAT32:
+        _float32(logits, masks, words)
+    elif kind == FLOAT16:
+        _float16(logits, masks, words)
+    elif kind == BFLOAT16:
+        _bfloat16(logits, masks, words)
+    else:
+        _float64(logits, masks, words)
+
+
+@internal
+def _apply_row(kind, logits, masks, words):
+    width = width_of(kind)
+    done = 0
+    while done < words:
+        first = done
+        while done < words and count_of_bits(mask_word(masks, done) ^ ALL) > FEW_FORBIDDEN:
+            done += 1
+        if done > first:
+            _forbid_words(kind, logits + WORD * width * first, masks + 4 * first, done - first)
+        while done < words:
+            forbidden = mask_word(masks, done) ^ ALL
+            if count_of_bits(forbidden) > FEW_FORBIDDEN:
+                break
+            while forbidden:
+                _forbid_one(kind, logits, WORD * done + lowest_bit(forbidden))
+                forbidden &= forbidden - 1
+            done += 1
+
+
+@internal
 def apply(m, columns, words, kind):
     """Write -inf over the tokens that the masks do not allow; what lies behind the masks' width is not allowed."""
     rows, masks = word_array(m, A_LOGITS), word_array(m, A_MASKS)
     whole = min(words, columns // WORD)
     for r in range(rows.size):
-        logits = rows[r]
-        if kind == FLOAT32:
-            _float32(logits, masks[r], whole)
-        elif kind == FLOAT16:
-            _float16(logits, masks[r], whole)
-        elif kind == BFLOAT16:
-            _bfloat16(logits, masks[r], whole)
-        else:
-            _float64(logits, masks[r], whole)
+        _apply_row(kind, rows[r], masks[r], whole)
         for i in range(WORD * whole, columns):
             if i >> 5 >= words or not mask_word(masks[r], i >> 5) >> (i & 31) & 1:
-                _forbid_one(kind, logits, i)
+                _forbid_one(kind, rows[r], i)
 
 
 @internal
@@ -53,11 +82,7 @@ def few(masks, words, most, out):
         while word:
             if count == most:
                 return most + 1
-            bit = 0
-            lowest = word & -word
-            while lowest >> bit != 1:
-                bit += 1
-            set_word(out, count, WORD * i + bit)
+            set_word(out, count, WORD * i + lowest_bit(word))
             count += 1
             word &= word - 1
     return count
