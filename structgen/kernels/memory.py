@@ -25,6 +25,8 @@ from numba.extending import intrinsic
 
 from structgen.kernels.jit import CHECKED, internal
 
+for_range, local_variable = cgutils.for_range, cgutils.alloca_once_value
+"""What intrinsics elsewhere build loops and what changes in them with."""
 _WORD = ir.IntType(64)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from structgen.kernels.memory import for_range, local_variable
 from structgen.kernels.sampling.layout import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, LANES, WORD
 
 _I64, _I32, _I16 = ir.IntType(64), ir.IntType(32), ir.IntType(16)
@@ -85,8 +85,8 @@ def _masked_block(kind: int) -> Callable[[int, int, int, int], float]:
 
         def codegen(context, builder, signature, args):
             logits, masks, words, out = args
-            highest = cgutils.alloca_once_value(builder, _every(_FLOATS, -math.inf))
-            with cgutils.for_range(builder, words) as loop:
+            highest = local_variable(builder, _every(_FLOATS, -math.inf))
+            with for_range(builder, words) as loop:
                 word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
                 for group in range(WORD // LANES):
                     index = _group(builder, loop.index, group)
@@ -141,8 +141,8 @@ def exp_sum(typingctx, values, words, highest, scale):
     def codegen(context, builder, signature, args):
         values, words, highest, scale = args
         highest, scale = _lanes_of(builder, highest, scale)
-        total = cgutils.alloca_once_value(builder, _every(_DOUBLES, 0.0))
-        with cgutils.for_range(builder, words) as loop:
+        total = local_variable(builder, _every(_DOUBLES, 0.0))
+        with for_range(builder, words) as loop:
             parts = []
             for group in range(WORD // LANES):
                 index = _group(builder, loop.index, group)
@@ -167,7 +167,7 @@ def exp_each(typingctx, values, words, highest, scale, out):
     def codegen(context, builder, signature, args):
         values, words, highest, scale, out = args
         highest, scale = _lanes_of(builder, highest, scale)
-        with cgutils.for_range(builder, builder.mul(words, ir.Constant(_I64, WORD // LANES))) as loop:
+        with for_range(builder, builder.mul(words, ir.Constant(_I64, WORD // LANES))) as loop:
             index = builder.mul(loop.index, ir.Constant(_I64, LANES))
             value = builder.load(_pointer(builder, values, index, _FLOAT, _FLOATS), align=4)
             weight = _exp(builder, value, highest, scale)
@@ -189,7 +189,7 @@ def _forbid(kind: int) -> Callable[[int, int, int], None]:
         def codegen(context, builder, signature, args):
             logits, masks, words = args
             nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
-            with cgutils.for_range(builder, words) as loop:
+            with for_range(builder, words) as loop:
                 word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
                 for group in range(WORD // LANES):
                     place = _pointer(builder, logits, _group(builder, loop.index, group), element, lanes)

@@ -133,6 +133,10 @@ class RestWriter:
 
     def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[GoalNode, bytes, int, int] | None:
         """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
+        if q in (layout.PAD, layout.NEWLINE):
+            inner = self.next_item(a >> 40, a & ((1 << 40) - 1), 1, frame)
+            lead = b"\n" * (q == layout.NEWLINE) + b" " * b
+            return None if inner is None else (inner[0], lead + inner[1], *inner[2:])
         if frame < 0 or q not in (layout.VALUE, layout.AFTER, layout.ARRAY_FIRST):
             return None
         form, depth = self._form(frame), self._depth(frame)

@@ -284,3 +284,21 @@ def test_spelling_is_that_of_json() -> None:
 def test_a_hash_can_be_continued() -> None:
     assert key_hash("éa".encode()) == key_hash(b"a", key_hash("é".encode()))
     assert universal().accepting[0]
+
+
+@pytest.mark.parametrize("whitespace", ["compact", "single", "any", 0, 1, 3])
+@pytest.mark.parametrize("items", [[0, 0.5, 7], [1, 0, 0.25, 10], [0.5, 0, 0.125, 0.75]])
+def test_distinct_items_that_must_match_are_found_behind_line_breaks(whitespace: Any, items: list[float]) -> None:
+    """The cheapest item is there already: the next one is looked for where the line begins, not in its first digit."""
+    schema = {"type": "array", "uniqueItems": True, "contains": {"type": "number", "multipleOf": 1}, "minContains": 3}
+    grammar = compiled(schema, whitespace=whitespace, max_number_length=12)
+    indent, spaced = whitespace if isinstance(whitespace, int) else None, whitespace in ("single", "any")
+    text = json.dumps(items, indent=indent, separators=(", ", ": ") if spaced else (",", ":")).encode()
+    for cut in range(len(text) - 1):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(text[:cut])
+        rest = matcher.shortest_completion()
+        value = json.loads(text[:cut] + rest)
+        whole = [item for item in value if isinstance(item, int | float) and float(item).is_integer()]
+        assert len(value) <= 7 and len(whole) >= 3 and len(set(map(str, value))) == len(value)
+        assert matcher.completion_bound() >= len(rest)
