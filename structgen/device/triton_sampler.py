@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from structgen.decoding.sampling.params import keeps_a_prefix
+from structgen.device.apply.triton_here import current
 from structgen.device.batch import Batch, transfer
 from structgen.device.masks import SentMasks
 from structgen.device.torch_sampler import TorchSampler, check_logits
@@ -31,6 +32,10 @@ class TritonSampler(TorchSampler):
     def drawn(self, logits: Tensor, masks: SentMasks, batch: Batch, *, kept: bool = False) -> Tensor:
         """What ``draw`` finds, still on the device; see ``TorchSampler.drawn``."""
         check_logits(logits, self.device)
+        with current(logits.device):
+            return self._drawn(logits, masks, batch, kept)
+
+    def _drawn(self, logits: Tensor, masks: SentMasks, batch: Batch, kept: bool) -> Tensor:
         if logits.dtype not in _DTYPES or (logits.shape[1] > 1 and logits.stride(1) != 1):
             return super().drawn(logits, masks, batch, kept=kept)
         is_fused = np.array([keeps_a_prefix(params) for params in batch.params], bool)[batch.which]

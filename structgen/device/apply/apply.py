@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structgen.device.apply.triton_here import triton_runs_on
+from structgen.device.apply.triton_here import current, triton_runs_on
 from structgen.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def apply_bitmask(logits: Tensor, bitmask: Any, indices: Sequence[int] | Tensor 
     if (len(batch) if rows is None else len(rows)) == 0 or batch.shape[1] == 0:
         return
     if triton_runs_on(batch.device.type):
-        _launch(batch, mask, rows)
+        with current(batch.device):
+            _launch(batch, mask, rows)
         return
     with torch.no_grad():
         _fill(batch, mask, rows)
