@@ -94,16 +94,12 @@ def _rows(indices: Sequence[int] | Tensor, bound: int, device: Any) -> Tensor:
 def _launch(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:
     from structgen.device.apply.kernel import BLOCK, apply_kernel
 
-    count, columns = batch.shape if rows is None else (len(rows), batch.shape[1])
-    # Grids are larger in their first dimension than in others.
-    for start in range(0, count, 65_535):
-        part = min(65_535, count - start)
-        apply_kernel[-(-columns // BLOCK), part](
-            batch[start:] if rows is None else batch, batch.stride(0),
-            mask[start:] if rows is None else mask, mask.stride(0),
-            mask if rows is None else rows[start:], len(batch), len(mask), columns, mask.shape[1], 0,
-            INDEXED=rows is not None, BLOCK=BLOCK,
-        )  # fmt: skip
+    count, columns = len(batch) if rows is None else len(rows), batch.shape[1]
+    blocks = -(-columns // BLOCK)
+    apply_kernel[blocks * count,](
+        batch, batch.stride(0), mask, mask.stride(0), mask if rows is None else rows, len(batch), len(mask), columns,
+        mask.shape[1], blocks, 0, INDEXED=rows is not None, BLOCK=BLOCK,
+    )  # fmt: skip
 
 
 def _fill(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:

@@ -43,7 +43,7 @@ def _problem(device_type: str) -> str:
 
         logits = torch.zeros(32, device=device_type)
         word = torch.ones(1, dtype=torch.int32, device=device_type)
-        apply_kernel[1, 1](logits, 32, word, 1, word, 1, 1, 32, 1, 0, INDEXED=False, BLOCK=32)
+        apply_kernel[1,](logits, 32, word, 1, word, 1, 1, 32, 1, 1, 0, INDEXED=False, BLOCK=32)
         right = torch.isfinite(logits).nonzero().flatten().tolist() == [0]
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

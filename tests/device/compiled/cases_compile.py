@@ -11,20 +11,29 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from structgen.device.apply.kernel import apply_kernel
-from structgen.device.draw_kernel import BLOCK, adjust_kernel, block_kernel, path_kernel, token_kernel
+from structgen.device.draw_kernel import adjust_kernel, block_kernel, path_kernel, token_kernel
+from structgen.device.filter_kernel import SEGMENT, bin_kernel, candidate_kernel, filtered_kernel
+from structgen.device.kernel_parts import BLOCK
 
 TYPES = {
     "row_stride": "i32", "mask_stride": "i32", "columns": "i32", "words": "i32", "blocks": "i32", "width": "i32",
     "count": "i32", "rows": "i32", "mask_rows": "*i32", "zero": "i32", "rates": "*fp32", "values": "*fp32",
     "sums": "*fp32", "bias": "*fp32", "factor": "*fp32", "minus": "*fp32", "min_ps": "*fp32", "uniforms": "*fp64",
-    "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64",
+    "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64", "found_logits": "*fp32",
 }  # fmt: skip
 """Others are pointers to int32."""
 ALIGNED = ("logits", "row_stride", "bitmask", "masks", "mask_stride", "columns")
 """What is a multiple of 16, as with vocabularies that are."""
 
 
-def assembled(kernel: Any, logits: str, constants: dict[str, Any], aligned: tuple[str, ...] = ALIGNED, **types: str):
+def assembled(
+    kernel: Any,
+    logits: str,
+    constants: dict[str, Any],
+    aligned: tuple[str, ...] = ALIGNED,
+    warps: int = 4,
+    **types: str,
+) -> str:
     """The kernel in PTX for an H100, after its assembler has taken it."""
     names = kernel.arg_names
     given = {"logits": f"*{logits}", **TYPES, **types}
@@ -34,9 +43,11 @@ def assembled(kernel: Any, logits: str, constants: dict[str, Any], aligned: tupl
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs={(names.index(name),): [["tt.divisibility", 16]] for name in aligned if name in names},
     )
-    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
+    compiled = triton.compile(
+        source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False, "num_warps": warps}
+    )
     assert compiled.asm["cubin"]
-    return compiled.asm["ptx"]
+    return str(compiled.asm["ptx"])
 
 
 @pytest.mark.parametrize("logits", ["fp32", "fp16", "bf16"])
@@ -57,10 +68,14 @@ def test_logits_are_loaded_wide_and_once(logits: str, kept: bool) -> None:
 
 @pytest.mark.parametrize("aligned", [ALIGNED, ("logits", "masks")])
 def test_all_variants_compile(aligned: tuple[str, ...]) -> None:
-    for everything in (False, True)[aligned is ALIGNED :]:
-        common = {"KEPT": True, "ADJUSTED": everything, "BLOCK": BLOCK}
-        assembled(block_kernel, "fp16", common, aligned)
-        assembled(token_kernel, "fp16", {**common, "FILTERED": everything, "BLOCKS": 128}, aligned)
+    for adjusted in (False, True)[aligned is ALIGNED :]:
+        common = {"ADJUSTED": adjusted, "BLOCK": BLOCK}
+        assembled(block_kernel, "fp16", {**common, "KEPT": True}, aligned)
+        assembled(token_kernel, "fp16", {**common, "KEPT": True, "BLOCKS": 128}, aligned)
+        assembled(bin_kernel, "fp16", {**common, "BLOCKS": 128}, aligned)
+        segments = {**common, "SEGMENT": SEGMENT}
+        assembled(candidate_kernel, "fp16", {**segments, "BLOCKS": 64}, aligned)
+        assembled(filtered_kernel, "fp16", {**segments, "BLOCKS": 64}, aligned, warps=16)
     assembled(apply_kernel, "fp16", {"INDEXED": True, "BLOCK": 4096}, aligned, mask_rows="i32", indices="*i64")
     assembled(adjust_kernel, "fp16", {"SIZE": 256}, aligned)
     assembled(path_kernel, "fp16", {"SIZE": 32}, aligned)
