@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-BLOCK = 4096  # logits of a program
+BLOCK = 2048  # logits of a program
 
 
 @triton.jit(do_not_specialize=["rows", "mask_rows", "words", "blocks", "zero"])
