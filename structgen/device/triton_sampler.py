@@ -55,7 +55,7 @@ class TritonSampler(TorchSampler):
         from structgen.device.kernel_parts import BLOCK, SUMS
 
         columns = min(logits.shape[1], 32 * masks.words)
-        batch = batch.within(columns)
+        batch = batch.checked(len(logits), len(masks.slots), columns)
         count, blocks = len(batch), -(-columns // BLOCK)
         out = torch.zeros(count, 3, dtype=torch.float64, device=self.device)
         if not count or not blocks:
