@@ -181,12 +181,10 @@ def _threshold(
     """
     index = tl.arange(0, _PIVOTS)
     above_high = need * 0.0
-    is_first = True
+    asks = index == 0  # the lowest pivot of the first step asks whether there are enough at all
     reachable = True
     while reachable & (low + 1 < high):
-        pivots = _pivots(low, high)
-        if is_first:  # the lowest asks whether there are enough at all
-            pivots = tl.where(index == 0, low, pivots)
+        pivots = tl.where(asks, low, _pivots(low, high))
         if FOUND:
             above, upper, lower = _above(found, weights, pivots, low, high, MASS)
         else:
@@ -195,13 +193,12 @@ def _threshold(
                 token_ids, values, following, MASS, ADJUSTED, BLOCK,
             )  # fmt: skip
         enough = above >= need
-        if is_first:
-            reachable = tl.max(tl.where(enough & (index == 0), 1, 0), 0) > 0
+        reachable = tl.max((asks & ~enough).to(tl.int32), 0) == 0
         new_high = tl.min(tl.where(enough, high, pivots), 0)
         above_high = tl.where(new_high < high, tl.max(tl.where(enough, 0.0, above), 0), above_high)
         low = tl.maximum(tl.max(tl.where(enough, pivots, low), 0), tl.minimum(lower, new_high) - 1)
         high = tl.minimum(new_high, upper)
-        is_first = False
+        asks = index < 0
     return high, above_high, reachable
 
 

@@ -23,6 +23,7 @@ TYPES = {
     "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64", "found_logits": "*fp32",
 }  # fmt: skip
 """Others are pointers to int32."""
+H100, MI300 = GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)
 ALIGNED = ("logits", "row_stride", "bitmask", "masks", "mask_stride", "columns")
 """What is a multiple of 16, as with vocabularies that are."""
 
@@ -33,9 +34,10 @@ def assembled(
     constants: dict[str, Any],
     aligned: tuple[str, ...] = ALIGNED,
     warps: int = 4,
+    target: GPUTarget = H100,
     **types: str,
 ) -> str:
-    """The kernel in PTX for an H100, after its assembler has taken it."""
+    """The kernel in PTX, after the target's assembler has taken it."""
     names = kernel.arg_names
     given = {"logits": f"*{logits}", **TYPES, **types}
     source = ASTSource(
@@ -44,11 +46,9 @@ def assembled(
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs={(names.index(name),): [["tt.divisibility", 16]] for name in aligned if name in names},
     )
-    compiled = triton.compile(
-        source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False, "num_warps": warps}
-    )
-    assert compiled.asm["cubin"]
-    return str(compiled.asm["ptx"])
+    compiled = triton.compile(source, target=target, options={"enable_fp_fusion": False, "num_warps": warps})
+    assert compiled.asm.get("cubin") or compiled.asm.get("hsaco")
+    return str(compiled.asm.get("ptx"))
 
 
 @pytest.mark.parametrize("logits", ["fp32", "fp16", "bf16"])
@@ -78,3 +78,10 @@ def test_all_kernels_compile_where_nothing_is_aligned() -> None:
     assembled(apply_kernel, "fp16", {"INDEXED": True, "BLOCK": APPLY_BLOCK}, (), mask_rows="i32", indices="*i64")
     assembled(adjust_kernel, "fp16", {"SIZE": 256}, ())
     assembled(path_kernel, "fp16", {"SIZE": 32}, ())
+
+
+def test_kernels_compile_for_amd() -> None:
+    whole = {"ADJUSTED": False, "BLOCK": BLOCK, "BLOCKS": 64}
+    assembled(apply_kernel, "bf16", {"INDEXED": False, "BLOCK": APPLY_BLOCK}, mask_rows="i32", target=MI300)
+    assembled(token_kernel, "bf16", {**whole, "KEPT": False}, target=MI300)
+    assembled(filtered_kernel, "bf16", {**whole, "SEGMENT": SEGMENT}, warps=16, target=MI300)
