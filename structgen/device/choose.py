@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from structgen.decoding.sampling.sampler import TokenSampler
 from structgen.device.apply.triton_here import triton_runs_on
 from structgen.errors import BitmaskError
-
-if TYPE_CHECKING:
-    from structgen.decoding.sampling.sampler import TokenSampler
 
 HOST_SAMPLER = ("structgen.decoding.sampling.host", "HostSampler")
 """Module and class that draw from logits on the host: numpy arrays, and tensors on the CPU."""
