@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from structgen.benchmarking.engines import Refused, Session, Starts, Style, new_row, package_version
@@ -200,3 +201,21 @@ class OutlinesCore:
             return Session(partial(guide.write_mask_into, address, words, 4), accept)
 
         return start
+
+
+def xgrammar_application(kernel: str) -> Callable[[Any, Any], None]:
+    """xgrammar's way to apply bitmasks [B, W] to logits [B, V] in place, torch tensors on one device.
+
+    Args:
+        kernel: "triton", "cuda" (compiled with nvcc when it is asked for) or "torch".
+
+    Raises:
+        ImportError: it does not run here; why.
+    """
+    name = f"apply_token_bitmask_inplace_{kernel}"
+    try:
+        module = import_module(f"xgrammar.kernels.{name}")
+    except Exception as error:  # a compiler that fails says so in many ways
+        raise ImportError(f"{type(error).__name__}: {error}") from error
+    apply: Callable[[Any, Any], None] = getattr(module, name)
+    return apply

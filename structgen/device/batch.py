@@ -14,6 +14,7 @@ from structgen.decoding.sampling.params import SamplingParams
 from structgen.decoding.sampling.penalties import Adjustments
 from structgen.decoding.sampling.sampler import Choices, DrawRequest
 from structgen.decoding.sampling.uniforms import uniforms
+from structgen.errors import BitmaskError
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -106,8 +107,15 @@ class Batch:
         values = [getattr(params, name) for params in self.params]
         return np.array([default if value is None else value for value in values], np.float64)[self.which]
 
-    def within(self, columns: int) -> Batch:
-        """Without the entries of tokens that no mask reaches."""
+    def checked(self, logits_rows: int, mask_rows: int, columns: int) -> Batch:
+        """The batch, without the entries of tokens that no mask reaches, for kernels that look at no bounds.
+
+        Raises:
+            BitmaskError: a row that is not among so many rows of logits or masks.
+        """
+        for name, rows, bound in (("logits", self.logits_rows, logits_rows), ("masks", self.mask_rows, mask_rows)):
+            if len(rows) and not (rows.min() >= 0 and rows.max() < bound):
+                raise BitmaskError(f"rows {rows.min()} to {rows.max()} of {name} were asked for; there are {bound}")
         entries = self.entries
         if entries is None:
             return self

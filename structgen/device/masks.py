@@ -77,7 +77,8 @@ class MaskTable:
     """Rows of masks on a device, bounded; the row that was not used for longest gives way.
 
     ``rows`` and ``numbers`` keep their addresses, so CUDA graphs and compiled functions may hold them. New rows go from
-    pinned memory over a stream of their own, while what was launched before runs; ``wait`` orders what reads them.
+    pinned memory over a stream of their own, while what was launched before runs; ``wait`` orders what reads them. Not
+    for several threads at once.
 
     Args:
         words: of a row.
@@ -137,7 +138,7 @@ class MaskTable:
         if new:
             self._copy(new)
         sent = SentMasks(self.rows, slots, self.words, self)
-        weakref.finalize(sent, _unpin, self._pins, slots)
+        weakref.finalize(sent, _unpin, self._pins, slots).atexit = False
         return sent
 
     def place(self, sent: SentMasks) -> torch.Tensor:

@@ -92,8 +92,13 @@ def _places(order: Tensor, kept: Tensor) -> Tensor:
     return torch.zeros_like(kept).scatter_(1, order, kept)
 
 
+def _surprise(probs: Tensor) -> Tensor:
+    """-p log p, 0 at 0. (``torch.special.entr`` is not on all devices.)"""
+    return -probs * torch.where(probs > 0, probs, 1).log()
+
+
 def _entropy(probs: Tensor) -> Tensor:
-    return torch.special.entr(probs).sum(1, keepdim=True)
+    return _surprise(probs).sum(1, keepdim=True)
 
 
 def _top_k(probs: Tensor, k: Tensor) -> Tensor:
@@ -127,7 +132,7 @@ def _eta_cutoff(probs: Tensor, eta: Tensor) -> Tensor:
 def _top_h(probs: Tensor, share: Tensor) -> Tensor:
     ranked, order = _descending(probs)
     mass = running_sums(ranked)
-    entropy = mass.log() + running_sums(torch.special.entr(ranked)) / mass
+    entropy = mass.log() + running_sums(_surprise(ranked)) / mass
     few = ((entropy <= share * entropy[:, -1:] + 1e-12) & (ranked > 0)).sum(1, keepdim=True)
     return _places(order, torch.arange(probs.shape[1], device=probs.device) < few)
 

@@ -66,7 +66,7 @@ class TorchSampler:
         kept."""
         check_logits(logits, self.device)
         columns = min(logits.shape[1], 32 * masks.words)
-        batch = batch.within(columns)
+        batch = batch.checked(len(logits), len(masks.slots), columns)
         masks.wait()
         out = torch.full((len(batch), 3), torch.nan, dtype=self._float, device=self.device)
         for steps, rows in _groups(batch, max(1, _MOST_ELEMENTS // max(columns, 1))):

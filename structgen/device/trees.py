@@ -14,7 +14,7 @@ from torch import Tensor
 from structgen.decoding.sampling.params import SamplingParams
 from structgen.decoding.sampling.penalties import Adjustments
 from structgen.decoding.sampling.uniforms import uniforms
-from structgen.device.apply.triton_here import triton_runs_on
+from structgen.device.apply.triton_here import current, triton_runs_on
 from structgen.device.batch import Batch, Entries, distinct, transfer
 from structgen.device.masks import SentMasks
 from structgen.device.torch_sampler import TorchSampler
@@ -132,7 +132,8 @@ def _follow_by_kernel(
     trees = len(starts) - 1
     out = torch.empty(trees, 1 + 3 * longest, dtype=torch.float64, device=drawn.device)
     size = 1 << (largest - 1).bit_length()
-    path_kernel[trees,](drawn, tokens, parents, starts, out, out.stride(0), SIZE=size, num_warps=1)
+    with current(drawn.device):
+        path_kernel[trees,](drawn, tokens, parents, starts, out, out.stride(0), SIZE=size, num_warps=1)
     return out
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from structgen.decoding.sampling.params import keeps_a_prefix
+from structgen.device.apply.triton_here import current
 from structgen.device.batch import Batch, transfer
 from structgen.device.masks import SentMasks
 from structgen.device.torch_sampler import TorchSampler, check_logits
@@ -31,6 +32,10 @@ class TritonSampler(TorchSampler):
     def drawn(self, logits: Tensor, masks: SentMasks, batch: Batch, *, kept: bool = False) -> Tensor:
         """What ``draw`` finds, still on the device; see ``TorchSampler.drawn``."""
         check_logits(logits, self.device)
+        with current(logits.device):
+            return self._drawn(logits, masks, batch, kept)
+
+    def _drawn(self, logits: Tensor, masks: SentMasks, batch: Batch, kept: bool) -> Tensor:
         if logits.dtype not in _DTYPES or (logits.shape[1] > 1 and logits.stride(1) != 1):
             return super().drawn(logits, masks, batch, kept=kept)
         is_fused = np.array([keeps_a_prefix(params) for params in batch.params], bool)[batch.which]
@@ -46,60 +51,73 @@ class TritonSampler(TorchSampler):
         return torch.cat([first, second]).index_select(0, places)
 
     def _fused(self, logits: Tensor, masks: SentMasks, batch: Batch, kept: bool) -> Tensor:
-        from structgen.device.draw_kernel import BLOCK, SUMS, block_kernel, token_kernel
+        from structgen.device.draw_kernel import block_kernel, token_kernel
+        from structgen.device.kernel_parts import BLOCK, SUMS
 
         columns = min(logits.shape[1], 32 * masks.words)
-        batch = batch.within(columns)
+        batch = batch.checked(len(logits), len(masks.slots), columns)
         count, blocks = len(batch), -(-columns // BLOCK)
         out = torch.zeros(count, 3, dtype=torch.float64, device=self.device)
         if not count or not blocks:
             out[:, 0] = -1
             return out
-        rates, top_ks, top_ps, min_ps, is_filtered = _parameters(batch)
+        rates, *filters = _parameters(batch)
         heads_of, arrays = _entry_arrays(batch)
         sent, size = transfer(
-            [
-                batch.logits_rows, masks.slots[batch.mask_rows], rates, batch.uniforms, top_ks, top_ps, min_ps,
-                heads_of, *arrays,
-            ],
+            [batch.logits_rows, masks.slots[batch.mask_rows], rates, batch.uniforms, *filters, heads_of, *arrays],
             self.device,
-        )  # fmt: skip
+        )
         self.transferred += size
-        logits_rows, mask_rows, rate, uniforms, *filters, head_rows = sent[:8]
+        logits_rows, mask_rows, rate, uniforms, *there, head_rows = sent[:8]
         sums = torch.empty(count, blocks, SUMS, dtype=torch.float32, device=self.device)
         lists = _lists(logits, logits_rows, sent[8:], int(heads_of.max()) + 1, masks.words)
         common = (
             logits, logits.stride(0), logits_rows, masks.rows, masks.rows.stride(0), mask_rows, rate, columns,
             masks.words, blocks, lists[0], head_rows, masks.words, *lists[1:], sums,
         )  # fmt: skip
-        options = {"KEPT": kept, "ADJUSTED": bool(arrays), "BLOCK": BLOCK, **_COMPILED}
+        options = {"ADJUSTED": bool(arrays), "BLOCK": BLOCK, **_COMPILED}
+        width = {"BLOCKS": 1 << (blocks - 1).bit_length()}
         masks.wait()
-        for start in range(0, count, 65_535):  # a grid's second dimension is bounded
-            part = _from(common, start, (2, 5, 6, 11, 16))
-            block_kernel[blocks, min(count - start, 65_535)](*part, **options, num_warps=_WARPS)
-        token_kernel[count,](
-            *common, uniforms, *filters, out, **options, FILTERED=is_filtered,
-            BLOCKS=1 << (blocks - 1).bit_length(), num_warps=_FILTER_WARPS if is_filtered else _WARPS,
-        )  # fmt: skip
+        block_kernel[count * blocks,](*common, **options, KEPT=kept, num_warps=_WARPS)
+        token_kernel[count,](*common, uniforms, out, **options, **width, KEPT=kept, num_warps=_WARPS)
+        if _has_filters(filters, rates).any():
+            self._filter(common, there, uniforms, out, {**options, **width})
         masks.used()
         return out
 
+    def _filter(
+        self, common: tuple[Any, ...], filters: list[Tensor], uniforms: Tensor, out: Tensor, options: dict[str, Any]
+    ) -> None:
+        """Draw the rows with filters again, into ``out``."""
+        from structgen.device.filter_kernel import BINS, SEGMENT, bin_kernel, candidate_kernel, filtered_kernel
+
+        count, blocks = len(out), common[9]
+        counts = torch.zeros(count, BINS, dtype=torch.int32, device=self.device)
+        sizes = torch.empty(count, blocks, dtype=torch.int32, device=self.device)
+        found = torch.empty(2, count, blocks, SEGMENT, dtype=torch.int32, device=self.device)
+        candidates = (sizes, found[0], found[1].view(torch.float32))
+        bin_kernel[count * blocks,](*common, *filters, counts, **options, num_warps=_WARPS)
+        candidate_kernel[count * blocks,](
+            *common, *filters, counts, *candidates, **options, SEGMENT=SEGMENT, num_warps=_WARPS
+        )
+        filtered_kernel[count,](
+            *common, *filters, *candidates, uniforms, out, **options, SEGMENT=SEGMENT, num_warps=_FILTER_WARPS
+        )
+
 
 def _parameters(batch: Batch) -> tuple[npt.NDArray[Any], ...]:
-    """Of each row 1 / T (0: greedy), top_k (0: none), top_p and min_p; and whether any row is filtered."""
+    """Of each row 1 / T (0: greedy), top_k (0: none), top_p and min_p."""
     temperature = batch.column("temperature")
     is_greedy = temperature == 0
     rates = np.clip(1 / np.where(is_greedy, 1, temperature), _LEAST_RATE, _MOST_RATE)
-    top_ks = np.minimum(batch.column("top_k"), (1 << 31) - 1)
-    top_ps, min_ps = batch.column("top_p"), batch.column("min_p")
-    is_filtered = ((top_ks > 0) | (top_ps < 1) | (min_ps > 0)) & ~is_greedy
-    return (
-        np.where(is_greedy, 0, rates).astype(np.float32),
-        top_ks.astype(np.int32),
-        top_ps,
-        min_ps.astype(np.float32),
-        is_filtered.any(),
-    )
+    top_ks = np.minimum(batch.column("top_k"), (1 << 31) - 1).astype(np.int32)
+    min_ps = batch.column("min_p").astype(np.float32)
+    return np.where(is_greedy, 0, rates).astype(np.float32), top_ks, batch.column("top_p"), min_ps
+
+
+def _has_filters(filters: list[npt.NDArray[Any]], rates: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    top_ks, top_ps, min_ps = filters
+    return np.asarray(((top_ks > 0) | (top_ps < 1) | (min_ps > 0)) & (rates != 0))
 
 
 def _entry_arrays(batch: Batch) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[Any]]]:
@@ -141,10 +159,3 @@ def _lists(
         **_COMPILED,
     )
     return heads, entries[2], values, following
-
-
-def _from(arguments: tuple[Any, ...], start: int, places: tuple[int, ...]) -> tuple[Any, ...]:
-    """The arguments with those at ``places``, which have a row a request, from a request on."""
-    if not start:
-        return arguments
-    return tuple(each[start:] if place in places else each for place, each in enumerate(arguments))

@@ -28,6 +28,21 @@ def test_large_batches_are_masked_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     cases.test_forbidden_logits_are_minus_infinity(torch.float32, 100, 2, 3)
 
 
+def test_a_triton_that_fails_is_not_used(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as one that finds no GPU."""
+    triton_here.triton_runs_on.cache_clear()
+    monkeypatch.setattr(torch, "zeros", Broken())
+    with caplog.at_level(logging.INFO, "structgen"):
+        assert not triton_here.triton_runs_on("cuda")
+    assert "torch operations; RuntimeError: no compiler" in caplog.records[0].message
+    triton_here.triton_runs_on.cache_clear()
+
+
+class Broken:
+    def __call__(self, *args: object, **options: object) -> object:
+        raise RuntimeError("no compiler\nat all")
+
+
 def test_a_fallback_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "0")
     triton_here.triton_runs_on.cache_clear()

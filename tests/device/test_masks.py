@@ -23,19 +23,23 @@ def rows(*seeds: int, words: int = 7) -> np.ndarray:
     )
 
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def table(capacity: int, words: int = 7) -> MaskTable:
-    return MaskTable(words, "cpu", max_bytes=capacity * 4 * 8)
+    return MaskTable(words, DEVICE, max_bytes=capacity * 4 * 8)
 
 
 def content(sent: SentMasks) -> np.ndarray:
-    there = sent.rows.numpy()[sent.slots]
+    sent.wait()
+    there = sent.rows.cpu().numpy()[sent.slots]
     assert not there[:, sent.words :].any()
     return there[:, : sent.words]
 
 
 @pytest.mark.parametrize("words", [1, 4, 7, 8, 33])
 def test_masks_arrive(words: int) -> None:
-    made = MaskTable(words, "cpu")
+    made = MaskTable(words, DEVICE)
     bitmask = rows(1, 2, 1, 3, words=words)
     sent = made.send(bitmask)
     assert np.array_equal(content(sent), bitmask)
@@ -111,7 +115,7 @@ def test_a_collision_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_that_differ_in_a_bit_differ() -> None:
-    made = MaskTable(8, "cpu")
+    made = MaskTable(8, DEVICE)
     flipped = rows(*[1] * 257, words=8)
     bits = np.unpackbits(flipped.view(np.uint8), axis=1)
     bits[np.arange(256), np.arange(256)] ^= 1
@@ -125,27 +129,47 @@ def test_addresses_stay() -> None:
     addresses = made.rows.data_ptr(), made.numbers.data_ptr()
     for seed in range(9):
         numbers = made.place(made.send(rows(seed, seed + 1)))
-        there = made.rows.index_select(0, numbers.long()).numpy()[:, :7]
+        made.wait()
+        there = made.rows.index_select(0, numbers.long()).cpu().numpy()[:, :7]
         assert np.array_equal(there, rows(seed, seed + 1))
         assert (made.rows.data_ptr(), numbers.data_ptr()) == addresses
 
 
+def masked(made: MaskTable, logits: Any) -> Any:
+    """Logits by the rows whose numbers are in the table, as a decoding step has them."""
+    words = made.rows.index_select(0, made.numbers[:2].long())
+    bits = (words[:, :, None] >> torch.arange(32, dtype=torch.int32, device=logits.device)) & 1
+    return logits.masked_fill(bits.view(2, -1)[:, :100] == 0, -torch.inf)
+
+
 def test_a_compiled_function_sees_new_rows() -> None:
-    made = table(4)
-
-    def masked(logits: Any) -> Any:
-        words = made.rows.index_select(0, made.numbers[:2].long())
-        bits = (words[:, :, None] >> torch.arange(32, dtype=torch.int32)) & 1
-        return logits.masked_fill(bits.view(2, -1)[:, :100] == 0, -torch.inf)
-
-    captured = torch.compile(masked, backend="eager", fullgraph=True)
+    made, logits = table(4), torch.zeros(2, 100, device=DEVICE)
+    compiled = torch.compile(lambda logits: masked(made, logits), backend="eager", fullgraph=True)
     for seed in range(3):
         made.place(made.send(rows(seed, seed + 1)))
-        assert torch.equal(captured(torch.zeros(2, 100)), masked(torch.zeros(2, 100)))
+        made.wait()
+        assert torch.equal(compiled(logits), masked(made, logits))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_captured_graph_sees_new_rows() -> None:
+    made, logits = table(4), torch.zeros(2, 100, device=DEVICE)
+    made.place(made.send(rows(1, 2)))
+    made.wait()
+    masked(made, logits)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = masked(made, logits)
+    for seed in range(9):
+        made.place(made.send(rows(seed, seed + 1)))
+        made.wait()
+        graph.replay()
+        made.used()
+        assert torch.equal(captured, masked(made, logits))
 
 
 def test_the_bound_holds() -> None:
-    made = MaskTable(4000, "cpu", max_bytes=100_000)
+    made = MaskTable(4000, DEVICE, max_bytes=100_000)
     assert made.rows.numel() * 4 <= 100_000
     for seed in range(20):
         made.send(rows(seed, words=4000))
@@ -165,7 +189,9 @@ def test_a_sampler_draws_from_its_table() -> None:
         bitmask = rows(*rng.integers(0, 8, 4).tolist()) | 1
         logits = torch.from_numpy(rng.normal(0, 1, (4, 7 * 32)).astype(np.float32))
         asked = requests(4, [SamplingParams(), SamplingParams(temperature=1.0)])
+        before = sampler.transferred
         drawn = sampler.draw(logits, sampler.send(bitmask), asked)
+        assert sampler.transferred - before <= 4 * 40 + 2 * 5 * 16  # of each row its parameters, aligned by steps
         plain = TorchSampler("cpu")
         assert np.array_equal(drawn.token_ids, plain.draw(logits, plain.send(bitmask), asked).token_ids)
     made = sampler.table(7)

@@ -170,6 +170,22 @@ def test_large_batches_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(whole.token_ids, parts.token_ids) and np.array_equal(whole.log_probs, parts.log_probs)
 
 
+def test_devices_without_float64() -> None:
+    logits, bitmask = case(40, 2500, 12)
+    asked = requests(40, VARIED)
+    sampler = TorchSampler("cpu")
+    sampler._float = torch.float32  # as on MPS
+    drawn = sampler.draw(torch.from_numpy(logits), sampler.send(bitmask), asked, kept=True)
+    check(logits, bitmask, asked, drawn, 1e-4)
+
+
+@pytest.mark.parametrize(("logits_row", "mask_row", "name"), [(3, 0, "logits"), (0, 3, "masks"), (-1, 0, "logits")])
+def test_rows_out_of_range_are_named(logits_row: int, mask_row: int, name: str) -> None:
+    logits, bitmask = case(3, 40, 9)
+    with pytest.raises(BitmaskError, match=f"of {name} were asked for; there are 3"):
+        run(logits, bitmask, [DrawRequest(SamplingParams(), 0, 0, logits_row, mask_row)])
+
+
 def test_no_requests() -> None:
     logits, bitmask = case(1, 40, 9)
     assert run(logits, bitmask, []).token_ids.shape == (0,)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structgen.device.apply.triton_here import triton_runs_on
+from structgen.device.apply.triton_here import current, triton_runs_on
 from structgen.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def apply_bitmask(logits: Tensor, bitmask: Any, indices: Sequence[int] | Tensor 
     if (len(batch) if rows is None else len(rows)) == 0 or batch.shape[1] == 0:
         return
     if triton_runs_on(batch.device.type):
-        _launch(batch, mask, rows)
+        with current(batch.device):
+            _launch(batch, mask, rows)
         return
     with torch.no_grad():
         _fill(batch, mask, rows)
@@ -93,16 +94,12 @@ def _rows(indices: Sequence[int] | Tensor, bound: int, device: Any) -> Tensor:
 def _launch(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:
     from structgen.device.apply.kernel import BLOCK, apply_kernel
 
-    count, columns = batch.shape if rows is None else (len(rows), batch.shape[1])
-    # Grids are larger in their first dimension than in others.
-    for start in range(0, count, 65_535):
-        part = min(65_535, count - start)
-        apply_kernel[-(-columns // BLOCK), part](
-            batch[start:] if rows is None else batch, batch.stride(0),
-            mask[start:] if rows is None else mask, mask.stride(0),
-            mask if rows is None else rows[start:], len(batch), len(mask), columns, mask.shape[1], 0,
-            INDEXED=rows is not None, BLOCK=BLOCK,
-        )  # fmt: skip
+    count, columns = len(batch) if rows is None else len(rows), batch.shape[1]
+    blocks = -(-columns // BLOCK)
+    apply_kernel[blocks * count,](
+        batch, batch.stride(0), mask, mask.stride(0), mask if rows is None else rows, len(batch), len(mask), columns,
+        mask.shape[1], blocks, 0, INDEXED=rows is not None, BLOCK=BLOCK,
+    )  # fmt: skip
 
 
 def _fill(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:

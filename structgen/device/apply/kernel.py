@@ -5,22 +5,22 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-BLOCK = 4096  # logits of a program
+BLOCK = 2048  # logits of a program
 
 
-@triton.jit(do_not_specialize=["rows", "mask_rows", "words", "zero"])
+@triton.jit(do_not_specialize=["rows", "mask_rows", "words", "blocks", "zero"])
 def apply_kernel(
-    logits, row_stride, bitmask, mask_stride, indices, rows, mask_rows, columns, words, zero,
+    logits, row_stride, bitmask, mask_stride, indices, rows, mask_rows, columns, words, blocks, zero,
     INDEXED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store -inf where a bit is 0 or no word is. Program (b, r) has block b of row r, or of row ``indices[r]``.
+    """Store -inf where a bit is 0 or no word is. Program r · blocks + b has block b of row r, or of row ``indices[r]``.
 
     Logits are never loaded. Words that forbid all get wide stores, words that allow all none. For the others,
     neighbouring lanes store neighbouring logits: ``zero`` (0, which the compiler is not to know) hides the alignment,
     for which each lane would take several neighbours, with a store for each.
     """
-    start = tl.program_id(0) * BLOCK
-    row = tl.program_id(1).to(tl.int64)
+    start = tl.program_id(0) % blocks * BLOCK
+    row = (tl.program_id(0) // blocks).to(tl.int64)
     if INDEXED:
         row = tl.load(indices + row).to(tl.int64)
     if (row >= 0) & (row < rows) & (row < mask_rows):

@@ -10,22 +10,34 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from structgen.device.apply.kernel import BLOCK as APPLY_BLOCK
 from structgen.device.apply.kernel import apply_kernel
-from structgen.device.draw_kernel import BLOCK, adjust_kernel, block_kernel, path_kernel, token_kernel
+from structgen.device.draw_kernel import adjust_kernel, block_kernel, path_kernel, token_kernel
+from structgen.device.filter_kernel import SEGMENT, bin_kernel, candidate_kernel, filtered_kernel
+from structgen.device.kernel_parts import BLOCK
 
 TYPES = {
     "row_stride": "i32", "mask_stride": "i32", "columns": "i32", "words": "i32", "blocks": "i32", "width": "i32",
     "count": "i32", "rows": "i32", "mask_rows": "*i32", "zero": "i32", "rates": "*fp32", "values": "*fp32",
     "sums": "*fp32", "bias": "*fp32", "factor": "*fp32", "minus": "*fp32", "min_ps": "*fp32", "uniforms": "*fp64",
-    "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64",
+    "top_ps": "*fp64", "out": "*fp64", "drawn": "*fp64", "found_logits": "*fp32",
 }  # fmt: skip
 """Others are pointers to int32."""
+H100, MI300 = GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)
 ALIGNED = ("logits", "row_stride", "bitmask", "masks", "mask_stride", "columns")
 """What is a multiple of 16, as with vocabularies that are."""
 
 
-def assembled(kernel: Any, logits: str, constants: dict[str, Any], aligned: tuple[str, ...] = ALIGNED, **types: str):
-    """The kernel in PTX for an H100, after its assembler has taken it."""
+def assembled(
+    kernel: Any,
+    logits: str,
+    constants: dict[str, Any],
+    aligned: tuple[str, ...] = ALIGNED,
+    warps: int = 4,
+    target: GPUTarget = H100,
+    **types: str,
+) -> str:
+    """The kernel in PTX, after the target's assembler has taken it."""
     names = kernel.arg_names
     given = {"logits": f"*{logits}", **TYPES, **types}
     source = ASTSource(
@@ -34,14 +46,14 @@ def assembled(kernel: Any, logits: str, constants: dict[str, Any], aligned: tupl
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs={(names.index(name),): [["tt.divisibility", 16]] for name in aligned if name in names},
     )
-    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
-    assert compiled.asm["cubin"]
-    return compiled.asm["ptx"]
+    compiled = triton.compile(source, target=target, options={"enable_fp_fusion": False, "num_warps": warps})
+    assert compiled.asm.get("cubin") or compiled.asm.get("hsaco")
+    return str(compiled.asm.get("ptx"))
 
 
 @pytest.mark.parametrize("logits", ["fp32", "fp16", "bf16"])
 def test_whole_words_are_stored_wide_and_logits_never_loaded(logits: str) -> None:
-    ptx = assembled(apply_kernel, logits, {"INDEXED": False, "BLOCK": 4096}, mask_rows="i32")
+    ptx = assembled(apply_kernel, logits, {"INDEXED": False, "BLOCK": APPLY_BLOCK}, mask_rows="i32")
     assert re.search(r"st\.global\.v4", ptx)
     assert set(re.findall(r"ld\.global\S*", ptx)) == {"ld.global.b32"}  # the mask's words
 
@@ -55,12 +67,21 @@ def test_logits_are_loaded_wide_and_once(logits: str, kept: bool) -> None:
     assert not re.search(r"ld\.global\.b16", ptx)
 
 
-@pytest.mark.parametrize("aligned", [ALIGNED, ("logits", "masks")])
-def test_all_variants_compile(aligned: tuple[str, ...]) -> None:
-    for everything in (False, True)[aligned is ALIGNED :]:
-        common = {"KEPT": True, "ADJUSTED": everything, "BLOCK": BLOCK}
-        assembled(block_kernel, "fp16", common, aligned)
-        assembled(token_kernel, "fp16", {**common, "FILTERED": everything, "BLOCKS": 128}, aligned)
-    assembled(apply_kernel, "fp16", {"INDEXED": True, "BLOCK": 4096}, aligned, mask_rows="i32", indices="*i64")
-    assembled(adjust_kernel, "fp16", {"SIZE": 256}, aligned)
-    assembled(path_kernel, "fp16", {"SIZE": 32}, aligned)
+def test_all_kernels_compile_where_nothing_is_aligned() -> None:
+    common = {"ADJUSTED": True, "BLOCK": BLOCK}
+    whole = {**common, "BLOCKS": 64}
+    assembled(block_kernel, "fp16", {**common, "KEPT": True}, ())
+    assembled(token_kernel, "fp16", {**whole, "KEPT": True}, ())
+    assembled(bin_kernel, "fp16", whole, ())
+    assembled(candidate_kernel, "fp16", {**whole, "SEGMENT": SEGMENT}, ())
+    assembled(filtered_kernel, "fp16", {**whole, "SEGMENT": SEGMENT}, (), warps=16)
+    assembled(apply_kernel, "fp16", {"INDEXED": True, "BLOCK": APPLY_BLOCK}, (), mask_rows="i32", indices="*i64")
+    assembled(adjust_kernel, "fp16", {"SIZE": 256}, ())
+    assembled(path_kernel, "fp16", {"SIZE": 32}, ())
+
+
+def test_kernels_compile_for_amd() -> None:
+    whole = {"ADJUSTED": False, "BLOCK": BLOCK, "BLOCKS": 64}
+    assembled(apply_kernel, "bf16", {"INDEXED": False, "BLOCK": APPLY_BLOCK}, mask_rows="i32", target=MI300)
+    assembled(token_kernel, "bf16", {**whole, "KEPT": False}, target=MI300)
+    assembled(filtered_kernel, "bf16", {**whole, "SEGMENT": SEGMENT}, warps=16, target=MI300)

@@ -9,6 +9,7 @@ import torch
 from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.sampling.penalties import Adjustments
 from structgen.decoding.sampling.sampler import Choices, DrawRequest
+from structgen.device import filter_kernel
 from structgen.device.torch_sampler import TorchSampler
 from structgen.device.triton_sampler import TritonSampler
 from tests.device.oracle import Row, bits, requests
@@ -105,7 +106,23 @@ def test_odd_rows() -> None:
         assert np.isnan(drawn.log_kept[[3, 4]]).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+def test_candidates_and_passes_over_the_row_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments for few candidates force the passes."""
+    logits, bitmask = case(7, 2500, 11)
+    asked = requests(7, [params for params in PREFIXES if keeps(params)])
+    by_candidates = run(logits, bitmask, asked)
+    monkeypatch.setattr(filter_kernel, "SEGMENT", 1)
+    by_passes = run(logits, bitmask, asked)
+    check(logits, bitmask, asked, by_passes)
+    assert by_candidates.token_ids.tolist() == by_passes.token_ids.tolist()
+    assert by_candidates.log_probs.tolist() == by_passes.log_probs.tolist()
+
+
+def keeps(params: SamplingParams) -> bool:
+    return "top_k" in params.steps or "top_p" in params.steps
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_filters_cut_where_the_definition_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kinds = [
