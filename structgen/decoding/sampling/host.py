@@ -35,6 +35,7 @@ from structgen.kernels.sampling.layout import (
 
 # exp(-12) of the likeliest token: what is first looked at for a filter. Most often that is hundreds of tokens.
 FIRST_DEPTH = 12.0
+DEEPEST = 200.0  # what lies deeper weighs nothing, and is gathered all at once
 GREATEST_SCALE = 1e30  # of temperatures so low that float32 has no inverse of them
 
 
@@ -151,15 +152,17 @@ def _likeliest(
 ) -> tuple[npt.NDArray[np.int64], LogProbs, npt.NDArray[np.float64]]:
     """Tokens that top_k, top_p and min_p keep, their weights and logits: looked for near the top, then deeper."""
     highest, total, scale = drawn.found[number, F_HIGHEST], drawn.found[number, F_SUM], _scale(params)
-    depth = FIRST_DEPTH if params.min_p == 0 else min(FIRST_DEPTH, 1e-3 - math.log(params.min_p))
+    lowest = -math.log(params.min_p) + 1e-3 if params.min_p > 0 else math.inf  # below, min_p keeps nothing
+    shares_top_k = params.top_k is not None and params.top_p < 1  # top_p is then of the mass of all top_k
+    depth = FIRST_DEPTH
     while True:
         ids, logits = _gathered(drawn, number, highest - depth / scale)
-        weights = np.exp((logits - highest) * scale)
-        kept = _kept(weights, total, params)
-        deepest = depth > 1e4 or (params.min_p > 0 and depth >= -math.log(params.min_p))
-        if kept < len(ids) or deepest or (params.top_k is not None and kept == params.top_k):
-            return ids[:kept], weights[:kept], logits[:kept]
-        depth = 4 * depth if depth < 1e3 else math.inf
+        if depth == math.inf or not shares_top_k or len(ids) >= (params.top_k or 0):
+            weights = np.exp((logits - highest) * scale)
+            kept = _kept(weights, total, params)
+            if kept < len(ids) or depth >= lowest or depth == math.inf or kept == params.top_k:
+                return ids[:kept], weights[:kept], logits[:kept]
+        depth = 4 * depth if depth < DEEPEST else math.inf
 
 
 def _all(

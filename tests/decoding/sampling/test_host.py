@@ -59,6 +59,24 @@ def test_bias_and_penalties(name: str) -> None:
     check(logits, logits, random_bitmask(rng, 6, 777, 0.4), requests_for(name, 6, rng, 777))
 
 
+@pytest.mark.parametrize("width", [3, 60, 1500])
+def test_filters_together(width: int) -> None:
+    """Random strengths of top_k, top_p and min_p, over flat and steep rows, with few and many allowed."""
+    rng = np.random.default_rng(width)
+    for round_ in range(150):
+        given: dict[str, Any] = {"temperature": float(rng.choice([0.1, 0.7, 1.0, 4.0]))}
+        if rng.random() < 0.7:
+            given["top_k"] = int(rng.integers(1, 2 * width))
+        if rng.random() < 0.7:
+            given["top_p"] = float(rng.choice([0.05, 0.5, 0.9, 0.999, 1 - 1e-9]))
+        if rng.random() < 0.7:
+            given["min_p"] = float(rng.choice([1e-12, 1e-4, 0.05, 0.5, 1.0]))
+        logits = (rng.normal(size=(4, width)) * rng.choice([0.01, 1, 5, 40])).astype(np.float32)
+        bitmask = random_bitmask(rng, 4, width, float(rng.choice([0.02, 0.5, 1.0])))
+        one = SamplingParams(**given)
+        check(logits, logits, bitmask, [DrawRequest(one, round_, row, row, row) for row in range(4)], 2e-5)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16", "float32"])
 @pytest.mark.parametrize("name", ["greedy", "plain", "top_p"])
 def test_kinds_of_logits(dtype: str, name: str) -> None:
