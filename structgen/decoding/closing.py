@@ -22,7 +22,7 @@ def shortest_completion(matcher: Matcher) -> bytes | None:
 
 
 class ClosingTokens:
-    """The fewest tokens of a vocabulary that spell a given text. Shared by all outputs over one vocabulary.
+    """The tokens of a vocabulary by their bytes. Shared by all outputs over one vocabulary.
 
     Attributes:
         single_bytes: whether every byte is a token, so that a text takes at most as many tokens as it has bytes.
@@ -33,7 +33,8 @@ class ClosingTokens:
         self.single_bytes = not vocabulary.missing_bytes
 
     @cached_property
-    def _ids(self) -> dict[bytes, int]:
+    def ids(self) -> dict[bytes, int]:
+        """The lowest id of each text of up to ``MAX_TOKEN_BYTES`` bytes that is a token."""
         ids: dict[bytes, int] = {}
         for token_id, token in enumerate(self._vocabulary.tokens):
             if 0 < len(token) <= MAX_TOKEN_BYTES:
@@ -41,32 +42,80 @@ class ClosingTokens:
         return ids
 
     def fewest(self, text: bytes) -> list[int] | None:
+        """See ``Speller.fewest``."""
+        return Speller(self).fewest(text)
+
+    def fits(self, text: bytes, budget: int) -> bool:
+        """See ``Speller.fits``."""
+        return Speller(self).fits(text, budget)
+
+
+class Speller:
+    """The fewest tokens of texts that come one after the other and mostly end alike, as one output's completions do.
+
+    Dynamic programming from a text's end: what is known of the end that it shares with the text before is kept.
+    """
+
+    def __init__(self, closing: ClosingTokens) -> None:
+        self._closing = closing
+        self._text = b""
+        self._count = [0]  # of the last n bytes: the fewest tokens, or more than there are bytes
+        self._size = [0]  # and bytes of the first of them
+
+    @property
+    def single_bytes(self) -> bool:
+        """See ``ClosingTokens.single_bytes``."""
+        return self._closing.single_bytes
+
+    def fewest(self, text: bytes) -> list[int] | None:
         """The shortest list of tokens (of up to ``MAX_TOKEN_BYTES`` bytes) that spells ``text``; None if there is none.
 
-        Dynamic programming from the end: O(len(text) · MAX_TOKEN_BYTES) look-ups. The tail of a shortest list is a
-        shortest list of the tail, so taking its first token lowers the count by exactly one.
+        The tail of a shortest list is a shortest list of the tail, so taking its first token lowers the count by
+        exactly one. O(bytes before the shared end · MAX_TOKEN_BYTES) look-ups.
         """
-        ids = self._ids
-        unreachable = len(text) + 1
-        count = [unreachable] * len(text) + [0]
-        first = [0] * len(text)
-        for start in range(len(text) - 1, -1, -1):
-            for end in range(start + 1, min(start + MAX_TOKEN_BYTES, len(text)) + 1):
-                if count[end] + 1 < count[start] and text[start:end] in ids:
-                    count[start], first[start] = count[end] + 1, end
-        if count[0] >= unreachable:
+        if self._least(text) > len(text):
             return None
-        tokens, start = [], 0
-        while start < len(text):
-            tokens.append(ids[text[start : first[start]]])
-            start = first[start]
+        tokens, left, ids = [], len(text), self._closing.ids
+        while left:
+            size = self._size[left]
+            start = len(text) - left
+            tokens.append(ids[text[start : start + size]])
+            left -= size
         return tokens
 
     def fits(self, text: bytes, budget: int) -> bool:
         """Whether ``text`` can be spelled in at most ``budget`` tokens (found by bytes first, which costs nothing)."""
         if self.single_bytes and len(text) <= budget:
             return True
-        if len(text) > budget * MAX_TOKEN_BYTES:
-            return False
-        tokens = self.fewest(text)
-        return tokens is not None and len(tokens) <= budget
+        return len(text) <= budget * MAX_TOKEN_BYTES and self._least(text) <= min(budget, len(text))
+
+    def _least(self, text: bytes) -> int:
+        """The fewest tokens; more than the text has bytes if there are none."""
+        shared = _shared_end(self._text, text)
+        count, size, ids = self._count, self._size, self._closing.ids
+        del count[shared + 1 :], size[shared + 1 :]
+        whole = len(text)
+        for left in range(shared + 1, whole + 1):
+            start, best, first = whole - left, _NEVER, 0
+            for taken in range(1, min(MAX_TOKEN_BYTES, left) + 1):
+                if count[left - taken] + 1 < best and text[start : start + taken] in ids:
+                    best, first = count[left - taken] + 1, taken
+            count.append(best)
+            size.append(first)
+        self._text = text
+        return count[whole]
+
+
+_NEVER = 1 << 40
+
+
+def _shared_end(one: bytes, two: bytes) -> int:
+    """How many bytes two texts end alike in. O(n log n) of comparing memory."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle :] == two[len(two) - middle :]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.decoding.closing import ClosingTokens, shortest_completion
+from structgen.decoding.closing import ClosingTokens, Speller, shortest_completion
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
@@ -112,7 +112,7 @@ class Output:
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._closing = closing or ClosingTokens(vocabulary)
+        self._closing = Speller(closing or ClosingTokens(vocabulary))
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from structgen.decoding.closing import MAX_TOKEN_BYTES, ClosingTokens
+from structgen.decoding.closing import MAX_TOKEN_BYTES, ClosingTokens, Speller
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import vocabulary
 
@@ -44,3 +44,17 @@ def test_fits_is_exact_where_bytes_do_not_suffice() -> None:
     assert closing.fits(b'"}]', 1) and not closing.fits(b'"}]"', 1)
     assert not closing.fits(b"x" * (MAX_TOKEN_BYTES + 1), 1)
     assert closing.fits(b"", 0)
+
+
+def test_what_is_kept_of_the_text_before_changes_nothing() -> None:
+    """Texts that share ends of any length, one after the other, against each by itself."""
+    rng = np.random.default_rng(1)
+    tokens = [b"a", b"ab", b"ba", b"bb", b"abab", b"c" * MAX_TOKEN_BYTES]
+    closing = ClosingTokens(Vocabulary([None, *tokens], eos_token_ids=0))
+    speller, text = Speller(closing), b""
+    for _ in range(300):
+        text = b"".join(rng.choice([b"a", b"b", b"c"], int(rng.integers(0, 5)))) + text[int(rng.integers(0, 6)) :]
+        assert speller.fewest(text) == closing.fewest(text)
+        budget = int(rng.integers(0, 8))
+        found = closing.fewest(text)
+        assert speller.fits(text, budget) == (found is not None and len(found) <= budget)
