@@ -126,6 +126,9 @@ class FakeMatcher:
     def completion_bound(self) -> int:
         return len(self.shortest_completion())
 
+    def completion_is_spelled(self) -> bool:
+        return not self.vocabulary.missing_bytes
+
 
 @dataclass(frozen=True)
 class FakeGrammar:

@@ -288,7 +288,7 @@ class Output:
         """Whether the matcher's completion fits in so many tokens. Keeps the text where it has to be written."""
         matcher = self._matcher
         assert matcher is not None
-        if self._closing.single_bytes and matcher.completion_bound() <= budget:
+        if matcher.completion_bound() <= budget and matcher.completion_is_spelled():
             self._plan = None
             return True
         text = shortest_completion(matcher)

@@ -133,6 +133,10 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         except CompletionTooLongError:
             return TOO_LONG
 
+    def completion_is_spelled(self) -> bool:
+        """See `Matcher.completion_is_spelled`; here, whether every byte is a token."""
+        return not self._grammar.vocabulary.missing_bytes
+
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`; here, that states cannot be compared."""
         return None

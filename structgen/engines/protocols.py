@@ -137,6 +137,11 @@ class Matcher(Protocol):
         """
         ...
 
+    def completion_is_spelled(self) -> bool:
+        """Whether all bytes of the text that `completion_bound` has just counted are known to be tokens by themselves:
+        then the text takes at most as many tokens as bytes. False where that is not known."""
+        ...
+
     def state_key(self, *, own: bool = False) -> Hashable:
         """Equal for matchers of one grammar with the same future; None where that cannot be told.
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 from structgen.decoding.closing import MAX_TOKEN_BYTES, ClosingTokens, Speller
+from structgen.engines.json.compiled import compile_json_schema
+from structgen.errors import TokenizerError
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import vocabulary
 
@@ -58,3 +61,34 @@ def test_what_is_kept_of_the_text_before_changes_nothing() -> None:
         budget = int(rng.integers(0, 8))
         found = closing.fewest(text)
         assert speller.fits(text, budget) == (found is not None and len(found) <= budget)
+
+
+@pytest.mark.parametrize("missing", [b"\x04\x06\xf1", b"\x01\xc3\xa9", b"\xe2"])
+def test_bytes_suffice_for_tokens_only_where_all_of_them_are_tokens(missing: bytes) -> None:
+    """Walks of schemas over a vocabulary with gaps: whatever the number allows can be spelled in so many tokens."""
+    single = [bytes([byte]) for byte in range(256) if byte not in missing]
+    words_ = Vocabulary([None, *single, "é".encode(), "日".encode(), b"ab", b'"}'], eos_token_ids=0)
+    closing, rng, asked = ClosingTokens(words_), np.random.default_rng(0), 0
+    schemas: list[Any] = [
+        {"type": "object", "properties": {"x": {"type": "string"}, "n": {"type": "integer"}}, "required": ["x", "n"]},
+        {"enum": ["é", "bb", "日b", 7]},
+        {"type": "string", "pattern": "^(é|日|b+c)$"},
+        {"type": "array", "items": {"enum": ["é", True, "bab"]}, "minItems": 2, "uniqueItems": True},
+        {"type": "object", "patternProperties": {"^(é|b)": {"type": "null"}}, "minProperties": 2},
+    ]
+    for schema in schemas:
+        try:
+            grammar = compile_json_schema(schema, words_)
+        except TokenizerError:
+            continue
+        for _ in range(6):
+            matcher = grammar.matcher()
+            while not matcher.is_accepting() and len(matcher.shortest_completion()) < 60:
+                bound, text = matcher.completion_bound(), matcher.shortest_completion()
+                if matcher.completion_is_spelled():
+                    fewest = closing.fewest(text)
+                    assert fewest is not None and len(fewest) <= len(text) <= bound
+                    asked += 1
+                following = [t for t in range(words_.size) if matcher.fork().accept_token(t)]
+                matcher.accept_token(int(rng.choice(following)))
+    assert asked > 20

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.matcher import BaseMatcher
 from structgen.engines.protocols import TOO_LONG
-from structgen.errors import MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
 from structgen.kernels.json import layout, machine
 
 if TYPE_CHECKING:
@@ -224,8 +224,18 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
         if self._terminated:
             return 0
-        bound = self._grammar.lengths.least(self._threads, self._arena.array, self._rests)
-        return bound if bound < TOO_LONG else super().completion_bound()
+        lengths = self._grammar.lengths
+        bound = lengths.least(self._threads, self._arena.array, self._rests)
+        if bound < TOO_LONG:
+            return bound
+        try:
+            return lengths.bytes_of(self.shortest_completion())
+        except CompletionTooLongError:
+            return TOO_LONG
+
+    def completion_is_spelled(self) -> bool:
+        """See `Matcher.completion_is_spelled`: whether no piece of any text so far had a byte that is no token."""
+        return self._grammar.lengths.all_spelled
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`. None where items must be distinct, and for other matchers within a container."""

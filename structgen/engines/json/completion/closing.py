@@ -72,7 +72,7 @@ class JsonCompletions:
 
     def lengths(self, grammar: Tabled) -> Lengths:
         """How long the texts are that `complete` writes."""
-        return Lengths(self.index(grammar), self._values)
+        return Lengths(self.index(grammar), self._values, bytes(grammar.vocabulary.missing_bytes))
 
     def complete(self, matcher: OpenOutput) -> bytes:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.

@@ -27,10 +27,18 @@ MAX_LOOKED = 16
 
 
 class Lengths:
-    """Lengths for the outputs of one grammar. Threads may share it: a race computes the same number twice."""
+    """Lengths for the outputs of one grammar. Threads may share it: a race computes the same number twice.
 
-    def __init__(self, index: Index, values: Values) -> None:
-        self._index, self._values = index, values
+    Args:
+        missing: bytes that no token of the vocabulary spells alone.
+
+    Attributes:
+        all_spelled: whether no piece that was measured so far has such a byte.
+    """
+
+    def __init__(self, index: Index, values: Values, missing: bytes = b"") -> None:
+        self._index, self._values, self._missing = index, values, missing
+        self.all_spelled = True
         self._indented = values.line(0) != b""
         self._step = len(values.line(1)) - len(values.line(0))  # spaces of a level
         self._colon = len(values.colon)
@@ -40,6 +48,12 @@ class Lengths:
         self._suffixes: dict[tuple[int, int], tuple[int, int]] = {}
         self._arrays: dict[tuple[int, int, int], int] = {}
         self._objects: dict[int, ObjectLengths] = {}
+
+    def bytes_of(self, text: bytes) -> int:
+        """The length of a piece; notes what it is made of."""
+        if self._missing and len(text.translate(None, self._missing)) < len(text):
+            self.all_spelled = False
+        return len(text)
 
     def least(self, threads: array[int], arena: array[int], rests: dict[int, int]) -> int:
         """Bytes of the shortest text that completes one of the first configurations; `TOO_LONG` or more: not known.
@@ -88,7 +102,7 @@ class Lengths:
         found = self._nodes.get(key)
         if found is None:
             try:
-                found = len(self._values.text(node, depth))
+                found = self.bytes_of(self._values.text(node, depth))
             except CompletionTooLongError:
                 found = TOO_LONG
             if found < TOO_LONG and not self._values.is_sure(node):
@@ -101,7 +115,7 @@ class Lengths:
         found = self._scalars.get((-1, state))
         if found is None:
             automaton, local = self._index.pool.number_at(state)
-            found = len(automaton.shortest(local))
+            found = self.bytes_of(automaton.shortest(local))
             keep(self._scalars, (-1, state), found)
         return found
 
@@ -109,7 +123,7 @@ class Lengths:
         """The rest of a string, quote included, that is not known yet."""
         string = self._index.strings[record]
         if isinstance(string, EnumForm):
-            found = len(string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
+            found = self.bytes_of(string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
         else:
             found = self._string(string, record, b)
         if isinstance(string, EnumForm) or b >> 32 == 0 or string.distances is not None:
@@ -121,13 +135,13 @@ class Lengths:
         known = self._suffixes.get((record, state))
         if known is None:
             text = values.words(spec.dfa).suffix(state)
-            known = len(spelled(text)) + 1, code_points(text)
+            known = self.bytes_of(spelled(text)) + 1, code_points(text)
             keep(self._suffixes, (record, state), known)
         length, total = known[0], known[1] + read
         if spec.least <= total and (spec.distances is None or spec.most is None or total <= spec.most):
             return length
         try:
-            return len(values.string_rest(spec, state, read)) + 1
+            return self.bytes_of(values.string_rest(spec, state, read)) + 1
         except CompletionTooLongError:
             return TOO_LONG
 
@@ -197,7 +211,9 @@ class Lengths:
         """The lengths of the objects of a record."""
         form, start = self._index.frames[record], self._index.table[record + layout.O_START]
         assert isinstance(form, ObjectForm)
-        lengths = self._objects[record] = ObjectLengths(form, start, self._values, self._text, self._separators)
+        lengths = self._objects[record] = ObjectLengths(
+            form, start, self._values, self._text, self._separators, self.bytes_of
+        )
         return lengths
 
     def _key(self, q: int, a: int, b: int, frame: int, arena: array[int]) -> int:

@@ -76,10 +76,19 @@ NOTHING_BEGUN = BegunKey(0, layout.HASH_START, b"")
 
 
 class ObjectLengths:
-    """Objects of one form. ``text`` gives the length of a node's text, ``separators`` of what stands around members."""
+    """Objects of one form. ``text`` gives the length of a node's text, ``separators`` of what stands around members,
+    ``bytes_of`` of a piece."""
 
-    def __init__(self, form: ObjectForm, start: int, values: Values, text: TextLength, separators: Separators) -> None:
-        self._form, self._start, self._values = form, start, values
+    def __init__(
+        self,
+        form: ObjectForm,
+        start: int,
+        values: Values,
+        text: TextLength,
+        separators: Separators,
+        bytes_of: Callable[[bytes], int],
+    ) -> None:
+        self._form, self._start, self._values, self._bytes_of = form, start, values, bytes_of
         self._text, self._separators = text, separators
         spec = form.spec
         self._colon = len(values.colon)
@@ -157,7 +166,7 @@ class ObjectLengths:
         return 0 if state.has_others else free >> state.seen.bit_length() << state.seen.bit_length()
 
     def _member(self, bit: int, depth: int) -> int:
-        return len(self._form.keys[bit]) + self._colon - 1 + self._text(self._form.nodes[bit], depth)
+        return self._bytes_of(self._form.keys[bit]) + self._colon - 1 + self._text(self._form.nodes[bit], depth)
 
     def _one_more(self, state: ObjectState, q: int) -> int:
         """The cheapest member more, where none is required."""
@@ -187,7 +196,7 @@ class ObjectLengths:
                 return TOO_LONG
             found = self._separators(len(plan.members), q, state.depth)
             for member in plan.members:
-                found += len(member.key) + self._colon - 1 + self._text(member.node, state.depth)
+                found += self._bytes_of(member.key) + self._colon - 1 + self._text(member.node, state.depth)
             if plan.declared or not state.has_others:
                 keep(self._planned, key, found)
         return found
@@ -267,7 +276,7 @@ class ObjectLengths:
         size, seen, met, others, depth, arena, fresh = state
         text = self._form.texts[bit]
         plain = len(text) == len(self._form.keys[bit]) - 3
-        key = (len(text) - at if plain else len(spelled(text[at:]))) + 1 + self._colon
+        key = self._bytes_of(text[at:] if plain else spelled(text[at:])) + 1 + self._colon
         rest = self.rest(ObjectState(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER)
         return key + self._text(self._form.nodes[bit], depth) + rest
 
@@ -302,7 +311,7 @@ class ObjectLengths:
             others = self._form.others
             assert others is not None
             known = [
-                KeyRest(price, text, len(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
+                KeyRest(price, text, self._bytes_of(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
                 for price, text, label in self._values.cheapest_keys(self._form, state, count)
             ]
             keep(self._fresh, state, known)

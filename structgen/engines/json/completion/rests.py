@@ -23,6 +23,7 @@ from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec,
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout
+from structgen.vocabulary.vocabulary import Vocabulary
 
 Arena = npt.NDArray[np.int64]
 MAX_KEYS = 1_000  # undeclared keys that are looked at, to find one that is not used and leads on
@@ -39,6 +40,8 @@ class Tabled(Protocol):
     def tables(self) -> JsonTables: ...
     @property
     def rows(self) -> _Rows: ...
+    @property
+    def vocabulary(self) -> Vocabulary: ...
 
 
 class Index:
