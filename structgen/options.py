@@ -28,6 +28,9 @@ class JsonOptions:
             its legal spellings); "any": every legal spelling of every character.
         number_spellings: "plain": no exponent and no redundant fraction (no fraction that ends in a zero, so a whole
             number has none); "any": every legal spelling.
+        additional_members: "schema": members that a schema does not declare are allowed as the specification has it;
+            "closed": a schema that declares members is read as if ``unevaluatedProperties: false`` stood beside them
+            (members that it requires count as declared); the report names each such place.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
         max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
@@ -48,6 +51,7 @@ class JsonOptions:
     max_whitespace_run: int | None = 16
     string_escapes: Literal["minimal", "any"] = "minimal"
     number_spellings: Literal["plain", "any"] = "plain"
+    additional_members: Literal["schema", "closed"] = "schema"
     assert_formats: bool = True
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
@@ -134,6 +138,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "key_order": ("declared", "any"),
     "string_escapes": ("minimal", "any"),
     "number_spellings": ("plain", "any"),
+    "additional_members": ("schema", "closed"),
     "unsupported": ("error", "ignore"),
 }
 # Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.
