@@ -21,7 +21,7 @@ from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
 from structgen.grammar.gbnf import read_gbnf
-from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.python_regex import python_regex_dfa
@@ -50,7 +50,12 @@ Syntax = Literal["python", "ecma"]
 
 
 def compile_lark(
-    source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema.
 
@@ -62,6 +67,8 @@ def compile_lark(
             Earley parser and its lexer ``dynamic_complete``. "contextual": exactly what Lark's LALR parser accepts
             with its contextual lexer, which takes the first match and no other; with an indenter if the grammar
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
+        json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
+            options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -69,7 +76,7 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer``.
+        OptionsError: another ``lexer``, or ``json_options`` for "contextual", which has no ``%json``.
 
     Warns:
         GrammarWarning: rules that are never used.
@@ -77,10 +84,12 @@ def compile_lark(
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
+        if json_options is not None:
+            raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
-    read = read_lark(source, start)
+    read = read_lark(source, start, json_options=json_options)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     if read.embedded:
@@ -166,12 +175,14 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-def _embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
+def _embed_schemas(
+    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary
+) -> ComposedGrammar:
     """A grammar some of whose terminals are JSON values of these schemas, by terminal number."""
     contents = {}
-    for terminal, schema in schemas.items():
+    for terminal, (schema, options) in schemas.items():
         try:
-            contents[terminal] = compile_json_schema(schema, vocabulary)
+            contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
             error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
             raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, Literal, NoReturn
 
@@ -92,6 +93,32 @@ class JsonOptions:
             "number_spellings": "any",
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
+
+
+def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
+    """The options with other values of the fields that ``changes``, a mapping, names.
+
+    Raises:
+        OptionsError: no mapping, a name that is no field (with the nearest that is), or a value that cannot be.
+    """
+    if not isinstance(changes, Mapping):
+        raise OptionsError(f"options are names and values, not {changes!r:.100}")
+    names = [field.name for field in fields(JsonOptions)]
+    for name in changes:
+        if name not in names:
+            refuse_name(name, names)
+    return replace(options, **changes)
+
+
+def refuse_name(name: Any, known: Sequence[str]) -> NoReturn:
+    """Refuse an option that does not exist, with the nearest one that does.
+
+    Raises:
+        OptionsError: always.
+    """
+    near = get_close_matches(str(name), known, 1, 0.4)
+    rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise OptionsError(f"there is no option {name!r}; {rest}")
 
 
 def checked_options(options: Any) -> JsonOptions:

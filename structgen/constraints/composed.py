@@ -190,6 +190,7 @@ def tag_dispatch(
     max_uses: int | None = None,
     stop: str | None = None,
     free_text: FreeText = "anywhere",
+    json_options: JsonOptions | None = None,
 ) -> TagDispatch:
     """Free text in which triggers begin constrained parts, such as tool calls; its value is a list of both.
 
@@ -197,6 +198,7 @@ def tag_dispatch(
         tags: constraints (or what ``json_schema`` takes) by trigger, or by trigger and the string that closes the part:
             ``{("<tool>", "</tool>"): schema}``.
         min_uses, max_uses, stop, free_text: see ``compile_tag_dispatch``.
+        json_options: how JSON may be spelled where a tag is given as what ``json_schema`` takes.
 
     Raises:
         ConstraintError: no tags, an empty or malformed string, one that holds another, or a bad constraint.
@@ -205,7 +207,7 @@ def tag_dispatch(
     check_options(min_uses, max_uses, free_text)
     checked = []
     for (trigger, end), source in zip(check_tags(tags, stop), tags.values(), strict=True):
-        constraint = as_constraint(source)
+        constraint = as_constraint(source, json_options)
         if constraint is None:
             raise ConstraintError(f"the tag {trigger!r} has no constraint; for any JSON value use True")
         checked.append((trigger, end, constraint))

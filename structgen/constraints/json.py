@@ -125,11 +125,11 @@ def json_schema(
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
-def as_constraint(source: Any) -> Constraint | None:
-    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it."""
+def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
+    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it, with these options."""
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
-    return json_schema(source)
+    return json_schema(source, options)
 
 
 def loads_exact(text: str) -> Any:

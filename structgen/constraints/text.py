@@ -11,6 +11,7 @@ from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_la
 from structgen.constraints.cache import COMPILED
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
+from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -52,9 +53,10 @@ class LarkConstraint(TextConstraint):
     source: str | Path = field(repr=False)
     start: str = "start"
     lexer: str = "dynamic"
+    json_options: JsonOptions | None = None
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(self.source, vocabulary, self.start, self.lexer)
+        return compile_lark(self.source, vocabulary, self.start, self.lexer, json_options=self.json_options)
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -105,11 +107,13 @@ class ChoiceConstraint(TextConstraint):
         return "Answer with exactly one of these texts:\n" + "\n".join(self.options)
 
 
-def lark(source: str | Path, start: str = "start", lexer: str = "dynamic") -> LarkConstraint:
+def lark(
+    source: str | Path, start: str = "start", lexer: str = "dynamic", *, json_options: JsonOptions | None = None
+) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer)
+    return LarkConstraint(source, start, lexer, json_options)
 
 
 def gbnf(source: str | Path, start: str = "root") -> GbnfConstraint:

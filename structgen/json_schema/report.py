@@ -1,4 +1,4 @@
-"""What becomes of every keyword: enforced, annotation (no assertion by the specification), or ignored; what is closed."""
+"""What becomes of every keyword: enforced, annotation (by the specification), or ignored; and what is closed."""
 
 from __future__ import annotations
 
