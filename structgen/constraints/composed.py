@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ from referencing import Registry
 
 from structgen.compilers import compile_json_lines, compile_tag_dispatch
 from structgen.constraints.base import Constraint
-from structgen.constraints.cache import COMPILED, value_key
+from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags
@@ -72,7 +72,13 @@ class TagDispatch:
                 free_text=self.free_text,
             )
 
-        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
+        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`."""
+        counts = (self.min_uses, self.max_uses, self.stop, self.free_text)
+        tags = [joined(trigger, end, content_key(constraint)) for trigger, end, constraint in self.tags]
+        return joined("tags", counts, *tags)
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
@@ -245,7 +251,11 @@ class JsonLines:
                 registry=item.registry,
             )
 
-        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
+        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`."""
+        return joined("lines", (self.min_lines, self.max_lines), self.item.content_key())
 
     def parse(self, text: str) -> list[Any]:
         """The values.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
-from structgen.constraints.cache import COMPILED
+from structgen.constraints.cache import COMPILED, joined
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
@@ -24,10 +24,12 @@ class TextConstraint(ABC):
         Raises:
             ConstraintError: what ``compile_lark`` and its like raise.
         """
-        if isinstance(getattr(self, "source", None), Path):
-            return self._compiled(vocabulary)
-        found: Grammar = COMPILED.get((self, vocabulary), lambda: self._compiled(vocabulary))
+        found: Grammar = COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
         return found
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
+        return None if isinstance(getattr(self, "source", None), Path) else self
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
