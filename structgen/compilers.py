@@ -20,13 +20,13 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
-from structgen.grammar.gbnf import read_gbnf
+from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
 from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
-from structgen.options import JsonOptions
+from structgen.options import JsonOptions, check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -97,15 +97,25 @@ def compile_lark(
     return compile_grammar(read.grammar, vocabulary)
 
 
-def compile_gbnf(source: str | Path, vocabulary: Vocabulary, start: str = "root") -> CfgGrammar:
+def compile_gbnf(
+    source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
+) -> CfgGrammar:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it).
+
+    Args:
+        source: the grammar.
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        max_repetitions: the largest number that ``{n,m}`` may have; the default is llama.cpp's own limit.
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
+        OptionsError: ``max_repetitions`` is no count.
     """
-    return compile_grammar(read_gbnf(_text(source), start), vocabulary)
+    check_count("max_repetitions", max_repetitions, 0)
+    return compile_grammar(read_gbnf(_text(source), start, max_repetitions), vocabulary)
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -114,7 +124,8 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     Args:
         pattern: the expression.
         vocabulary: the model's tokens.
-        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u).
+        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u; what is not
+            legal there is read as without the flag, but characters are code points in both).
 
     Raises:
         PatternError: not a legal expression, or not a regular one (backreferences).

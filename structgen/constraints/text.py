@@ -11,6 +11,7 @@ from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_la
 from structgen.constraints.cache import COMPILED, joined
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
+from structgen.grammar.gbnf import MAX_REPEAT
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -71,9 +72,10 @@ class GbnfConstraint(TextConstraint):
 
     source: str | Path = field(repr=False)
     start: str = "root"
+    max_repetitions: int = MAX_REPEAT
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_gbnf(self.source, vocabulary, self.start)
+        return compile_gbnf(self.source, vocabulary, self.start, max_repetitions=self.max_repetitions)
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -118,9 +120,9 @@ def lark(
     return LarkConstraint(source, start, lexer, json_options)
 
 
-def gbnf(source: str | Path, start: str = "root") -> GbnfConstraint:
+def gbnf(source: str | Path, start: str = "root", *, max_repetitions: int = MAX_REPEAT) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start)
+    return GbnfConstraint(source, start, max_repetitions)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:
