@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
 Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES = ("$ref", "$dynamicRef")
 _UNIONS = ("anyOf", "oneOf", "type")  # (the last in draft 3)
-_SILENT = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"})
-"""Keywords beside a reference that say nothing of the value."""
 
 
 class Way(NamedTuple):
@@ -57,9 +55,8 @@ class Closing:
     def __init__(self, schema: Schema, place: Place, context: Context) -> None:
         self._context = context
         self._place = (place, "unevaluatedProperties")
-        self._passes = next((word for word in _REFERENCES if word in schema and context.has(word)), None)
-        if self._passes is not None and not schema.keys() - {self._passes} <= _SILENT and not _hides(schema, context):
-            self._passes = None
+        spoken = [word for word in schema if context.has(word)]
+        self._passes = spoken[0] if len(spoken) == 1 and spoken[0] in _REFERENCES else None
         self._union: str | None = None
         self._branches: list[Formula] = []
         self.rest: Formula = TRUE
@@ -118,7 +115,7 @@ class Closing:
     def part(self, function: Callable[..., Formula], value: Any, schema: Schema, place: Place) -> Formula:
         """What a keyword means: as its function says, but for one that only refers, and for the union."""
         keyword, context = place[1], self._context
-        if keyword == self._passes:
+        if keyword == self._passes and isinstance(value, str):
             return context.refer(value, place, dynamic=keyword != "$ref", in_place=False)
         if keyword != self._union:
             return function(value, schema, place, context)
@@ -130,10 +127,6 @@ class Closing:
             unordered(context.as_written.descend(child, place, i, in_place=True)) for i, child in enumerate(value)
         ]
         return and_(one(*written), closed)
-
-
-def _hides(schema: Schema, context: Context) -> bool:
-    return context.dialect.overriding_ref and "$ref" in schema
 
 
 def _reading(

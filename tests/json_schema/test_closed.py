@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import structgen
+from structgen.engines.laws import check_laws
 from structgen.json_schema.lowering import lower
 from structgen.options import JsonOptions
 from tests.json_schema.random_schemas import Schemas
@@ -190,3 +191,56 @@ def test_many_branches() -> None:
         assert accepts(grammar, {**rest, f"f{number}": {"p": 1}})
         assert not accepts(grammar, {**rest, f"f{number}": {"q": 1}})
         assert not accepts(grammar, {**rest, f"f{number}": {}, "f9": {}})
+
+
+XGRAMMAR: list[Any] = [
+    {"type": "object"},
+    {},
+    {"type": "object", "properties": {"p": {"type": "integer"}}},
+    {"type": "object", "properties": {"p": {"type": "integer"}}, "additionalProperties": {"type": "integer"}},
+    {"type": "object", "properties": {"x": {"type": "object", "properties": {"p": {}}}}},
+    {"type": "array", "items": {"type": "object", "properties": {"p": {}}}},
+    {"type": "object", "patternProperties": {"^x": {}}},
+    {"type": "object", "propertyNames": {"pattern": "^x"}},
+    {"anyOf": [{"type": "object", "properties": {n: {}}, "required": [n]} for n in "px"]},
+    {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"x": {"$ref": "#/$defs/n"}}}}},
+]
+VALUES_OF_XGRAMMAR: list[Any] = [
+    *(3, [], {}, {"p": 1}, {"p": 1, "x": {}}, {"q": 1}, {"x": 1}, {"x": {}}, {"x": {"p": 1}}, {"x": {"q": 1}}),
+    *([{"p": 1}], [{"q": 1}], {"x": {"x": {}}}, {"x": {"x": {"q": 1}}}, {"p": 1, "q": 2}),
+]
+
+
+@pytest.mark.parametrize("schema", XGRAMMAR, ids=str)
+def test_as_xgrammar_by_default(schema: Any) -> None:
+    xgrammar = pytest.importorskip("xgrammar")
+    theirs = xgrammar.Grammar.from_json_schema(json.dumps(schema), strict_mode=True, any_whitespace=True)
+    ours = structgen.compile_json_schema(schema, VOCABULARY, CLOSED)
+    for value in VALUES_OF_XGRAMMAR:
+        expected = xgrammar.testing._is_grammar_accept_string(theirs, json.dumps(value))
+        assert accepts(ours, value) == expected, value
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_laws(seed: int) -> None:
+    schema = {"type": "object", **Schemas("draft2020-12", seed, KEYWORDS[:9]).schema()}
+    options = JsonOptions(additional_members="closed", max_string_length=3, max_number_length=3)
+    try:
+        grammar = structgen.compile_json_schema(schema, VOCABULARY, options)
+    except structgen.StructgenError:
+        return
+    check_laws(grammar, walks=2, steps=12, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"$ref": 3}, {"anyOf": [{"properties": {"a": 1}}]}, {"anyOf": 3, **P}, {"anyOf": [], **P}, {"properties": 3},
+     {"oneOf": [P, 3]}, {"$ref": "#/x"}, {"required": [3], **P}, {"dependentRequired": 3, **P}],
+    ids=str,
+)  # fmt: skip
+def test_malformed_schemas_are_refused_as_ever(schema: Any) -> None:
+    with pytest.raises(structgen.SchemaError) as closed:
+        structgen.compile_json_schema(schema, VOCABULARY, CLOSED)
+    with pytest.raises(structgen.SchemaError) as plain:
+        structgen.compile_json_schema(schema, VOCABULARY)
+    assert type(closed.value) is type(plain.value) and closed.value.pointer == plain.value.pointer
