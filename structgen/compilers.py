@@ -20,13 +20,13 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
-from structgen.grammar.gbnf import read_gbnf
-from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
+from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
-from structgen.options import JsonOptions
+from structgen.options import JsonOptions, check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ Syntax = Literal["python", "ecma"]
 
 
 def compile_lark(
-    source: str | Path, vocabulary: Vocabulary, start: str = "start", lexer: str = "dynamic"
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema.
 
@@ -62,6 +67,8 @@ def compile_lark(
             Earley parser and its lexer ``dynamic_complete``. "contextual": exactly what Lark's LALR parser accepts
             with its contextual lexer, which takes the first match and no other; with an indenter if the grammar
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
+        json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
+            options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -69,7 +76,7 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer``.
+        OptionsError: another ``lexer``, or ``json_options`` for "contextual", which has no ``%json``.
 
     Warns:
         GrammarWarning: rules that are never used.
@@ -77,10 +84,12 @@ def compile_lark(
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
+        if json_options is not None:
+            raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
-    read = read_lark(source, start)
+    read = read_lark(source, start, json_options=json_options)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     if read.embedded:
@@ -88,15 +97,25 @@ def compile_lark(
     return compile_grammar(read.grammar, vocabulary)
 
 
-def compile_gbnf(source: str | Path, vocabulary: Vocabulary, start: str = "root") -> CfgGrammar:
+def compile_gbnf(
+    source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
+) -> CfgGrammar:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it).
+
+    Args:
+        source: the grammar.
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        max_repetitions: the largest number that ``{n,m}`` may have; the default is llama.cpp's own limit.
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
+        OptionsError: ``max_repetitions`` is no count.
     """
-    return compile_grammar(read_gbnf(_text(source), start), vocabulary)
+    check_count("max_repetitions", max_repetitions, 0)
+    return compile_grammar(read_gbnf(_text(source), start, max_repetitions), vocabulary)
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -105,7 +124,8 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     Args:
         pattern: the expression.
         vocabulary: the model's tokens.
-        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u).
+        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u; what is not
+            legal there is read as without the flag, but characters are code points in both).
 
     Raises:
         PatternError: not a legal expression, or not a regular one (backreferences).
@@ -166,12 +186,14 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-def _embed_schemas(grammar: ContextFreeGrammar, schemas: Mapping[int, Any], vocabulary: Vocabulary) -> ComposedGrammar:
+def _embed_schemas(
+    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary
+) -> ComposedGrammar:
     """A grammar some of whose terminals are JSON values of these schemas, by terminal number."""
     contents = {}
-    for terminal, schema in schemas.items():
+    for terminal, (schema, options) in schemas.items():
         try:
-            contents[terminal] = compile_json_schema(schema, vocabulary)
+            contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
             error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
             raise

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -25,7 +24,7 @@ from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, TreeLanguageModel
-from structgen.options import check_count
+from structgen.options import check_count, refuse_name
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -382,11 +381,7 @@ def _settings(
 ) -> _Settings:
     unknown = next((name for name in sampling if name not in _SAMPLING), None)
     if unknown is not None:
-        known = [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft"]
-        near = get_close_matches(unknown, known, 1, 0.4)
-        raise OptionsError(
-            f"there is no option {unknown!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {known}")
-        )
+        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft"])
     check_count("max_new_tokens", max_new_tokens)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, Literal, NoReturn
 
@@ -28,6 +29,9 @@ class JsonOptions:
             its legal spellings); "any": every legal spelling of every character.
         number_spellings: "plain": no exponent and no redundant fraction (no fraction that ends in a zero, so a whole
             number has none); "any": every legal spelling.
+        additional_members: "schema": members that a schema does not declare are allowed as the specification has it;
+            "closed": a schema that declares members is read as if ``unevaluatedProperties: false`` stood beside them
+            (members that it requires count as declared); the report names each such place.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
         max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
@@ -48,6 +52,7 @@ class JsonOptions:
     max_whitespace_run: int | None = 16
     string_escapes: Literal["minimal", "any"] = "minimal"
     number_spellings: Literal["plain", "any"] = "plain"
+    additional_members: Literal["schema", "closed"] = "schema"
     assert_formats: bool = True
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
@@ -88,6 +93,32 @@ class JsonOptions:
             "number_spellings": "any",
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
+
+
+def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
+    """The options with other values of the fields that ``changes``, a mapping, names.
+
+    Raises:
+        OptionsError: no mapping, a name that is no field (with the nearest that is), or a value that cannot be.
+    """
+    if not isinstance(changes, Mapping):
+        raise OptionsError(f"options are names and values, not {changes!r:.100}")
+    names = [field.name for field in fields(JsonOptions)]
+    for name in changes:
+        if name not in names:
+            refuse_name(name, names)
+    return replace(options, **changes)
+
+
+def refuse_name(name: Any, known: Sequence[str]) -> NoReturn:
+    """Refuse an option that does not exist, with the nearest one that does.
+
+    Raises:
+        OptionsError: always.
+    """
+    near = get_close_matches(str(name), known, 1, 0.4)
+    rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise OptionsError(f"there is no option {name!r}; {rest}")
 
 
 def checked_options(options: Any) -> JsonOptions:
@@ -134,6 +165,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "key_order": ("declared", "any"),
     "string_escapes": ("minimal", "any"),
     "number_spellings": ("plain", "any"),
+    "additional_members": ("schema", "closed"),
     "unsupported": ("error", "ignore"),
 }
 # Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.

@@ -26,6 +26,7 @@ app.add_typer(bench, name="bench")
 SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")]
+Closed = Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")]
 Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Draft = Annotated[
@@ -52,6 +53,7 @@ def generate(
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget.")] = DEFAULT_MAX_NEW_TOKENS,
     stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
     indent: Annotated[int | None, typer.Option(min=0, help="Indented JSON, this many spaces a level.")] = None,
+    closed: Closed = False,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the schema.")] = True,
     draft: Draft = None,
     device: Device = None,
@@ -63,7 +65,7 @@ def generate(
         if (prompt is None) == (prompt_file is None):
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-        options = JsonOptions() if indent is None else JsonOptions(whitespace=indent)
+        options = _options(False, closed) if indent is None else _options(False, closed, whitespace=indent)
         constraint = None if schema is None else read_schema(schema, options)
         events = load(model, device, dtype).stream(
             text,
@@ -96,7 +98,7 @@ def generate(
 
 
 @app.command()
-def check(schema: SchemaArgument, exact: Exact = False, as_json: AsJson = False) -> None:
+def check(schema: SchemaArgument, exact: Exact = False, closed: Closed = False, as_json: AsJson = False) -> None:
     """Report what of a schema, or of a grammar (a file .lark or .gbnf), is enforced. Exit code 1 if something is not,
     or nothing satisfies it."""
     from structgen.cli import check_grammar
@@ -105,7 +107,7 @@ def check(schema: SchemaArgument, exact: Exact = False, as_json: AsJson = False)
     with exit_codes(as_json):
         if schema.endswith(check_grammar.SUFFIXES):
             raise typer.Exit(check_grammar.run(schema, as_json))
-        raise typer.Exit(run(read_schema(schema, JsonOptions.exact() if exact else JsonOptions()), as_json))
+        raise typer.Exit(run(read_schema(schema, _options(exact, closed)), as_json))
 
 
 @app.command()
@@ -130,13 +132,14 @@ def show_mask(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most tokens to list.")] = 60,
     exact: Exact = False,
+    closed: Closed = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what may come next after a text."""
     from structgen.cli.show_mask import run
 
     with exit_codes(as_json):
-        constraint = read_schema(schema, JsonOptions.exact() if exact else JsonOptions())
+        constraint = read_schema(schema, _options(exact, closed))
         raise typer.Exit(run(constraint, text, tokenizer, limit, as_json))
 
 
@@ -249,6 +252,12 @@ def compare_distributions(
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)
+
+
+def _options(exact: bool, closed: bool, **changes: object) -> JsonOptions:
+    """The options that flags of the commands stand for."""
+    options = {"additional_members": "closed" if closed else "schema", **changes}
+    return JsonOptions.exact(**options) if exact else JsonOptions(**options)  # type: ignore[arg-type]
 
 
 def load(model: str | None, device: str | None, dtype: str | None) -> Generator:

@@ -1,9 +1,10 @@
-"""The compiled forms of constraints that were used last, for the process."""
+"""The compiled forms of constraints that were used last, for the process, found by what the constraints say."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Any
 
 
@@ -12,18 +13,20 @@ class CompiledCache:
 
     def __init__(self, max_entries: int = 128, max_bytes: int = 256 << 20) -> None:
         self._max_entries, self._max_bytes = max_entries, max_bytes
-        self._entries: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Any, build: Any, keep: Any = None) -> Any:
-        """The grammar under ``key``, built where missing; ``keep`` lives as long as the entry (ids in the key)."""
+    def get(self, key: Hashable, build: Callable[[], Any]) -> Any:
+        """The grammar under ``key``, built where missing. A key of None is that of what may change: it is built."""
+        if key is None:
+            return build()
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
-                return self._entries[key][0]
+                return self._entries[key]
         grammar = build()  # outside the lock: two threads may build the same, which costs time only
         with self._lock:
-            self._entries[key] = (grammar, keep)
+            self._entries[key] = grammar
             while len(self._entries) > 1 and (
                 len(self._entries) > self._max_entries or self._bytes() > self._max_bytes
             ):
@@ -31,16 +34,43 @@ class CompiledCache:
         return grammar
 
     def _bytes(self) -> int:
-        return sum(grammar.memory_bytes for grammar, _ in self._entries.values())
+        return sum(grammar.memory_bytes for grammar in self._entries.values())
 
 
-def value_key(constraint: Any) -> Any:
-    """What equal constraints share: the constraint itself, or the identity of one with a part that has no hash."""
+class Same:
+    """The key of an object that is only equal to itself. It keeps the object, so that no other gets its id."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def content_key(constraint: Any) -> Hashable:
+    """What constraints that are compiled to the same have in common; None where that may change (files).
+
+    Constraints of this library say it by a method ``content_key``; others are what they are equal to, or themselves.
+    """
+    own = getattr(constraint, "content_key", None)
+    if callable(own) and not isinstance(constraint, type):
+        found: Hashable = own()
+        return found
     try:
         hash(constraint)
     except TypeError:
-        return id(constraint)
+        return Same(constraint)
     return constraint
+
+
+def joined(*keys: Hashable) -> Hashable:
+    """The key of what is made of several parts, each with its key; None if one has none."""
+    return None if None in keys else keys
 
 
 COMPILED = CompiledCache()

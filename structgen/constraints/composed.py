@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ from referencing import Registry
 
 from structgen.compilers import compile_json_lines, compile_tag_dispatch
 from structgen.constraints.base import Constraint
-from structgen.constraints.cache import COMPILED, value_key
+from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags
@@ -72,7 +72,13 @@ class TagDispatch:
                 free_text=self.free_text,
             )
 
-        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
+        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`."""
+        counts = (self.min_uses, self.max_uses, self.stop, self.free_text)
+        tags = [joined(trigger, end, content_key(constraint)) for trigger, end, constraint in self.tags]
+        return joined("tags", counts, *tags)
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
@@ -190,6 +196,7 @@ def tag_dispatch(
     max_uses: int | None = None,
     stop: str | None = None,
     free_text: FreeText = "anywhere",
+    json_options: JsonOptions | None = None,
 ) -> TagDispatch:
     """Free text in which triggers begin constrained parts, such as tool calls; its value is a list of both.
 
@@ -197,6 +204,7 @@ def tag_dispatch(
         tags: constraints (or what ``json_schema`` takes) by trigger, or by trigger and the string that closes the part:
             ``{("<tool>", "</tool>"): schema}``.
         min_uses, max_uses, stop, free_text: see ``compile_tag_dispatch``.
+        json_options: how JSON may be spelled where a tag is given as what ``json_schema`` takes.
 
     Raises:
         ConstraintError: no tags, an empty or malformed string, one that holds another, or a bad constraint.
@@ -205,7 +213,7 @@ def tag_dispatch(
     check_options(min_uses, max_uses, free_text)
     checked = []
     for (trigger, end), source in zip(check_tags(tags, stop), tags.values(), strict=True):
-        constraint = as_constraint(source)
+        constraint = as_constraint(source, json_options)
         if constraint is None:
             raise ConstraintError(f"the tag {trigger!r} has no constraint; for any JSON value use True")
         checked.append((trigger, end, constraint))
@@ -243,7 +251,11 @@ class JsonLines:
                 registry=item.registry,
             )
 
-        return COMPILED.get((value_key(self), vocabulary), build, keep=self)
+        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`."""
+        return joined("lines", (self.min_lines, self.max_lines), self.item.content_key())
 
     def parse(self, text: str) -> list[Any]:
         """The values.

@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +19,7 @@ from referencing import Registry
 
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
-from structgen.constraints.cache import COMPILED
+from structgen.constraints.cache import COMPILED, Same
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
@@ -63,7 +63,11 @@ class JsonSchemaConstraint:
         def build() -> Any:
             return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
 
-        return COMPILED.get((self._key, self.options, id(self.registry), vocabulary), build, keep=self.registry)
+        return COMPILED.get((self.content_key(), vocabulary), build)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`; a registry, which may look documents up, is itself."""
+        return "json", self._key, self.options, None if self.registry is None else Same(self.registry)
 
     def parse(self, text: str) -> Any:
         """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
@@ -119,17 +123,17 @@ def json_schema(
         adapter, schema = _from_type(source)
     try:
         schema = copy.deepcopy(plain_json(schema))  # the caller's dict may change later
-        return JsonSchemaConstraint(options, schema, _to_text(schema, exact=True), kind, adapter, registry)
+        return JsonSchemaConstraint(options, schema, _key_of(schema), kind, adapter, registry)
     except (RecursionError, ValueError):  # ValueError: json found a circle
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
-def as_constraint(source: Any) -> Constraint | None:
-    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it."""
+def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
+    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it, with these options."""
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
-    return json_schema(source)
+    return json_schema(source, options)
 
 
 def loads_exact(text: str) -> Any:
@@ -191,12 +195,20 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error
 
 
-def _to_text(schema: Schema, *, exact: bool = False) -> str:
-    """Compact JSON of a schema; with ``exact``, numbers keep all their digits (for a key, not for reading)."""
+def _key_of(schema: Schema) -> str:
+    """Equal for schemas that are written alike, in numbers too (1, 1.0 and true are three, a ``Decimal`` is no text).
+
+    Raises:
+        ValueError: the schema holds itself.
+    """
+    json.dumps(schema, default=str)
+    return repr(schema)
+
+
+def _to_text(schema: Schema) -> str:
+    """Compact JSON of a schema; numbers that float changes are rounded."""
 
     def number(value: Decimal) -> Any:
-        if exact:
-            return {"Decimal": str(value)}
         return float(value) if abs(value) <= sys.float_info.max else str(value)
 
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)

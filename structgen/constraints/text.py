@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
-from structgen.constraints.cache import COMPILED
+from structgen.constraints.cache import COMPILED, joined
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
+from structgen.grammar.gbnf import MAX_REPEAT
+from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -23,10 +25,12 @@ class TextConstraint(ABC):
         Raises:
             ConstraintError: what ``compile_lark`` and its like raise.
         """
-        if isinstance(getattr(self, "source", None), Path):
-            return self._compiled(vocabulary)
-        found: Grammar = COMPILED.get((self, vocabulary), lambda: self._compiled(vocabulary))
+        found: Grammar = COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
         return found
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
+        return None if isinstance(getattr(self, "source", None), Path) else self
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -52,9 +56,10 @@ class LarkConstraint(TextConstraint):
     source: str | Path = field(repr=False)
     start: str = "start"
     lexer: str = "dynamic"
+    json_options: JsonOptions | None = None
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(self.source, vocabulary, self.start, self.lexer)
+        return compile_lark(self.source, vocabulary, self.start, self.lexer, json_options=self.json_options)
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -67,9 +72,10 @@ class GbnfConstraint(TextConstraint):
 
     source: str | Path = field(repr=False)
     start: str = "root"
+    max_repetitions: int = MAX_REPEAT
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_gbnf(self.source, vocabulary, self.start)
+        return compile_gbnf(self.source, vocabulary, self.start, max_repetitions=self.max_repetitions)
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -105,16 +111,18 @@ class ChoiceConstraint(TextConstraint):
         return "Answer with exactly one of these texts:\n" + "\n".join(self.options)
 
 
-def lark(source: str | Path, start: str = "start", lexer: str = "dynamic") -> LarkConstraint:
+def lark(
+    source: str | Path, start: str = "start", lexer: str = "dynamic", *, json_options: JsonOptions | None = None
+) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer)
+    return LarkConstraint(source, start, lexer, json_options)
 
 
-def gbnf(source: str | Path, start: str = "root") -> GbnfConstraint:
+def gbnf(source: str | Path, start: str = "root", *, max_repetitions: int = MAX_REPEAT) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start)
+    return GbnfConstraint(source, start, max_repetitions)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

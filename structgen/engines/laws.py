@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from structgen.engines.byte_sets import byte_set
-from structgen.engines.protocols import TOO_LONG, Grammar, Matcher
+from structgen.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar, Matcher
 from structgen.errors import BitmaskError, CompletionTooLongError, MatcherStateError, TokenError
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -270,8 +270,9 @@ class _Laws:
         _hold(bool(forced) == (len(following) == 1 and not accepting), "forced bytes", f"are {forced!r}", text)
         walker = matcher.copy()
         _hold(walker.accept_bytes(forced), "forced bytes", f"{forced!r} are refused", text)
+        _hold(len(forced) <= MAX_FORCED_BYTES, "forced bytes", f"are {len(forced)} at once", text)
         more = walker.is_accepting() or int(walker.next_bytes().sum()) > 1
-        _hold(more, "forced bytes", f"more than {forced!r} are forced", text)
+        _hold(more or len(forced) == MAX_FORCED_BYTES, "forced bytes", f"more than {forced!r} are forced", text)
         bound = matcher.completion_bound()
         _hold(rest is not None or bound >= TOO_LONG, "completion bound", f"is {bound}, but none is written", text)
         if rest is None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import check_row
 from structgen.engines.byte_sets import EVERY_BYTE
-from structgen.engines.protocols import TOO_LONG, Grammar
+from structgen.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
 from structgen.errors import CompletionTooLongError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
@@ -109,7 +109,7 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         """See `Matcher.forced_bytes`. A look at the next bytes for each, on a copy."""
         forced = bytearray()
         walker = self.copy()
-        while not walker._is_open():
+        while len(forced) < MAX_FORCED_BYTES and not walker._is_open():
             following = np.flatnonzero(walker.next_bytes())
             if len(following) != 1:
                 break

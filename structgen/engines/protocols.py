@@ -20,6 +20,8 @@ from structgen.vocabulary.vocabulary import Vocabulary
 
 TOO_LONG = 1 << 40
 """The bound of a completion that is not written: more bytes than any budget has."""
+MAX_FORCED_BYTES = 1024
+"""So much of a forced text `Matcher.forced_bytes` gives at once: more than any decoder drafts, in bounded time."""
 
 
 @runtime_checkable
@@ -116,7 +118,11 @@ class Matcher(Protocol):
         ...
 
     def forced_bytes(self) -> bytes:
-        """The longest text that every completion starts with; empty where the text may stop."""
+        """The longest text that every completion starts with, up to `MAX_FORCED_BYTES`; empty where the text may stop.
+
+        Of a longer one these are the first bytes, which may end within a character; once they are accepted, this says
+        how it goes on.
+        """
         ...
 
     def shortest_completion(self) -> bytes:

@@ -24,6 +24,7 @@ from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Termi
 from structgen.grammar.regular import without_empty, word_dfa
 
 MAX_REPEAT = 2_000
+"""Repetitions, where the option says nothing else; llama.cpp's own limit."""
 MAX_TERMINAL_STATES = 5_000
 """A regular part whose automaton is larger becomes rules over its own parts."""
 MAX_LITERAL = 100_000
@@ -48,12 +49,13 @@ class _Reference:
 _Tree = Node | _Reference
 
 
-def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
+def read_gbnf(text: str, start: str = "root", max_repetitions: int = MAX_REPEAT) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
     Args:
         text: the grammar.
         start: the rule that texts must match.
+        max_repetitions: the largest number that ``{n,m}`` may have.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
@@ -64,11 +66,11 @@ def read_gbnf(text: str, start: str = "root") -> ContextFreeGrammar:
     """
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, start)
+        return _read(text, start, max_repetitions)
 
 
-def _read(text: str, start: str) -> ContextFreeGrammar:
-    rules, places = _Parser(text).rules()
+def _read(text: str, start: str, max_repetitions: int) -> ContextFreeGrammar:
+    rules, places = _Parser(text, max_repetitions).rules()
     if start not in rules:
         raise GrammarError(f"there is no rule {start!r} to start from", hint=f"The rules are {', '.join(rules)[:300]}.")
     for tree in rules.values():
@@ -85,11 +87,12 @@ def _read(text: str, start: str) -> ContextFreeGrammar:
 
 # --- reading ---
 _TOKEN = re.compile(
-    r"""(?P<blank>(?:[ \t\r\n]|\#[^\n]*)+)|(?P<define>::=)|(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<text>"(?:\\.|[^"\\])*")
+    r"""(?P<blank>(?:[ \t\r\n]|\#[^\n]*)+)|(?P<define>::=)|(?P<name>[A-Za-z0-9_-]+)|(?P<text>"(?:\\.|[^"\\])*")
     |(?P<class>\[(?:\\.|[^\]\\])*\])|(?P<count>\{[ ]*\d*[ ]*,?[ ]*\d*[ ]*\})|(?P<sign>[|()*+?.])""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_KNOWN_ESCAPES = r"there are \n \r \t \xHH \uHHHH \UHHHHHHHH, and signs may be escaped"
 _HEX = {"x": 2, "u": 4, "U": 8}
 _CHARACTER = re.compile(r"\\([xuU])([0-9a-fA-F]*)|\\(.)|(.)", re.DOTALL)
 
@@ -99,6 +102,7 @@ class _Parser:
     """Recursive descent over tokens (kind, text, offset)."""
 
     text: str
+    max_repetitions: int = MAX_REPEAT
     tokens: list[tuple[str, str, int]] = field(default_factory=list)
     at: int = 0
     depth: int = 0
@@ -210,8 +214,9 @@ class _Parser:
             self._fail("a repetition needs a number", offset)
         low = int(first[-20:] or 0) if len(first.lstrip("0")) < 20 else 1 << 60
         high = (int(last[-20:]) if len(last.lstrip("0")) < 20 else 1 << 60) if last else None if comma else low
-        if (high is not None and (high < low or high > MAX_REPEAT)) or low > MAX_REPEAT:
-            self._fail(f"a repetition must go up, to at most {MAX_REPEAT}", offset)
+        most = self.max_repetitions
+        if (high is not None and (high < low or high > most)) or low > most:
+            self._fail(f"a repetition must go up, to at most {most} (option max_repetitions)", offset)
         return low, high
 
     def _class(self, text: str, offset: int) -> CharSet:
@@ -247,6 +252,8 @@ class _Parser:
                 found.append((chr(int(digits[:size], 16)), True, offset + at))
                 end = at + 2 + size
             elif escaped:
+                if escaped.isascii() and escaped.isalnum() and escaped not in _ESCAPES:
+                    self._fail(f"there is no escape \\{escaped}; {_KNOWN_ESCAPES}", offset + at)
                 found.append((_ESCAPES.get(escaped, escaped), True, offset + at))
             else:
                 found.append((plain, False, offset + at))
@@ -357,21 +364,60 @@ class _Writer:
         return [fresh]
 
     def _repeat(self, number: int, tree: Repeat) -> None:
-        """``number`` is the body ``low`` to ``high`` times: the required ones, then the optional ones nested."""
+        """``number`` is the body ``low`` to ``high`` times."""
         place = self._place(number)
         body = self._fresh(number)
         self._productions_of(body, tree.body)
-        rest: list[int] = []
         if tree.high is None:
             many = self._fresh(number)
             self._productions += [Rule(many, (), place), Rule(many, (many, body), place)]
             rest = [many]
         else:
-            for _ in range(tree.high - tree.low):
+            rest = self._up_to(number, body, tree.high - tree.low)
+        self._productions.append(Rule(number, (*self._times(number, body, tree.low), *rest), place))
+
+    def _times(self, number: int, body: int, count: int) -> list[int]:
+        """Symbols for ``body`` so many times; of very many, by powers of two."""
+        if count <= MAX_REPEAT:
+            return [body] * count
+        powers = self._powers(number, body, count.bit_length())
+        return [power for bit, power in enumerate(powers) if count >> bit & 1]
+
+    def _up_to(self, number: int, body: int, count: int) -> list[int]:
+        """Symbols for ``body`` at most so many times: one optional inside the other; of very many, by powers of two.
+
+        Up to n, where m is the largest power of two in n, is less than m, or m and then up to n - m. Every count is
+        written in one way, and behind a given number of bodies there are as many places to be as powers, at most.
+        """
+        place = self._place(number)
+        rest: list[int] = []
+        if count <= MAX_REPEAT:
+            for _ in range(count):
                 optional = self._fresh(number)
                 self._productions += [Rule(optional, (), place), Rule(optional, (body, *rest), place)]
                 rest = [optional]
-        self._productions.append(Rule(number, (*([body] * tree.low), *rest), place))
+            return rest
+        powers = self._powers(number, body, count.bit_length())
+        less: list[list[int]] = [[]]  # symbols for fewer than each power
+        for power in powers:
+            fewer = self._fresh(number)
+            self._productions += [Rule(fewer, tuple(less[-1]), place), Rule(fewer, (power, *less[-1]), place)]
+            less.append([fewer])
+        for bit, power in enumerate(powers):
+            if count >> bit & 1:
+                some = self._fresh(number)
+                self._productions += [Rule(some, tuple(less[bit]), place), Rule(some, (power, *rest), place)]
+                rest = [some]
+        return rest
+
+    def _powers(self, number: int, body: int, bits: int) -> list[int]:
+        """Symbols for ``body`` once, twice, four times, ..."""
+        powers = [body]
+        for _ in range(bits - 1):
+            power = self._fresh(number)
+            self._productions.append(Rule(power, (powers[-1], powers[-1]), self._place(number)))
+            powers.append(power)
+        return powers
 
     def _as_regular(self, tree: _Tree, path: tuple[str, ...], depth: int) -> _Regular | None:
         """The tree with regular rules put in place; None if it refers to itself, or is too deep or too large."""

@@ -13,24 +13,41 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.automata.dfa import Dfa, empty, from_strings
-from structgen.errors import ConstraintError, GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.errors import (
+    ConstraintError,
+    GrammarError,
+    OptionsError,
+    PatternError,
+    PatternTooComplexError,
+    TooComplexError,
+)
 from structgen.grammar.lark_internals import load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
+from structgen.options import JsonOptions, changed_options, checked_options
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
     from lark.lexer import TerminalDef
 
 _EMBEDDED = "STRUCTGEN_JSON_"
+OPTIONS_KEY = "x-structgen"
+"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
 MANY_WORDS = 16
 """So many options of a rule that are single words become one terminal."""
+
+
+class EmbeddedSchema(NamedTuple):
+    """What stands behind ``%json``: a schema, without its key ``x-structgen``, and its options."""
+
+    schema: Any
+    options: JsonOptions
 
 
 @dataclass(frozen=True)
@@ -39,24 +56,30 @@ class LarkGrammar:
 
     Attributes:
         grammar: the normal form.
-        embedded: JSON Schemas of ``%json {...}`` by terminal number.
+        embedded: JSON Schemas of ``%json {...}``, and how their JSON may be spelled, by terminal number.
         warnings: rules that the start rule does not reach, and terminals that are not quite what they are to Lark.
         text: the grammar's text.
     """
 
     grammar: ContextFreeGrammar
-    embedded: dict[int, Any] = field(default_factory=dict)
+    embedded: dict[int, EmbeddedSchema] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     text: str = ""
 
 
-def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[str | Path] = ()) -> LarkGrammar:
+def read_lark(
+    source: str | Path,
+    start: str = "start",
+    import_paths: Iterable[str | Path] = (),
+    json_options: JsonOptions | None = None,
+) -> LarkGrammar:
     """Read a grammar in Lark's language.
 
     Args:
         source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
         start: the rule that texts must match.
         import_paths: folders where ``%import`` looks, besides the grammar's own and Lark's library.
+        json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
 
     Raises:
         GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
@@ -65,11 +88,11 @@ def read_lark(source: str | Path, start: str = "start", import_paths: Iterable[s
     text, name, folders = load_text(source)
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, name, start, [*folders, *map(str, import_paths)])
+        return _read(text, name, start, [*folders, *map(str, import_paths)], checked_options(json_options))
 
 
-def _read(text: str, name: str, start: str, folders: list[str]) -> LarkGrammar:
-    plain, schemas = _without_schemas(text)
+def _read(text: str, name: str, start: str, folders: list[str], options: JsonOptions) -> LarkGrammar:
+    plain, schemas = _without_schemas(text, options)
     terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
     places = Places(text)
     builder = _Builder(text, places, schemas)
@@ -96,9 +119,9 @@ def load_text(source: str | Path) -> tuple[str, str, list[str]]:
         raise ConstraintError(f"cannot read the grammar {str(path)!r}: {error}") from error
 
 
-def _without_schemas(text: str) -> tuple[str, dict[str, Any]]:
+def _without_schemas(text: str, options: JsonOptions) -> tuple[str, dict[str, EmbeddedSchema]]:
     """The text with every ``%json {...}`` replaced by a declared terminal, and their schemas."""
-    schemas: dict[str, Any] = {}
+    schemas: dict[str, EmbeddedSchema] = {}
     pieces, done = [], 0
     for found in re.finditer(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|%json\s*(?=[{tf])', text):
         if not found.group().startswith("%json") or found.start() < done:
@@ -114,11 +137,24 @@ def _without_schemas(text: str) -> tuple[str, dict[str, Any]]:
                 source=text,
             ) from None
         name = f"{_EMBEDDED}{len(schemas)}"
-        schemas[name] = schema
+        schemas[name] = _with_options(schema, options, text, found.end())
         pieces += [text[done : found.start()], name]
         done = end
     plain = "".join([*pieces, text[done:]])
     return (plain + f"\n%declare {' '.join(schemas)}\n" if schemas else plain), schemas
+
+
+def _with_options(schema: Any, options: JsonOptions, text: str, offset: int) -> EmbeddedSchema:
+    """The schema at an offset of the text without its options, and these."""
+    if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
+        return EmbeddedSchema(schema, options)
+    changes = schema.pop(OPTIONS_KEY)
+    try:
+        return EmbeddedSchema(schema, changed_options(options, changes))
+    except OptionsError as error:
+        place = _at(text, text.index(f'"{OPTIONS_KEY}"', offset) if f'"{OPTIONS_KEY}"' in text[offset:] else offset)
+        message = f"the options in {OPTIONS_KEY!r} behind %json: {error}"
+        raise GrammarError(message, line=place.line, column=place.column, source=text) from None
 
 
 def _at(text: str, offset: int) -> Place:
@@ -234,14 +270,14 @@ def translated(error: Exception, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: Places, schemas: dict[str, Any]) -> None:
+    def __init__(self, text: str, places: Places, schemas: dict[str, EmbeddedSchema]) -> None:
         self._text = text
         self._places = places
         self._schemas = schemas
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
         self._states = 0
-        self.embedded: dict[int, Any] = {}
+        self.embedded: dict[int, EmbeddedSchema] = {}
         self.warnings: list[str] = []
 
     def build(

@@ -59,7 +59,7 @@ def uniqueItems(value: Any, schema: Schema, place: Place, context: Context) -> F
 
 def contains(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``minContains`` and ``maxContains`` beside it where the dialect has them."""
-    formula = unordered(context.lower(value, place))
+    formula = unordered(context.as_written.lower(value, place))
     least = schema.get("minContains", 1) if context.has("minContains") else 1
     parts: list[Formula] = [Items(formula, checks.count(least, sibling(place, "minContains")))]
     if "maxContains" in schema and context.has("maxContains"):

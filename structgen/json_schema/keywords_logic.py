@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _children(value: Any, place: Place, context: Context) -> list[Formula]:
     children = checks.array(value, place, nonempty=True)
-    return [context.descend(child, place, index) for index, child in enumerate(children)]
+    return [context.descend(child, place, index, in_place=True) for index, child in enumerate(children)]
 
 
 def allOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -31,20 +31,28 @@ def anyOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula
 
 
 def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
-    """Exactly one of the schemas."""
-    return one(*_children(value, place, context))
+    """Exactly one of the schemas; which one is said by the schemas as written, whatever is closed below them."""
+    children = _children(value, place, context)
+    if not context.closes:
+        return one(*children)
+    written = [unordered(child) for child in _children(value, place, context.as_written)]
+    if written == [unordered(child) for child in children]:
+        return one(*children)
+    return and_(one(*written), or_(*children))
 
 
 def not_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Not the schema (``not``)."""
-    return language.not_(unordered(context.lower(value, place)))
+    return language.not_(unordered(context.as_written.lower(value, place, in_place=True)))
 
 
 def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``then`` and ``else`` beside it."""
-    condition = context.lower(value, place)
+    condition = context.as_written.lower(value, place, in_place=True)
     then, otherwise = (
-        context.lower(schema[branch], sibling(place, branch)) if branch in schema and context.has(branch) else TRUE
+        context.lower(schema[branch], sibling(place, branch), in_place=True)
+        if branch in schema and context.has(branch)
+        else TRUE
         for branch in ("then", "else")
     )
     if then is otherwise:
@@ -84,18 +92,18 @@ def type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> F
 
 def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     if isinstance(value, dict):
-        return context.lower(value, place)
+        return context.lower(value, place, in_place=True)
     name = checks.string(value, place)
     return type_draft4(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
 
 
 def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """None of what ``type`` of draft 3 would allow."""
-    return language.not_(unordered(type_draft3(value, schema, place, context)))
+    return language.not_(unordered(type_draft3(value, schema, place, context.as_written)))
 
 
 def extends(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The schema too, or all of several."""
     if isinstance(value, list):
-        return context.conjoin([context.descend(child, place, index) for index, child in enumerate(value)])
-    return context.lower(value, place)
+        return context.conjoin([context.descend(child, place, i, in_place=True) for i, child in enumerate(value)])
+    return context.lower(value, place, in_place=True)

@@ -88,7 +88,7 @@ def maxProperties(value: Any, schema: Schema, place: Place, context: Context) ->
 
 def propertyNames(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schema of the keys: no member whose key violates it."""
-    return All(not_(of_strings(unordered(context.lower(value, place)))), FALSE)
+    return All(not_(of_strings(unordered(context.as_written.lower(value, place)))), FALSE)
 
 
 def of_strings(formula: Formula) -> Formula:
@@ -118,7 +118,9 @@ def _needs(name: str, names: list[str]) -> Formula:
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas of the whole object if a key is present."""
     checks.mapping(value, place)
-    return and_(*[or_(absent(name), context.descend(child, place, name)) for name, child in value.items()])
+    return and_(
+        *[or_(absent(name), context.descend(child, place, name, in_place=True)) for name, child in value.items()]
+    )
 
 
 def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -131,7 +133,7 @@ def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> 
         elif isinstance(child, list):
             parts.append(_needs(name, checks.strings(child, (place, name))))
         else:
-            parts.append(or_(absent(name), context.descend(child, place, name)))
+            parts.append(or_(absent(name), context.descend(child, place, name, in_place=True)))
     return and_(*parts)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, unordered
 from structgen.json_schema.checks import refuse
+from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
@@ -34,10 +35,14 @@ _serials = itertools.count(1)
 
 
 class Key(NamedTuple):
-    """Key of a recursive reference: distinct for each call of `lower`, so that formulas can outlive it."""
+    """Key of a recursive reference: distinct for each call of `lower`, so that formulas can outlive it.
+
+    ``number`` tells apart the readings of one place: under other dynamic scopes, closed or as written.
+    """
 
     serial: int
     pointer: str
+    number: int
 
 
 class Refs(dict[Hashable, Formula]):
@@ -59,48 +64,52 @@ class Lowering:
         self.resources = Resources(schema, BY_NAME[options.dialect], registry)
         self.refs = Refs()
         self.places: dict[Hashable, Place] = {}
-        self._memo: dict[tuple[int, Context], Formula | None] = {}  # None: being lowered
-        self._names: dict[tuple[int, Context], Key] = {}
+        self._memo: dict[tuple[int, Context, bool], Formula | None] = {}  # None: being lowered
+        self._names: dict[tuple[int, Context, bool], Key] = {}
         self.trace: Trace | None = None
-        self.root = Context(self, self.resources.root, None)
+        self.root = Context(self, self.resources.root, None, options.additional_members == "closed")
         self._contexts: dict[Hashable, Context] = {}
 
-    def context(self, resource: Resource, outer: dict[str, Target]) -> Context:
+    def context(self, resource: Resource, outer: dict[str, Target], closes: bool) -> Context:
         """The one context of ``resource`` under the dynamic anchors of the scopes around it (outer ones win)."""
         if not self._contexts:
-            self._contexts[_scope(self.root.resource, self.root.dynamic)] = self.root
+            self._contexts[_scope(self.root.resource, self.root.dynamic, self.root.closes)] = self.root
         self.resources.index(resource.document)
         dynamic = {**resource.dynamic_anchors, **outer}
-        return self._contexts.setdefault(_scope(resource, dynamic), Context(self, resource, dynamic))
+        found = Context(self, resource, dynamic, closes)
+        return self._contexts.setdefault(_scope(resource, dynamic, closes), found)
 
-    def lower_target(self, schema: Any, place: Place, context: Context) -> Formula:
+    def lower_target(self, schema: Any, place: Place, context: Context, in_place: bool = False) -> Formula:
         """Lower what a reference leads to, once."""
-        key = (id(schema), context)
+        key = (id(schema), context, in_place and context.closes)
         if key not in self._memo:
             self._memo[key] = None
-            formula = self._memo[key] = context.lower(schema, place)
+            formula = self._memo[key] = context.lower(schema, place, in_place=in_place)
             if key in self._names:
                 self.refs[self._names[key]] = formula
             return formula
         known = self._memo[key]
         if known is None:
-            name = self._names.setdefault(key, Key(self.serial, pointer(place)))
+            name = self._names.setdefault(key, Key(self.serial, pointer(place), len(self._names)))
             self.places[name] = place
             return ref(name)
         return known
 
 
-def _scope(resource: Resource, dynamic: dict[str, Target]) -> Hashable:
-    return resource, tuple(sorted((name, id(target[0])) for name, target in dynamic.items()))
+def _scope(resource: Resource, dynamic: dict[str, Target], closes: bool) -> Hashable:
+    return resource, closes, tuple(sorted((name, id(target[0])) for name, target in dynamic.items()))
 
 
 class Context:
-    """What a keyword function may ask: its dialect and options, and to lower a subschema or follow a reference."""
+    """What a keyword function may ask: its dialect and options, and to lower a subschema or follow a reference.
 
-    __slots__ = ("_dynamic", "_lowering", "_targets", "declared_order", "dialect", "options", "resource")
+    ``closes``: whether schemas of values are closed (see `structgen.json_schema.closing`).
+    """
 
-    def __init__(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None) -> None:
-        self._lowering, self.resource, self._dynamic = lowering, resource, dynamic
+    __slots__ = ("_dynamic", "_lowering", "_targets", "closes", "declared_order", "dialect", "options", "resource")
+
+    def __init__(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None, closes: bool) -> None:
+        self._lowering, self.resource, self._dynamic, self.closes = lowering, resource, dynamic, closes
         self.options = lowering.options
         self.dialect: Dialect = resource.dialect
         self.declared_order = self.options.key_order == "declared"
@@ -114,12 +123,20 @@ class Context:
         """Whether the format is to be enforced."""
         return (self.options.assert_formats or self.dialect.asserts_formats) and name in self.dialect.formats
 
-    def descend(self, schema: Any, place: Place, token: str | int) -> Formula:
-        """Lower the subschema at ``token`` below ``place``."""
-        return self.lower(schema, (place, token), 1)
+    @property
+    def as_written(self) -> Context:
+        """The context in which nothing is closed: for conditions, where less would be more elsewhere."""
+        return self._lowering.context(self.resource, self.dynamic, False) if self.closes else self
 
-    def lower(self, schema: Any, place: Place, within: int = 0) -> Formula:
+    def descend(self, schema: Any, place: Place, token: str | int, *, in_place: bool = False) -> Formula:
+        """Lower the subschema at ``token`` below ``place``."""
+        return self.lower(schema, (place, token), 1, in_place=in_place)
+
+    def lower(self, schema: Any, place: Place, within: int = 0, *, in_place: bool = False) -> Formula:
         """Lower the schema at ``place``, whose keyword is the token ``within`` levels above the end.
+
+        Args:
+            in_place: it speaks of the value that the schema around it speaks of, which is closed there.
 
         Raises:
             SchemaError: it is malformed (or a subclass: see `lower`).
@@ -139,19 +156,28 @@ class Context:
         elif dialect.identifier in schema:
             inner = self.within(schema, place)
             if inner is not self:
-                return inner.lower(schema, place)
+                return inner.lower(schema, place, in_place=in_place)
         if trace is not None:
             trace.visit(schema, place, self)
         keywords = dialect.keywords
+        closing = Closing(schema, place, self) if self.closes and not in_place else None
         parts = []
         for keyword, value in schema.items():
             function = keywords.get(keyword)
             if function is not None:
-                part = function(value, schema, (place, keyword), self)
+                where = (place, keyword)
+                if closing is None:
+                    part = function(value, schema, where, self)
+                else:
+                    part = closing.part(function, value, schema, where)
                 if trace is not None:
-                    trace.record(part, (place, keyword))
+                    trace.record(part, where)
                 if part is not TRUE:
                     parts.append(part)
+        if closing is not None and closing.rest is not TRUE:
+            parts.append(closing.rest)
+        if closing is not None and trace is not None and closing.formula is not TRUE:
+            trace.close(closing.formula, (place, "unevaluatedProperties"))
         return self.conjoin(parts) if len(parts) != 1 else parts[0]
 
     def conjoin(self, parts: list[Formula]) -> Formula:
@@ -173,7 +199,11 @@ class Context:
             # (where the keyword is "id", up to draft 4, it is rather a property that strayed: without meaning)
             refuse((place, self.dialect.identifier), "a URI reference", schema[self.dialect.identifier])
         resource = self._lowering.resources.enter(schema, place, self.resource)
-        return self if resource is self.resource else self._lowering.context(resource, self.dynamic)
+        return self.of(resource)
+
+    def of(self, resource: Resource) -> Context:
+        """The context of another resource that is entered from this one."""
+        return self if resource is self.resource else self._lowering.context(resource, self.dynamic, self.closes)
 
     @property
     def dynamic(self) -> dict[str, Target]:
@@ -183,13 +213,13 @@ class Context:
             self._dynamic = self.resource.dynamic_anchors
         return self._dynamic
 
-    def refer(self, reference: str, place: Place, dynamic: bool = False) -> Formula:
+    def refer(self, reference: str, place: Place, dynamic: bool = False, *, in_place: bool = True) -> Formula:
         """The formula of what a reference leads to."""
-        return self._lowering.lower_target(*self.target(reference, place, dynamic))
+        return self._lowering.lower_target(*self.target(reference, place, dynamic), in_place)
 
     def lower_once(self, schema: Any, place: Place) -> Formula:
-        """As `lower`, but with one result for all who ask, and a reference to it for who asks meanwhile."""
-        return self._lowering.lower_target(schema, place, self)
+        """As `lower` in place, but with one result for all who ask, and a reference to it for who asks meanwhile."""
+        return self._lowering.lower_target(schema, place, self, in_place=True)
 
     def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
         """The schema that a reference leads to, its place and its context.
@@ -203,7 +233,7 @@ class Context:
             if dynamic:
                 target = self._dynamically(reference, target)
             schema, where, resource = target
-            context = self if resource is self.resource else self._lowering.context(resource, self.dynamic)
+            context = self.of(resource)
             known = self._targets[reference, dynamic] = schema, where, context
         return known
 

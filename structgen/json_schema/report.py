@@ -1,4 +1,4 @@
-"""What becomes of every keyword: enforced, annotation (no assertion by the specification), or ignored."""
+"""What becomes of every keyword: enforced, annotation (by the specification), or ignored; and what is closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structgen.json_schema.places import Place, pointer
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
-Status = Literal["enforced", "annotation", "ignored"]
+Status = Literal["enforced", "annotation", "ignored", "closed"]
 
 _STRUCTURE = frozenset(
     {
@@ -25,11 +25,15 @@ _ANNOTATIONS = frozenset(
         *("contentEncoding", "contentMediaType", "contentSchema"),
     }
 )
+_CLOSED = "not in the schema: as if it were false (options.additional_members)"
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
 class Entry(NamedTuple):
-    """One keyword occurrence: its JSON Pointer, name, what becomes of it and why."""
+    """One keyword occurrence: its JSON Pointer, name, what becomes of it and why.
+
+    The status "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with.
+    """
 
     pointer: str
     keyword: str
@@ -50,6 +54,11 @@ class Report:
             | ({"reason": entry.reason} if entry.reason else {})
             for entry in self.entries
         }
+
+    @property
+    def closed(self) -> list[str]:
+        """JSON Pointers of the schemas that were closed, since ``JsonOptions.additional_members`` is "closed"."""
+        return [entry.pointer.rpartition("/")[0] for entry in self.entries if entry.status == "closed"]
 
     def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
         """The same with the keywords at these pointers (and why) marked as ignored on request."""
@@ -102,6 +111,12 @@ class Trace:
                 todo.extend((node.keys, node.value))
             elif isinstance(node, (Idx, Items)):
                 todo.append(node.value)
+
+    def close(self, formula: Formula, place: Place) -> None:
+        """Note that ``formula`` closes a schema, at the ``place`` where the keyword that says so would stand."""
+        self.record(formula, place)
+        where = pointer(place)
+        self._entries[where] = Entry(where, str(place[1]), "closed", _CLOSED)
 
     @property
     def report(self) -> Report:

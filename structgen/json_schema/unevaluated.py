@@ -10,7 +10,7 @@ conditions overlap (2 to the number of them, at most) or several ``contains`` ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Site(NamedTuple):
     outermost: bool
 
 
-def _sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
+def sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
     """The schema itself and all that apply in place below it (allOf, if, $ref, ... but not ``not``)."""
     todo = [Site(schema, place, context, TRUE, True)]
     seen = set()
@@ -45,34 +45,58 @@ def _sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
         if key not in seen:
             seen.add(key)
             yield site
-            for child, where, around, condition in _in_place(site):
+            for child, where, around, condition in in_place(site):
                 condition = and_(site.condition, condition)
-                if isinstance(child, dict) and condition is not FALSE:
+                if isinstance(child, dict):
                     inner = around.within(child, where)
                     todo.append(Site(child, where, inner, condition, False))
 
 
-def _in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
+def in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
     """The in-place subschemas of a schema that holds, each with the condition under which it holds too."""
     schema, place, context = site.schema, site.place, site.context
     for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
         if isinstance(schema.get(keyword), str) and context.has(keyword):
             child, where, around = context.target(schema[keyword], (place, keyword), keyword != "$ref")
             yield child, where, around, TRUE
+    if is_only_ref(site):
+        return
     for keyword in ("allOf", "anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list) and context.has(keyword):
             for i, child in enumerate(schema[keyword]):
                 where = ((place, keyword), i)
                 yield child, where, context, TRUE if keyword == "allOf" else _holds(child, where, context)
     if "if" in schema and context.has("if"):
-        condition = _holds(schema["if"], (place, "if"), context)
-        yield schema["if"], (place, "if"), context, condition
+        condition = _holds(schema["if"], (place, "if"), context.as_written)
+        yield schema["if"], (place, "if"), context.as_written, condition
         for keyword, branch in (("then", condition), ("else", not_(condition))):
             if keyword in schema:
                 yield schema[keyword], (place, keyword), context, branch
     if isinstance(schema.get("dependentSchemas"), dict) and context.has("dependentSchemas"):
         for name, child in schema["dependentSchemas"].items():
             yield child, ((place, "dependentSchemas"), name), context, not_(absent(name))
+    if context.dialect.overriding_ref:
+        yield from _in_place_early(site)
+
+
+def is_only_ref(site: Site) -> bool:
+    """Whether ``$ref`` hides all other keywords of the schema."""
+    return site.context.dialect.overriding_ref and "$ref" in site.schema
+
+
+def _in_place_early(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
+    """Of the keywords that only drafts up to 7 have: ``dependencies``, ``extends``, and schemas in ``type``."""
+    schema, place, context = site.schema, site.place, site.context
+    if isinstance(schema.get("dependencies"), dict) and context.has("dependencies"):
+        for name, child in schema["dependencies"].items():
+            yield child, ((place, "dependencies"), name), context, not_(absent(name))
+    for keyword in ("extends", "type"):
+        if context.has("extends"):
+            several = isinstance(schema.get(keyword), list)
+            for i, child in enumerate(schema[keyword] if several else [schema.get(keyword)]):
+                where: Place = ((place, keyword), i) if several else (place, keyword)
+                sure = keyword == "extends" or not several or not isinstance(child, dict)
+                yield child, where, context, TRUE if sure else _holds(child, where, context)
 
 
 def _holds(schema: Any, place: Place, context: Context) -> Formula:
@@ -88,12 +112,16 @@ def _holds(schema: Any, place: Place, context: Context) -> Formula:
 
 def unevaluatedProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The members that no other keyword in place evaluates satisfy the schema ``value``."""
-    inner = context.lower(value, place)
+    found = [(site.condition, evaluated_keys(site)) for site in sites(schema, place[0], context)]
+    return remaining(found, context.lower(value, place), place, context)
+
+
+def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, place: Place, context: Context) -> Formula:
+    """The members that are in no class of keys whose condition holds satisfy ``inner``."""
     covers: dict[Formula, Formula] = {}
-    for site in _sites(schema, place[0], context):
-        keys = _evaluated_keys(site)
-        if keys is not FALSE:
-            covers[site.condition] = or_(covers.get(site.condition, FALSE), keys)
+    for condition, keys in found:
+        if keys is not FALSE and condition is not FALSE:
+            covers[condition] = or_(covers.get(condition, FALSE), keys)
     rest = not_(covers.pop(TRUE, FALSE))
     cells: dict[tuple[Formula, ...], Formula] = {(): rest}
     for condition, keys in covers.items():
@@ -103,13 +131,15 @@ def unevaluatedProperties(value: Any, schema: Schema, place: Place, context: Con
                 if part is not FALSE:
                     refined[key] = part
         cells = refined
-        _check(len(cells), place, context)
+        check_clauses(len(cells), place, context)
     return and_(*[or_(All(cell, inner), *conditions) for conditions, cell in cells.items()])
 
 
-def _evaluated_keys(site: Site) -> Formula:
+def evaluated_keys(site: Site) -> Formula:
     """The class of keys that the site's own keywords evaluate."""
     schema, has = site.schema, site.context.has
+    if is_only_ref(site):
+        return FALSE
     if "additionalProperties" in schema and has("additionalProperties"):
         return TRUE
     if "unevaluatedProperties" in schema and not site.outermost and has("unevaluatedProperties"):
@@ -117,7 +147,7 @@ def _evaluated_keys(site: Site) -> Formula:
     return declared_keys(schema) if has("properties") else FALSE
 
 
-def _check(clauses: int, place: Place, context: Context) -> None:
+def check_clauses(clauses: int, place: Place, context: Context) -> None:
     limit = context.options.max_alternatives
     if clauses > limit:
         raise SchemaTooComplexError(
@@ -137,10 +167,12 @@ def unevaluatedItems(value: Any, schema: Schema, place: Place, context: Context)
     inner = context.lower(value, place)
     prefixes: list[tuple[int | None, Formula]] = []
     matches: dict[Formula, Formula] = {}
-    for site in _sites(schema, place[0], context):
+    for site in sites(schema, place[0], context):
+        if site.condition is FALSE:
+            continue
         prefixes.append((_evaluated_prefix(site), site.condition))
         if "contains" in site.schema and site.context.has("contains") and context.dialect.name != "draft2019-09":
-            item = _holds(site.schema["contains"], (site.place, "contains"), site.context)
+            item = _holds(site.schema["contains"], (site.place, "contains"), site.context.as_written)
             matches[site.condition] = or_(matches.get(site.condition, FALSE), item)
     inner = or_(inner, matches.pop(TRUE, FALSE))
     bounds = sorted({0, *(end for end, _ in prefixes if end is not None)})
@@ -155,7 +187,7 @@ def _interval(
     low: int, high: int | None, inner: Formula, matches: dict[Formula, Formula], place: Place, context: Context
 ) -> Iterator[Formula]:
     """For every set J of conditional ``contains``: one that is not in J applies, or J and ``inner`` cover the items."""
-    _check(2 ** len(matches), place, context)
+    check_clauses(2 ** len(matches), place, context)
     for size in range(len(matches) + 1):
         for chosen in combinations(matches, size):
             others = [condition for condition in matches if condition not in chosen]

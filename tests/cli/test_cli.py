@@ -101,6 +101,16 @@ def test_check_covered_and_not() -> None:
     assert code == 0 and "1 enforced" in stdout
 
 
+def test_closed_objects() -> None:
+    schema = '{"properties": {"a": {}}}'
+    code, stdout, _ = run("check", schema, "--closed", "--json")
+    assert code == 0 and json.loads(stdout)["keywords"]["/unevaluatedProperties"]["status"] == "closed"
+    assert "closed" not in run("check", schema, "--json")[1]
+    masks = [json.loads(run("show-mask", schema, "--text", '{"', "--json", *flag)[1]) for flag in ((), ("--closed",))]
+    assert masks[0] != masks[1]
+    assert run("generate", "p", "--schema", '{"type": "object", "properties": {}}', "--closed")[1].strip() == "{}"
+
+
 def test_check_of_what_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = JsonSchemaConstraint.compile
 

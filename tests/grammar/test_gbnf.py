@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
 from structgen.compilers import compile_gbnf
 from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.errors import EmptyLanguageError, GrammarError, GrammarWarning
+from structgen.errors import EmptyLanguageError, GrammarError, GrammarWarning, OptionsError
+from structgen.grammar import gbnf
 from structgen.grammar.gbnf import read_gbnf
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -80,6 +82,12 @@ def test_hidden_left_recursion_and_mutual_recursion_stay_rules() -> None:
         ('root ::= "\\U00110000"', "above the last code point", 1, 11),
         ("root ::= [a-\\U00110000]", "above the last code point", 1, 13),
         ('root ::= "a"{' + "9" * 10_000 + "}", "at most 2000", 1, 13),
+        ('root ::= "a"{2001}', "max_repetitions", 1, 13),
+        (r'root ::= "a\q"', r"no escape \\q; there are", 1, 12),
+        (r"root ::= [a\d]", r"no escape \\d", 1, 12),
+        (r'root ::= "\x"', r"\\x needs 2", 1, 11),
+        (r'root ::= "a" -b', "'-b' is not defined", 1, 14),
+        (r'root ::= "a" 1', "'1' is not defined", 1, 14),
     ],
 )
 def test_errors_say_where(text: str, message: str, line: int, column: int) -> None:
@@ -114,3 +122,45 @@ def test_escapes_take_so_many_digits() -> None:
     grammar = compile_gbnf(r'root ::= "\x411" "\u00e9f" [\x410-\x39] "\U0001F600a"', BYTES)
     assert accepted(grammar, "A1éf5\U0001f600a") and accepted(grammar, "A1éfA\U0001f600a")
     assert not accepted(grammar, "A1éf:\U0001f600a")
+
+
+def test_names_begin_with_any_of_their_characters() -> None:
+    """As in llama.cpp, whose names are of letters, digits and dashes."""
+    grammar = compile_gbnf(
+        'root ::= -a|1-b _c -*\n-a ::= "a"\n1-b ::= "b"{2}\n_c ::= "c"\n- ::= "d" 0\n0 ::= "e"', BYTES
+    )
+    texts = ("a", "bbc", "bbcde", "bbcdede", "b", "bb", "bbcd")
+    assert [accepted(grammar, text) for text in texts] == [True] * 4 + [False] * 3
+
+
+@pytest.mark.parametrize("number", [2_001, 30_000, 10_000_000])
+def test_repetitions_by_option(number: int) -> None:
+    """Many of them compile to few rules, or are refused by name; both at once."""
+    started = time.monotonic()
+    count = f"{{{number}}}"
+    for text in (f'root ::= "a"{count}', f'root ::= "a"{{0,{number}}} "b"', f'root ::= ("a" root "b" | "c"){count}'):
+        grammar = compile_gbnf(text, BYTES, max_repetitions=number)
+        assert grammar.matcher().next_bytes().sum() in (1, 2)
+    assert time.monotonic() - started < 20
+    with pytest.raises(GrammarError, match=f"at most {number}"):
+        compile_gbnf(f'root ::= "a"{{{number + 1},}}', BYTES, max_repetitions=number)
+
+
+def test_the_limit_of_repetitions_is_a_count() -> None:
+    assert accepted(compile_gbnf('root ::= "a"{3}', BYTES, max_repetitions=3), "aaa")
+    for wrong in (-1, 2.5, "3", None):
+        with pytest.raises(OptionsError, match="max_repetitions"):
+            compile_gbnf('root ::= "a"{3}', BYTES, max_repetitions=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (3, 3), (0, 7), (2, 13), (5, 21), (0, 16), (1, 33)])
+def test_very_many_repetitions_by_powers_of_two(low: int, high: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same counts as one by one."""
+    text = f'root ::= item{{{low},{high}}} ";"\nitem ::= "a" | "(" root ")"'
+    monkeypatch.setattr(gbnf, "MAX_REPEAT", 0)
+    grammar = compile_gbnf(text, BYTES, max_repetitions=100)
+    nested = max(low, 1)
+    for count in range(high + 3):
+        assert accepted(grammar, "a" * count + ";") == (low <= count <= high), count
+    inner = "(" + "a" * nested + ";)"
+    assert accepted(grammar, inner * nested + ";") and not accepted(grammar, inner * (high + 1) + ";")

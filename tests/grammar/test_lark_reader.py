@@ -15,6 +15,7 @@ from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, EmptyLanguageError, GrammarError, GrammarWarning, OptionsError
 from structgen.grammar.lark_reader import read_lark
+from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 lark = pytest.importorskip("lark")
@@ -189,8 +190,8 @@ def test_imports_from_files(tmp_path: Path) -> None:
 
 def test_schemas_inside() -> None:
     read = read_lark('start: "%json {" %json {"const": "}"} | X // %json {\nX: /%json {/ ')
-    ((number, schema),) = read.embedded.items()
-    assert schema == {"const": "}"}
+    ((number, embedded),) = read.embedded.items()
+    assert embedded == ({"const": "}"}, JsonOptions())
     assert read.grammar.terminals[number].dfa.is_empty
     assert accepted(compile_lark('start: "<" %json {"const": "}"} ">"', BYTES), '<"}">')
 

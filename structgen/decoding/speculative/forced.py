@@ -2,7 +2,8 @@
 
 Forced text can be spelled in several ways where all prefixes of tokens are legal, so even forced text is drafted and
 judged by the target; a model trained on a tokenizer takes the canonical spelling nearly always. The last token of the
-forced text could merge with what follows it, so it is a guess of its own kind (half of them are wrong).
+forced text could merge with what follows it, so it is a guess of its own kind (half of them are wrong). Of a very long
+text a matcher gives a piece, whose last token is such a guess too; how it goes on is asked for behind it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class CanonicalTokens:
 
 
 class ForcedDrafter:
-    """Proposes the canonical tokens of forced text; nothing for free text. O(forced bytes) a node."""
+    """Proposes the canonical tokens of forced text; nothing for free text. O(forced bytes at once) a node."""
 
     name = NAME
 

@@ -73,9 +73,10 @@ class GoalGraph:
         solve(self.nodes.values())
         self._check_distinct(root)
         if not root.live:
-            raise UnsatisfiableSchemaError(
-                "no JSON value satisfies the schema", hint="Relax conditions that exclude each other."
-            )
+            hint = "Relax conditions that exclude each other."
+            if self.options.additional_members == "closed":
+                hint += ' With additional_members="schema", members that are not declared are allowed.'
+            raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
 
     def _check_distinct(self, root: GoalNode) -> None:
