@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from structgen.engines.protocols import Matcher
 from structgen.errors import CompletionTooLongError
@@ -25,17 +25,18 @@ class ClosingTokens:
     """The fewest tokens of a vocabulary that spell a given text. Shared by all outputs over one vocabulary.
 
     Attributes:
+        vocabulary: the tokens.
         single_bytes: whether every byte is a token, so that a text takes at most as many tokens as it has bytes.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.single_bytes = not vocabulary.missing_bytes
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
         ids: dict[bytes, int] = {}
-        for token_id, token in enumerate(self._vocabulary.tokens):
+        for token_id, token in enumerate(self.vocabulary.tokens):
             if 0 < len(token) <= MAX_TOKEN_BYTES:
                 ids.setdefault(token, token_id)
         return ids
@@ -70,3 +71,9 @@ class ClosingTokens:
             return False
         tokens = self.fewest(text)
         return tokens is not None and len(tokens) <= budget
+
+
+@lru_cache(4)
+def closing_tokens(vocabulary: Vocabulary) -> ClosingTokens:
+    """Those of a vocabulary; kept for the last few."""
+    return ClosingTokens(vocabulary)
