@@ -1,13 +1,14 @@
 """Terminals that are special tokens: how grammars write them, which ids they are, and their automata.
 
 ``<think>`` and ``<|x|>`` are tokens by name, ``<[7]>`` and ``<[3,5-9]>`` by id, ``<[^3,5-9]>`` any but these, and
-``<[*]>`` any. What is negated stands for one character of text, or one special token (one without text that ends no
-sequence): tokens of text are no unit of a grammar, whose texts may be spelled in any tokens.
+``<[*]>`` any. What is negated stands for one character of text, or one special token (without text, or named in the
+same grammar; no end of sequence): other tokens are no unit of a grammar, whose texts may be spelled in any tokens.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -93,24 +94,43 @@ def resolved(
     wanted = {t: terminal.tokens for t, terminal in enumerate(grammar.terminals) if terminal.tokens is not None}
     if not wanted:
         return grammar, vocabulary
-    view, terminals = vocabulary, list(grammar.terminals)
+    terminals, meant = list(grammar.terminals), dict[int, frozenset[int]]()
     for t, pattern in wanted.items():
-        place = terminals[t].place
         try:
             if isinstance(vocabulary, TextVocabulary):
-                dfa = _as_text(pattern)
+                terminals[t] = replace(terminals[t], dfa=_as_text(pattern), tokens=None)
             else:
-                ids = ids_of(pattern, vocabulary)
-                dfa, view = token_dfa(ids, view.size, pattern.negated), view.naming(ids)
+                meant[t] = ids_of(pattern, vocabulary)
+                vocabulary.ends_beside(_named_by(wanted, meant, vocabulary))
         except ConstraintError as error:
+            place = terminals[t].place
             raise GrammarError(str(error), line=place.line, column=place.column, source=text) from None
+    view = vocabulary.naming(_named_by(wanted, meant, vocabulary))
+    units = view.named.union(view.special_token_ids).difference(view.eos_token_ids)
+    for t, ids in meant.items():
+        negated = wanted[t].negated
+        dfa = token_dfa(units - ids if negated else ids, view.size, negated)
         terminals[t] = replace(terminals[t], dfa=dfa, tokens=None)
-    negated = {t for t, pattern in wanted.items() if pattern.negated}
-    return _with_runs(replace(grammar, terminals=tuple(terminals)), negated), view
+    return _with_runs(replace(grammar, terminals=tuple(terminals)), {t for t in wanted if wanted[t].negated}), view
+
+
+def _named_by(
+    patterns: Mapping[int, TokenPattern], meant: Mapping[int, frozenset[int]], vocabulary: Vocabulary
+) -> set[int]:
+    """The ids that stand for themselves where some patterns mean these ids.
+
+    Those that are left out by a negation do, too, where they would else be written as text.
+    """
+    named: set[int] = set()
+    for t, ids in meant.items():
+        if patterns[t].negated:
+            named |= set(vocabulary.special_token_ids).difference(ids, vocabulary.eos_token_ids)
+            named.update(i for i in ids if vocabulary.tokens[i])
+    return named.union(*(ids for t, ids in meant.items() if not patterns[t].negated))
 
 
 def ids_of(pattern: TokenPattern, vocabulary: Vocabulary) -> frozenset[int]:
-    """The ids that a pattern means. Ends of sequence are meant where one is named alone, not by ranges or negations.
+    """The ids that a pattern lists. Ends of sequence are meant where one is named alone, not by ranges.
 
     Raises:
         ConstraintError: the vocabulary has no such token (the nearest name is told), or too many are meant.
@@ -123,8 +143,6 @@ def ids_of(pattern: TokenPattern, vocabulary: Vocabulary) -> frozenset[int]:
             vocabulary.id_of(SpecialToken(last))
             ends = () if first == last else vocabulary.eos_token_ids
             named |= set(range(first, last + 1)).difference(ends)
-    if pattern.negated:
-        named = set(vocabulary.special_token_ids).difference(named, vocabulary.eos_token_ids)
     if len(named) > MAX_TOKENS:
         raise ConstraintError(f"{pattern.source} is {len(named):,} tokens, more than {MAX_TOKENS:,}")
     if not (named or pattern.negated):
@@ -190,6 +208,10 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
     for rule in grammar.rules:
         own.setdefault(rule.lhs, []).append(rule)
     alias = {n: rules[0].rhs[0] for n, rules in own.items() if len(rules) == 1 and len(rules[0].rhs) == 1}
+    for _ in range(len(alias)):  # those of others
+        if not any(s in alias for s in alias.values()):
+            break
+        alias = {n: alias.get(s, s) for n, s in alias.items()}
     terminals = list(grammar.terminals)
     runs: dict[int, int] = {}  # terminal of the runs of each
     replaced: dict[int, list[Rule]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -205,6 +205,22 @@ class Vocabulary:
             raise ConstraintError(f"there is no token {outside}; the vocabulary has {self.size} ids, from 0 on")
         return _naming(self, named)
 
+    def ends_beside(self, named: Collection[int]) -> tuple[int, ...]:
+        """The ends of sequence where a constraint names some ids.
+
+        Raises:
+            ConstraintError: none is left.
+        """
+        eos = tuple(token_id for token_id in self.eos_token_ids if token_id not in named)
+        if not eos:
+            ends = ", ".join(self.names_of(token_id) for token_id in self.eos_token_ids)
+            raise ConstraintError(
+                f"the constraint names every end of sequence of the vocabulary ({ends}), so that nothing would end it. "
+                "The end of an output need not be named; leave it out, or give the vocabulary another end "
+                "(eos_token_ids)"
+            )
+        return eos
+
     def within(self, other: Vocabulary) -> Vocabulary:
         """This vocabulary for parts of texts over ``other``, which names more tokens: with those of them named that
         would be text here, or an end. The rest no text has anyway; so mostly it is this one.
@@ -300,13 +316,7 @@ class TextVocabulary(Vocabulary):
 @lru_cache(16)
 def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
     """See `Vocabulary.naming`. O(bytes of all tokens)."""
-    eos = [token_id for token_id in vocabulary.eos_token_ids if token_id not in named]
-    if not eos:
-        ends = ", ".join(vocabulary.names_of(token_id) for token_id in vocabulary.eos_token_ids)
-        raise ConstraintError(
-            f"the constraint names every end of sequence of the vocabulary ({ends}), so that nothing would end it. The "
-            "end of an output need not be named; leave it out, or give the vocabulary another end (eos_token_ids)"
-        )
+    eos = vocabulary.ends_beside(named)
     # A token of a byte FF of its own must not begin a stand-in: no text has it either.
     spelled = [
         token if token_id in vocabulary.named or LEAD not in token else b""

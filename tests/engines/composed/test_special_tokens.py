@@ -101,7 +101,9 @@ def test_ids_and_names_are_the_same_tokens() -> None:
     by_id = compile_tag_dispatch({(SpecialToken(1), SpecialToken(2)): compile_choice(["a"], vocabulary)}, vocabulary)
     for grammar in (by_name, by_id):
         matcher = grammar.matcher()
-        assert not matcher.accept_bytes(b"<a>") and matcher.accept_token(1) and matcher.shortest_completion()[:1] == b"a"
+        assert (
+            not matcher.accept_bytes(b"<a>") and matcher.accept_token(1) and matcher.shortest_completion()[:1] == b"a"
+        )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,9 @@ def test_ids_and_names_are_the_same_tokens() -> None:
 )
 def test_json_between_special_tokens(source: str) -> None:
     tokens = [None, None, None, None, b"<d", None, *(bytes([byte]) for byte in range(256)), b'"<', b'1"', b'a"b', b'"}']
-    vocabulary = Vocabulary(tokens, eos_token_ids=[0, 5], special_token_ids=[1, 2, 3], special_tokens=NAMES | {"<d>": 4})
+    vocabulary = Vocabulary(
+        tokens, eos_token_ids=[0, 5], special_token_ids=[1, 2, 3], special_tokens=NAMES | {"<d>": 4}
+    )
     check_laws(compile_lark(source, vocabulary), walks=3, steps=8, likely=b'"<1a')
 
 
