@@ -376,7 +376,7 @@ class Output:
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
-            f"to be completed by {plan[:60]!r}. Raise max_new_tokens to {need}.",
+            f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
 

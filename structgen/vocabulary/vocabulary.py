@@ -7,7 +7,6 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from structgen.errors import ConstraintError, TokenizerError
 from structgen.vocabulary import store
 from structgen.vocabulary.special_tokens import LEAD, SpecialToken, pieces, stand_in, unknown_name, written
-from structgen.vocabulary.trie import Trie, build_trie, trie_from_arrays
+from structgen.vocabulary.trie import Trie, build_trie, subtrie, trie_from_arrays
 
 # The bytes that occur in UTF-8 (RFC 3629, section 4): all but C0, C1 and F5 to FF.
 _UTF8_BYTES = (*range(0xC0), *range(0xC2, 0xF5))
@@ -51,6 +50,7 @@ class Vocabulary:
     special_token_ids: tuple[int, ...]
     special_tokens: Mapping[str, int]
     named: frozenset[int]
+    _plain: Vocabulary | None  # of `naming`: the vocabulary that names none
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Vocabulary:
         names = dict(special_tokens or {})
         _token_ids(names.values(), width, "special_tokens")
         self._set(spelled, eos, special, names, frozenset())
+        object.__setattr__(self, "_plain", None)
 
     def _set(
         self,
@@ -113,7 +114,7 @@ class Vocabulary:
             "token_offsets": offsets,
             "eos_token_ids": tuple(eos),
             "special_token_ids": tuple(special),
-            "special_tokens": MappingProxyType(dict(names)),
+            "special_tokens": dict(names),
             "named": named,
         }.items():
             object.__setattr__(self, name, value)
@@ -228,6 +229,12 @@ class Vocabulary:
         added = other.named - self.named
         return self.naming(i for i in added if self.tokens[i] or i in self.eos_token_ids)
 
+    @property
+    def text_only(self) -> Vocabulary:
+        """A vocabulary with the same tokens of text and ends, for what looks at these alone: mostly the one that names
+        none, so that what is found of it is found once."""
+        return self if self._plain is None else self._plain.within(self)
+
     def reads_within(self, other: Vocabulary) -> bool:
         """Whether grammars over this vocabulary can read parts of texts over ``other``; see `within`."""
         if self.size != other.size or not self.named <= other.named:
@@ -269,12 +276,32 @@ class Vocabulary:
 
     @cached_property
     def _trie(self) -> Trie:
+        if self._plain is not None:
+            return self._trie_beside(self._plain._trie)
         stored = store.load("trie", self.digest)
         trie = trie_from_arrays(stored, self.size) if stored is not None else None
         if trie is None:
             trie = build_trie(self.tokens, self.token_bytes, self.token_offsets)
             store.save("trie", self.digest, trie.arrays())
         return trie
+
+    def _trie_beside(self, plain: Trie) -> Trie:
+        """The trie, from that of the vocabulary that names none: stand-ins come last, as only they have their lead."""
+        kept = np.array([bool(token) for token in self.tokens])
+        ids = np.array(sorted(self.named), np.int32)
+        kept[ids] = False
+        text = subtrie(plain, kept)
+        words = [self.tokens[token_id] for token_id in ids.tolist()]
+        offsets = np.zeros(len(words) + 1, np.int32)
+        np.cumsum([len(word) for word in words], out=offsets[1:])
+        own = build_trie(words, np.frombuffer(b"".join(words), np.uint8).copy(), offsets)
+        return Trie(
+            byte=np.concatenate([text.byte, own.byte]),
+            depth=np.concatenate([text.depth, own.depth]),
+            subtree_end=np.concatenate([text.subtree_end, own.subtree_end + np.int32(len(text))]),
+            token=np.concatenate([text.token, np.where(own.token >= 0, ids[own.token], np.int32(-1))]),
+            next_same=text.next_same,
+        )
 
     @cached_property
     def missing_bytes(self) -> tuple[int, ...]:
@@ -313,7 +340,7 @@ class TextVocabulary(Vocabulary):
         return super().__hash__()
 
 
-@lru_cache(16)
+@lru_cache(8)
 def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
     """See `Vocabulary.naming`. O(bytes of all tokens)."""
     eos = vocabulary.ends_beside(named)
@@ -326,6 +353,7 @@ def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
         spelled[token_id] = stand_in(token_id, vocabulary.size)
     view = object.__new__(Vocabulary)
     view._set(spelled, eos, vocabulary.special_token_ids, vocabulary.special_tokens, named)
+    object.__setattr__(view, "_plain", vocabulary._plain or vocabulary)
     return view
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 
+import numpy as np
 import pytest
 
 from structgen.errors import ConstraintError, TokenizerError
@@ -15,6 +18,7 @@ from structgen.vocabulary.special_tokens import (
     stand_in_length,
     unknown_name,
 )
+from structgen.vocabulary.trie import build_trie, trie_from_arrays
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 from tests.vocabulary.test_tokenizer_json import byte_level
 
@@ -106,3 +110,17 @@ def test_names_are_those_of_added_tokens() -> None:
 def test_the_vocabulary_of_text_is_like_no_other() -> None:
     plain = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
     assert TextVocabulary() == TextVocabulary() and TextVocabulary() != plain and plain != TextVocabulary()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tries_are_those_of_their_tokens(seed: int) -> None:
+    """Made from the trie of the vocabulary that names none; copies and pickles are the same."""
+    rng = random.Random(seed)
+    tokens = [bytes(rng.choices([0, 97, 0xC3, 0xFE, 0xFF], k=rng.randint(0, 4))) for _ in range(60)]
+    plain = Vocabulary([None, *tokens, *tokens[:9]], eos_token_ids=0, special_tokens={"<x>": 3})
+    for named in (rng.sample(range(1, 60), 5), rng.sample(range(1, 60), 30)):
+        view = plain.naming(named[:2]).naming(named)
+        built = build_trie(view.tokens, view.token_bytes, view.token_offsets)
+        assert all(np.array_equal(array, built.arrays()[name]) for name, array in view.trie.arrays().items())
+        assert trie_from_arrays(view.trie.arrays(), view.size) is not None
+        assert pickle.loads(pickle.dumps(view)) == view == copy.deepcopy(view)

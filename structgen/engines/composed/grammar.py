@@ -76,7 +76,7 @@ class ComposedGrammar:
         self.first = 0
         for content in self.contents.values():
             self.first |= content.first
-        self.crossings = crossing_index(vocabulary)
+        self.crossings = crossing_index(vocabulary.text_only)  # a special token is in one text only
         bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
         self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
         self._memo: dict[Hashable, Any] = {}
