@@ -77,7 +77,11 @@ class TagDispatch:
         return COMPILED.get((value_key(self), vocabulary), build, keep=self)
 
     def _parts(self, vocabulary: Vocabulary) -> list[Grammar]:
-        """The parts' grammars, each with what delimits, or the others name, named where it would be text in it."""
+        """The parts' grammars, each with what delimits, or the others name, named where it would be text in it.
+
+        Raises:
+            GrammarError: a part names a token by id, so that its text cannot be taken apart.
+        """
         marks = [mark for tag in self.tags for mark in tag[:2]] + [self.stop]
         tokens = [mark for mark in marks if isinstance(mark, SpecialToken)]
         own = [] if isinstance(vocabulary, TextVocabulary) else [vocabulary.id_of(token) for token in tokens]
@@ -88,8 +92,12 @@ class TagDispatch:
                 vocabulary.naming([*own, *(token for part in parts for token in part.vocabulary.named)])
             )
             if wanted.named == within.named:
-                return parts
+                break
             within = wanted
+        for (_, _, constraint), part in zip(self.tags, parts, strict=True):
+            if part.vocabulary.named - within.named:
+                constraint.compile(_BYTES)  # so will `parse`: what text cannot show is refused before it is written
+        return parts
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.

@@ -170,7 +170,9 @@ def _as_text(pattern: TokenPattern) -> Dfa:
     if pattern.negated:
         return token_dfa(frozenset(), 1, True)
     if pattern.name is None:
-        raise ConstraintError(f"text shows the names of special tokens, and that of {pattern.source} is not known")
+        raise ConstraintError(
+            f"text shows special tokens by their names, and that of {pattern.source} is not known; write the name"
+        )
     return from_strings([_without_angles(pattern.name)])
 
 

@@ -10,8 +10,10 @@ import pytest
 import structgen
 from structgen import SpecialToken
 from structgen.compilers import compile_choice, compile_json_schema, compile_lark, compile_tag_dispatch
+from structgen.engines.composed.tag_dispatch import Tag
 from structgen.engines.laws import check_laws
-from structgen.errors import ConstraintError
+from structgen.engines.protocols import Grammar
+from structgen.errors import ConstraintError, GrammarError
 from structgen.vocabulary.special_tokens import LEAD
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.composed.oracle import check_walks, remembered
@@ -185,6 +187,9 @@ def test_values_of_tagged_text() -> None:
     begun = value.parse_partial("so <a>12")[1]
     assert isinstance(begun, structgen.TagPart) and begun.trigger == "<a>"
     assert "<a>...b>" in value.instruction()
+    by_id = structgen.tag_dispatch({A: structgen.lark("start: <[3]>")})
+    with pytest.raises(GrammarError, match=r"that of <\[3\]> is not known; write the name"):
+        by_id.compile(words(random.Random(8)))
     with pytest.raises(ConstraintError, match="has no name to find it by"):
         structgen.tag_dispatch({SpecialToken(3): schema})
 
@@ -204,3 +209,13 @@ def test_ends_of_sequence_can_delimit() -> None:
     part = compile_json_schema({"type": "integer"}, vocabulary)
     with pytest.raises(ConstraintError, match="as the end"):
         compile_tag_dispatch({(tool, call): part}, vocabulary)
+
+
+@pytest.mark.parametrize("names", [[], [4]])
+def test_the_contextual_lexer_between_special_tokens(names: list[int]) -> None:
+    """Lark's LALR parser reads text, and special tokens stand around it."""
+    vocabulary = words(random.Random(7)).naming(names)
+    part = compile_lark('start: "[" NAME ("<" NAME)* "]"\nNAME: /[ab]+/', vocabulary, lexer="contextual")
+    tags: dict[Tag, Grammar] = {(A, C): part, (D, B) if names else B: part}
+    grammar = compile_tag_dispatch(tags, vocabulary, max_uses=2)
+    check_laws(grammar, walks=4, steps=8, likely=b"[ab]<\xff")
