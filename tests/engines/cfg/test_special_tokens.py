@@ -241,11 +241,14 @@ def test_the_contextual_lexer_refuses_them_by_name() -> None:
 
 
 def test_text_that_looks_like_a_token_is_text() -> None:
-    """In strings, expressions and comments."""
-    grammar = compile_lark(
-        'start: "<y>" /<[ab]>/ // <y>\n', Vocabulary([None, *map(bytes, zip(b"<>aby"))], eos_token_ids=0)
-    )
-    assert not grammar.vocabulary.named and grammar.matcher().accept_bytes(b"<y><a>")
+    """In strings, expressions (over several lines, too) and comments."""
+    signs = Vocabulary([None, *(bytes([byte]) for byte in b"<>aby")], eos_token_ids=0)
+    for source in (
+        'start: "<y>" /<[ab]>/ // <y>\n',
+        '# <y>\nstart: "<y" ">" /\n(?P<y> <[ab]> ) # <y>\n/x  # <y>',
+    ):
+        grammar = compile_lark(source, signs)
+        assert not grammar.vocabulary.named and grammar.matcher().accept_bytes(b"<y><a>")
 
 
 def test_grammars_that_name_none_keep_their_vocabulary() -> None:
