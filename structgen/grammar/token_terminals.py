@@ -88,8 +88,8 @@ def resolved(
         text: the grammar's text, for messages.
 
     Raises:
-        GrammarError: the vocabulary has no such token (the nearest name is told), or too many are meant.
-        ConstraintError: they are all ends of sequence that there are.
+        GrammarError: the vocabulary has no such token (the nearest name is told), too many are meant, or all ends of
+            sequence.
     """
     wanted = {t: terminal.tokens for t, terminal in enumerate(grammar.terminals) if terminal.tokens is not None}
     if not wanted:
