@@ -49,6 +49,7 @@ from structgen.errors import (
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
+from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -81,6 +82,7 @@ __all__ = [
     "PatternTooComplexError",
     "SchemaError",
     "SchemaTooComplexError",
+    "SpecialToken",
     "StreamEvent",
     "StructgenError",
     "TagDispatch",

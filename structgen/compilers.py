@@ -26,6 +26,7 @@ from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
+from structgen.grammar.token_terminals import resolved
 from structgen.options import JsonOptions, check_count
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -57,7 +58,8 @@ def compile_lark(
     *,
     json_options: JsonOptions | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar:
-    """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema.
+    """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
+    as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
 
     Args:
         source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
@@ -92,15 +94,17 @@ def compile_lark(
     read = read_lark(source, start, json_options=json_options)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
+    grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
-        return _embed_schemas(read.grammar, read.embedded, vocabulary)
-    return compile_grammar(read.grammar, vocabulary)
+        return _embed_schemas(grammar, read.embedded, vocabulary, naming)
+    return compile_grammar(grammar, naming)
 
 
 def compile_gbnf(
     source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
 ) -> CfgGrammar:
-    """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it).
+    """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
+    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``.
 
     Args:
         source: the grammar.
@@ -115,7 +119,8 @@ def compile_gbnf(
         OptionsError: ``max_repetitions`` is no count.
     """
     check_count("max_repetitions", max_repetitions, 0)
-    return compile_grammar(read_gbnf(_text(source), start, max_repetitions), vocabulary)
+    text = _text(source)
+    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions), vocabulary, text))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -187,17 +192,17 @@ def compile_json_lines(
 
 
 def _embed_schemas(
-    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary
+    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary
 ) -> ComposedGrammar:
-    """A grammar some of whose terminals are JSON values of these schemas, by terminal number."""
-    contents = {}
+    """A grammar, over ``naming``, some of whose terminals are JSON values of these schemas, by terminal number."""
+    contents, vocabulary = {}, vocabulary.within(naming)
     for terminal, (schema, options) in schemas.items():
         try:
             contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
             error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
             raise
-    return embed(grammar, contents, vocabulary)
+    return embed(grammar, contents, naming)
 
 
 def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:

@@ -42,7 +42,7 @@ class GenerationResult:
 
     Attributes:
         value: what the constraint makes of the text; without a constraint, the text.
-        text: the output.
+        text: the output; special tokens that the constraint names are shown by their names.
         token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
         finish_reason: "stop", or "length" where the token budget shaped the end.
         logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.

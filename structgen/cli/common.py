@@ -24,7 +24,7 @@ from structgen.errors import (
 )
 from structgen.generator import GenerationResult
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 INVALID = 1
 BAD_INPUT = 2
@@ -96,8 +96,9 @@ def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
 
 @lru_cache(maxsize=1)
 def byte_vocabulary() -> Vocabulary:
-    """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model."""
-    return Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+    """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model, with the names of
+    special tokens as text."""
+    return TextVocabulary()
 
 
 def summary(result: GenerationResult) -> str:

@@ -20,6 +20,7 @@ def run(constraint: JsonSchemaConstraint, text: str, tokenizer: str | None, limi
     """Show the mask after ``text``; exit code 1 if the text is refused."""
     vocabulary = _vocabulary(tokenizer)
     matcher = constraint.compile(vocabulary).matcher()
+    vocabulary = matcher.grammar.vocabulary
     data = text.encode()
     if not matcher.accept_bytes(data):
         offset = 0
@@ -40,9 +41,9 @@ def run(constraint: JsonSchemaConstraint, text: str, tokenizer: str | None, limi
         "allowed_tokens": len(allowed),
         "vocabulary": vocabulary.size,
         "next_bytes": byte_ranges({token[0] for token in tokens if token}),
-        "forced": show_bytes(matcher.forced_bytes()),
-        "shortest_completion": show_bytes(matcher.shortest_completion()),
-        "tokens": [show_bytes(token) for token in tokens[:limit]],
+        "forced": show_bytes(vocabulary.rendered(matcher.forced_bytes())),
+        "shortest_completion": show_bytes(vocabulary.rendered(matcher.shortest_completion())),
+        "tokens": [show_bytes(vocabulary.rendered(token)) for token in tokens[:limit]],
     }
     if as_json:
         print_json(facts)
@@ -51,7 +52,7 @@ def run(constraint: JsonSchemaConstraint, text: str, tokenizer: str | None, limi
     return 0
 
 
-def show_bytes(data: bytes) -> str:
+def show_bytes(data: bytes | bytearray) -> str:
     """Bytes as one readable line: text where it is UTF-8, escapes elsewhere, spaces as ``␣``."""
     escaped = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -13,13 +13,15 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.engines.composed.json_lines import check_lines
-from structgen.engines.composed.tag_dispatch import FreeText, Tag, check_options, check_tags
+from structgen.engines.composed.tag_dispatch import FreeText, Mark, Tag, check_options, check_tags
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.special_tokens import SpecialToken
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 # Outputs are taken apart by matchers over bytes.
-_BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+_BYTES = TextVocabulary()
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class TagPart:
     """A constrained part of tagged text.
 
     Attributes:
-        trigger: the string that began it.
+        trigger: the string that began it, or the name of the special token.
         value: what its constraint makes of its text.
         text: its text, without trigger and closing string.
     """
@@ -45,14 +47,14 @@ class TagDispatch:
     """Free text in which triggers begin constrained parts. Make it with ``tag_dispatch``.
 
     Attributes:
-        tags: trigger, closing string ("" for none) and constraint of each tag.
+        tags: trigger, closing string or token ("" for none) and constraint of each tag.
         min_uses, max_uses, stop, free_text: see ``compile_tag_dispatch``.
     """
 
-    tags: tuple[tuple[str, str, Constraint], ...]
+    tags: tuple[tuple[Mark, Mark, Constraint], ...]
     min_uses: int
     max_uses: int | None
-    stop: str | None
+    stop: Mark | None
     free_text: FreeText
 
     def compile(self, vocabulary: Vocabulary) -> Any:
@@ -64,7 +66,7 @@ class TagDispatch:
 
         def build() -> Any:
             return compile_tag_dispatch(
-                {(trigger, end): constraint.compile(vocabulary) for trigger, end, constraint in self.tags},
+                {(tag[0], tag[1]): part for tag, part in zip(self.tags, self._parts(vocabulary), strict=True)},
                 vocabulary,
                 min_uses=self.min_uses,
                 max_uses=self.max_uses,
@@ -80,6 +82,29 @@ class TagDispatch:
         tags = [joined(trigger, end, content_key(constraint)) for trigger, end, constraint in self.tags]
         return joined("tags", counts, *tags)
 
+    def _parts(self, vocabulary: Vocabulary) -> list[Grammar]:
+        """The parts' grammars, each with what delimits, or the others name, named where it would be text in it.
+
+        Raises:
+            GrammarError: a part names a token by id, so that its text cannot be taken apart.
+        """
+        marks = [mark for tag in self.tags for mark in tag[:2]] + [self.stop]
+        tokens = [mark for mark in marks if isinstance(mark, SpecialToken)]
+        own = [] if isinstance(vocabulary, TextVocabulary) else [vocabulary.id_of(token) for token in tokens]
+        within = vocabulary
+        while True:
+            parts = [constraint.compile(within) for _, _, constraint in self.tags]
+            wanted = vocabulary.within(
+                vocabulary.naming([*own, *(token for part in parts for token in part.vocabulary.named)])
+            )
+            if wanted.named == within.named:
+                break
+            within = wanted
+        for (_, _, constraint), part in zip(self.tags, parts, strict=True):
+            if part.vocabulary.named - within.named:
+                constraint.compile(_BYTES)  # so will `parse`: what text cannot show is refused before it is written
+        return parts
+
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
 
@@ -92,7 +117,7 @@ class TagDispatch:
         if found is None:
             raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}")
         return [
-            piece if isinstance(piece, str) else TagPart(piece[0][0], piece[0][2].parse(piece[1]), piece[1])
+            piece if isinstance(piece, str) else TagPart(str(piece[0][0]), piece[0][2].parse(piece[1]), piece[1])
             for piece in found
         ]
 
@@ -109,14 +134,14 @@ class TagDispatch:
                 parts.append(data[at:free].decode(errors="ignore"))
             if tag is None:
                 return parts
-            begin = free + len(tag[0].encode())
+            begin = free + len(_data(tag[0]))
             ends, is_open = _ends(tag, data, begin)
             if is_open or not ends:
                 inside = data[begin:].decode(errors="ignore")
-                return [*parts, TagPart(tag[0], tag[2].parse_partial(inside), inside)]
+                return [*parts, TagPart(str(tag[0]), tag[2].parse_partial(inside), inside)]
             inside = data[begin : ends[-1]].decode()
-            parts.append(TagPart(tag[0], tag[2].parse(inside), inside))
-            at = ends[-1] + len(tag[1].encode())
+            parts.append(TagPart(str(tag[0]), tag[2].parse(inside), inside))
+            at = ends[-1] + len(_data(tag[1]))
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""
@@ -143,33 +168,38 @@ class TagDispatch:
                     continue
                 pieces = pieces, data[at:free].decode()
             if tag is not None and used != self.max_uses:
-                begin = free + len(tag[0].encode())
+                begin = free + len(_data(tag[0]))
                 for end in _ends(tag, data, begin)[0]:
-                    after = end + len(tag[1].encode())
+                    after = end + len(_data(tag[1]))
                     if after <= len(data):
                         waiting.append((after, used + 1, (pieces, (tag, data[begin:end].decode()))))
-            elif tag is None and used >= self.min_uses and data[free:] == (self.stop or "").encode():
+            elif tag is None and used >= self.min_uses and data[free:] == _data(self.stop or ""):
                 return _in_order(pieces)
         return None
 
-    def _next(self, data: bytes, at: int) -> tuple[int, tuple[str, str, Constraint] | None]:
+    def _next(self, data: bytes, at: int) -> tuple[int, tuple[Mark, Mark, Constraint] | None]:
         """Where free text ends, and the tag whose trigger follows (None: the stop string, or nothing)."""
         found: list[tuple[int, int, Any]] = []  # end of the string, its start, the tag
         for tag in self.tags:
-            start = data.find(tag[0].encode(), at)
-            found += [(start + len(tag[0].encode()), start, tag)] if start >= 0 else []
-        if self.stop is not None and (start := data.find(self.stop.encode(), at)) >= 0:
-            found.append((start + len(self.stop.encode()), start, None))
+            start = data.find(_data(tag[0]), at)
+            found += [(start + len(_data(tag[0])), start, tag)] if start >= 0 else []
+        if self.stop is not None and (start := data.find(_data(self.stop), at)) >= 0:
+            found.append((start + len(_data(self.stop)), start, None))
         _, start, first = min(found, key=lambda entry: entry[0], default=(0, len(data), None))
         return start, first
 
 
-def _ends(tag: tuple[str, str, Constraint], data: bytes, begin: int) -> tuple[list[int], bool]:
+def _data(mark: Mark) -> bytes:
+    """What text shows of a mark."""
+    return str(mark).encode()
+
+
+def _ends(tag: tuple[Mark, Mark, Constraint], data: bytes, begin: int) -> tuple[list[int], bool]:
     """Where a part that begins at ``begin`` can end, ascending, and whether more of it may follow the data.
 
     The closing string is behind each end, as far as the data goes.
     """
-    closing = tag[1].encode()
+    closing = _data(tag[1])
     matcher = tag[2].compile(_BYTES).matcher()
     ends = []
     for at in range(begin, len(data) + 1):
@@ -194,7 +224,7 @@ def tag_dispatch(
     *,
     min_uses: int = 0,
     max_uses: int | None = None,
-    stop: str | None = None,
+    stop: Mark | None = None,
     free_text: FreeText = "anywhere",
     json_options: JsonOptions | None = None,
 ) -> TagDispatch:
@@ -202,7 +232,7 @@ def tag_dispatch(
 
     Args:
         tags: constraints (or what ``json_schema`` takes) by trigger, or by trigger and the string that closes the part:
-            ``{("<tool>", "</tool>"): schema}``.
+            ``{("<tool>", "</tool>"): schema}``. Strings, or special tokens by name, which text shows by it.
         min_uses, max_uses, stop, free_text: see ``compile_tag_dispatch``.
         json_options: how JSON may be spelled where a tag is given as what ``json_schema`` takes.
 
@@ -216,8 +246,19 @@ def tag_dispatch(
         constraint = as_constraint(source, json_options)
         if constraint is None:
             raise ConstraintError(f"the tag {trigger!r} has no constraint; for any JSON value use True")
+        _check_named(trigger, end, stop)
         checked.append((trigger, end, constraint))
     return TagDispatch(tuple(checked), min_uses, max_uses, stop, free_text)
+
+
+def _check_named(*marks: Mark | None) -> None:
+    """Raise ConstraintError where a special token has no name that text would show."""
+    for mark in marks:
+        if isinstance(mark, SpecialToken) and not isinstance(mark.token, str):
+            raise ConstraintError(
+                f"SpecialToken({mark.token}) has no name to find it by in the text of an output; give the token's "
+                "name (compile_tag_dispatch takes ids)"
+            )
 
 
 @dataclass(frozen=True)

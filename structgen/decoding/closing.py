@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from structgen.engines.protocols import Matcher
 from structgen.errors import CompletionTooLongError
@@ -25,18 +25,19 @@ class ClosingTokens:
     """The tokens of a vocabulary by their bytes. Shared by all outputs over one vocabulary.
 
     Attributes:
+        vocabulary: the tokens.
         single_bytes: whether every byte is a token, so that a text takes at most as many tokens as it has bytes.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.single_bytes = not vocabulary.missing_bytes
 
     @cached_property
     def ids(self) -> dict[bytes, int]:
         """The lowest id of each text of up to ``MAX_TOKEN_BYTES`` bytes that is a token."""
         ids: dict[bytes, int] = {}
-        for token_id, token in enumerate(self._vocabulary.tokens):
+        for token_id, token in enumerate(self.vocabulary.tokens):
             if 0 < len(token) <= MAX_TOKEN_BYTES:
                 ids.setdefault(token, token_id)
         return ids
@@ -48,6 +49,12 @@ class ClosingTokens:
     def fits(self, text: bytes, budget: int) -> bool:
         """See ``Speller.fits``."""
         return Speller(self).fits(text, budget)
+
+
+@lru_cache(4)
+def closing_tokens(vocabulary: Vocabulary) -> ClosingTokens:
+    """Those of a vocabulary; kept for the last few."""
+    return ClosingTokens(vocabulary)
 
 
 class Speller:

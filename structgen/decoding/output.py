@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.decoding.closing import ClosingTokens, Speller, shortest_completion
+from structgen.decoding.closing import ClosingTokens, Speller, closing_tokens, shortest_completion
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
@@ -34,6 +34,7 @@ from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.vocabulary.special_tokens import STAND_IN_BYTES
 from structgen.vocabulary.vocabulary import Vocabulary
 
 FinishReason = Literal["stop", "length"]
@@ -108,11 +109,14 @@ class Output:
         self.log_prob = 0.0
         self.finish_reason: FinishReason | None = None
         self.stats = GenerationStats()
+        if matcher is not None:
+            vocabulary = matcher.grammar.vocabulary  # the same tokens; those that it names stand for themselves
         self.bitmask = allow_all(vocabulary)
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._closing = Speller(closing or ClosingTokens(vocabulary))
+        fits = closing is not None and closing.vocabulary == vocabulary
+        self._closing = Speller(closing if closing is not None and fits else closing_tokens(vocabulary))
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
@@ -144,8 +148,11 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The text so far; bytes that are no UTF-8 (a character cut in two) become U+FFFD."""
-        return self._bytes.decode("utf-8", errors="replace")
+        """The text so far; bytes that are no UTF-8 (a character cut in two) become U+FFFD.
+
+        Special tokens that the constraint names are shown by their names.
+        """
+        return self._shown(self._bytes)
 
     def settled_text(self) -> str:
         """The part of the text that later tokens cannot change: no cut character, no beginning of a stop string."""
@@ -155,7 +162,10 @@ class Output:
                 overlaps = (n for n in range(min(len(stop) - 1, end), 0, -1) if self._bytes.endswith(stop[:n]))
                 end = min(end, len(self._bytes) - next(overlaps, 0))
             end = _whole_characters(self._bytes, end)
-        return self._bytes[:end].decode("utf-8", errors="replace")
+        return self._shown(self._bytes[:end])
+
+    def _shown(self, data: bytearray) -> str:
+        return self._vocabulary.rendered(data).decode("utf-8", errors="replace")
 
     def advance_forced(self) -> None:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
@@ -366,7 +376,7 @@ class Output:
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
-            f"to be completed by {plan[:60]!r}. Raise max_new_tokens to {need}.",
+            f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
 
@@ -383,6 +393,8 @@ def _whole_characters(data: bytearray, end: int) -> int:
     """The end of the last whole UTF-8 character in ``data[:end]`` (RFC 3629: at most 3 bytes can be a cut one)."""
     for back in range(1, min(3, end) + 1):
         byte = data[end - back]
+        if byte in STAND_IN_BYTES:
+            return end
         if byte >= 0xC0:
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return end if back >= length else end - back

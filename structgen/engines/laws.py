@@ -27,7 +27,10 @@ from structgen.errors import BitmaskError, CompletionTooLongError, MatcherStateE
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Judge = Callable[[bytes], tuple[bool, bool]]
-"""Whether some completion of a text (perhaps itself) is in the language, and whether the text is."""
+"""Whether some completion of a text (perhaps itself) is in the language, and whether the text is.
+
+Special tokens that the grammar names are in the text by their stand-ins (`structgen.vocabulary.special_tokens`).
+"""
 
 Mask = npt.NDArray[np.bool_]
 

@@ -4,7 +4,8 @@ Decoders, samplers, constraints inside constraints and servers see nothing else 
 promises works in all of them. `structgen.engines.laws.check_laws` checks them; `structgen.engines.matcher.BaseMatcher`
 has what matchers have in common.
 
-The *language* of a grammar is a set of texts (bytes, UTF-8). A text is *viable* if some completion of it, perhaps
+The *language* of a grammar is a set of texts: bytes of UTF-8, and a stand-in for each special token that the grammar
+names (`structgen.vocabulary.special_tokens`), which is no UTF-8. A text is *viable* if some completion of it, perhaps
 itself, is in the language; a matcher stands behind a viable text, always.
 """
 
@@ -173,7 +174,8 @@ class Grammar(Protocol):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The tokens that masks are over."""
+        """The tokens that masks are over. Where the grammar names special tokens, it is the one that names them: the
+        same ids, with stand-ins for these in place of text (`Vocabulary.naming`)."""
         ...
 
     @property

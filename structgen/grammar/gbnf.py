@@ -15,13 +15,14 @@ from typing import NoReturn
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
-from structgen.automata.dfa import Dfa, from_strings
+from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
-from structgen.errors import GrammarError, GrammarWarning, TooComplexError
+from structgen.errors import ConstraintError, GrammarError, GrammarWarning, TooComplexError
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
+from structgen.grammar.token_terminals import TokenPattern, token_pattern
 
 MAX_REPEAT = 2_000
 """Repetitions, where the option says nothing else; llama.cpp's own limit."""
@@ -45,8 +46,16 @@ class _Reference:
     place: Place
 
 
-# A syntax tree is that of regular expressions, with references among its leaves.
-_Tree = Node | _Reference
+@dataclass(frozen=True)
+class _Token:
+    """A special token, which is no text."""
+
+    pattern: TokenPattern
+    place: Place
+
+
+# A syntax tree is that of regular expressions, with references and special tokens among its leaves.
+_Tree = Node | _Reference | _Token
 
 
 def read_gbnf(text: str, start: str = "root", max_repetitions: int = MAX_REPEAT) -> ContextFreeGrammar:
@@ -88,7 +97,8 @@ def _read(text: str, start: str, max_repetitions: int) -> ContextFreeGrammar:
 # --- reading ---
 _TOKEN = re.compile(
     r"""(?P<blank>(?:[ \t\r\n]|\#[^\n]*)+)|(?P<define>::=)|(?P<name>[A-Za-z0-9_-]+)|(?P<text>"(?:\\.|[^"\\])*")
-    |(?P<class>\[(?:\\.|[^\]\\])*\])|(?P<count>\{[ ]*\d*[ ]*,?[ ]*\d*[ ]*\})|(?P<sign>[|()*+?.])""",
+    |(?P<token>!?<[^<>\n]+>)|(?P<class>\[(?:\\.|[^\]\\])*\])|(?P<count>\{[ ]*\d*[ ]*,?[ ]*\d*[ ]*\})
+    |(?P<sign>[|()*+?.])""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
@@ -164,6 +174,8 @@ class _Parser:
         self.at += 1
         if kind == "name":
             return _Reference(text, self._place(offset))
+        if kind == "token":
+            return self._token(text, offset)
         if len(text) > MAX_LITERAL:
             raise self._too_much("a literal or class is too long", "characters", MAX_LITERAL, offset)
         if kind == "text":
@@ -183,6 +195,13 @@ class _Parser:
             self.at += 1
             return inner
         self._fail(f"{text!r} is not expected here", offset)
+
+    def _token(self, text: str, offset: int) -> _Token:
+        try:
+            pattern = token_pattern(text)
+        except ConstraintError as error:
+            self._fail(str(error), offset)
+        return _Token(pattern, self._place(offset))
 
     def _descend(self, depth: int, offset: int) -> None:
         if depth >= MAX_DEPTH:
@@ -296,7 +315,7 @@ class _Writer:
         self._regular: dict[str, _Regular | None] = {}
         self._made: dict[CharSet, list[int]] = {}
         self._states = 0
-        self._terminals: dict[bytes, int] = {}
+        self._terminals: dict[bytes | TokenPattern, int] = {}
         self._list: list[Terminal] = []
         self._names: list[str] = []
         self._productions: list[Rule] = []
@@ -337,6 +356,8 @@ class _Writer:
 
     def _symbols(self, number: int, tree: _Tree) -> list[int]:
         """A tree as symbols; what is regular in one piece is a terminal."""
+        if isinstance(tree, _Token):
+            return [~self._token(tree)]
         if (word := _word(tree)) is not None:
             return self._of_dfa(number, word_dfa(word)) if word else []
         if isinstance(tree, Chars) and tree.charset in self._made:
@@ -420,8 +441,11 @@ class _Writer:
         return powers
 
     def _as_regular(self, tree: _Tree, path: tuple[str, ...], depth: int) -> _Regular | None:
-        """The tree with regular rules put in place; None if it refers to itself, or is too deep or too large."""
+        """The tree with regular rules put in place; None if it refers to itself, is too deep or too large, or
+        has special tokens."""
         if depth > MAX_TREE[0]:
+            return None
+        if isinstance(tree, _Token):
             return None
         if isinstance(tree, _Reference):
             if tree.name in path:
@@ -461,6 +485,14 @@ class _Writer:
         self._productions.append(Rule(optional, (), self._place(number)))
         self._productions.append(Rule(optional, (~self._number(solid, number),), self._place(number)))
         return [optional]
+
+    def _token(self, tree: _Token) -> int:
+        known = self._terminals.get(tree.pattern)
+        if known is None:
+            known = self._terminals[tree.pattern] = len(self._list)
+            source = tree.pattern.source
+            self._list.append(Terminal(source, empty(), source, 0, tree.place, tree.pattern))
+        return known
 
     def _number(self, dfa: Dfa, number: int) -> int:
         known = self._terminals.get(dfa.digest)

@@ -30,6 +30,7 @@ from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, li
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
+from structgen.grammar.token_terminals import TokenPattern, token_pattern
 from structgen.options import JsonOptions, changed_options, checked_options
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _EMBEDDED = "STRUCTGEN_JSON_"
 OPTIONS_KEY = "x-structgen"
 """The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
+_SPECIAL = "STRUCTGEN_TOKEN_"
 MANY_WORDS = 16
 """So many options of a rule that are single words become one terminal."""
 
@@ -61,6 +63,7 @@ class LarkGrammar:
         text: the grammar's text.
     """
 
+    # Terminals that are special tokens have `Terminal.tokens`; `structgen.grammar.token_terminals.resolved` reads them.
     grammar: ContextFreeGrammar
     embedded: dict[int, EmbeddedSchema] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -92,10 +95,10 @@ def read_lark(
 
 
 def _read(text: str, name: str, start: str, folders: list[str], options: JsonOptions) -> LarkGrammar:
-    plain, schemas = _without_schemas(text, options)
+    plain, extras = _without_extras(text, options)
     terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
     places = Places(text)
-    builder = _Builder(text, places, schemas)
+    builder = _Builder(text, places, extras)
     grammar = builder.build(terminals, rules, ignored, start)
     reached = {rule.origin.name.partition("{")[0] for rule in rules}  # an instance of a template: name{...}
     warnings = tuple(
@@ -119,29 +122,82 @@ def load_text(source: str | Path) -> tuple[str, str, list[str]]:
         raise ConstraintError(f"cannot read the grammar {str(path)!r}: {error}") from error
 
 
-def _without_schemas(text: str, options: JsonOptions) -> tuple[str, dict[str, EmbeddedSchema]]:
-    """The text with every ``%json {...}`` replaced by a declared terminal, and their schemas."""
-    schemas: dict[str, EmbeddedSchema] = {}
+@dataclass
+class _Extras:
+    """What a text holds beyond Lark's language, by the names of the declared terminals that took its place."""
+
+    schemas: dict[str, EmbeddedSchema] = field(default_factory=dict)
+    tokens: dict[str, tuple[TokenPattern, Place]] = field(default_factory=dict)
+
+
+_EXTRA = re.compile(
+    r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\])+/|%json\s*(?=[{tf])|(?P<token><[^<>\n]+>)'
+)
+
+
+_HEADER = re.compile(r"^[ \t]*[!?]*([A-Za-z_]\w*)(?:\{[^}\n]*\})?(?:\.-?\d+)?[ \t]*:", re.MULTILINE)
+
+
+def special_tokens(text: str) -> Iterator[tuple[str, Place]]:
+    """The special tokens that a grammar's text names, with their places."""
+    for found in _EXTRA.finditer(text):
+        if found["token"]:
+            yield found.group(), _at(text, found.start())
+
+
+def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
+    """The text with every ``%json {...}`` and special token replaced by a declared terminal, and what these are."""
+    extras = _Extras()
     pieces, done = [], 0
-    for found in re.finditer(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|%json\s*(?=[{tf])', text):
-        if not found.group().startswith("%json") or found.start() < done:
+    for found in _EXTRA.finditer(text):
+        if found.start() < done or not (found["token"] or found.group().startswith("%json")):
             continue
-        try:
-            schema, end = json.JSONDecoder().raw_decode(text, found.end())
-        except json.JSONDecodeError as error:
-            place = _at(text, error.pos)
-            raise GrammarError(
-                f"%json is not followed by a JSON Schema: {error.msg}",
-                line=place.line,
-                column=place.column,
-                source=text,
-            ) from None
-        name = f"{_EMBEDDED}{len(schemas)}"
-        schemas[name] = _with_options(schema, options, text, found.end())
+        if found["token"]:
+            name, end = _token_name(extras, text, found), found.end()
+        else:
+            name = f"{_EMBEDDED}{len(extras.schemas)}"
+            schema, end = _schema(text, found.end())
+            extras.schemas[name] = _with_options(schema, options, text, found.end())
         pieces += [text[done : found.start()], name]
         done = end
     plain = "".join([*pieces, text[done:]])
-    return (plain + f"\n%declare {' '.join(schemas)}\n" if schemas else plain), schemas
+    names = " ".join([*extras.schemas, *extras.tokens])
+    return (plain + f"\n%declare {names}\n" if names else plain), extras
+
+
+def _schema(text: str, start: int) -> tuple[Any, int]:
+    """The schema of a ``%json``, and where it ends."""
+    try:
+        return json.JSONDecoder().raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        place = _at(text, error.pos)
+        raise GrammarError(
+            f"%json is not followed by a JSON Schema: {error.msg}", line=place.line, column=place.column, source=text
+        ) from None
+
+
+def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
+    """The terminal that takes the place of a special token; equal ones share it."""
+    place = _at(text, found.start())
+    try:
+        pattern = token_pattern(found.group())
+    except ConstraintError as error:
+        raise GrammarError(str(error), line=place.line, column=place.column, source=text) from None
+    *_, header = [None, *_HEADER.finditer(text, 0, found.start())]
+    if header is not None and header[1].isupper():
+        raise GrammarError(
+            f"the terminal {header[1]} holds the special token {found.group()}, which is no text",
+            line=place.line,
+            column=place.column,
+            source=text,
+            hint="Special tokens stand in rules: write a rule (a lower-case name) in place of the terminal.",
+        )
+    for name, (known, _) in extras.tokens.items():
+        if known == pattern:
+            return name
+    name = f"{_SPECIAL}{len(extras.tokens)}"
+    extras.tokens[name] = pattern, place
+    return name
 
 
 def _with_options(schema: Any, options: JsonOptions, text: str, offset: int) -> EmbeddedSchema:
@@ -270,10 +326,10 @@ def translated(error: Exception, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: Places, schemas: dict[str, EmbeddedSchema]) -> None:
+    def __init__(self, text: str, places: Places, extras: _Extras) -> None:
         self._text = text
         self._places = places
-        self._schemas = schemas
+        self._extras = extras
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
         self._states = 0
@@ -330,9 +386,12 @@ class _Builder:
         place = self._places.of(name)
         if place == Place() and definition is not None:
             place = self._places.of_text(definition.pattern.raw or "")
-        if name in self._schemas:
-            self.embedded[number] = self._schemas[name]
+        if name in self._extras.schemas:
+            self.embedded[number] = self._extras.schemas[name]
             return Terminal(name, empty(), "%json", 0, place)
+        if name in self._extras.tokens:
+            tokens, place = self._extras.tokens[name]
+            return Terminal(tokens.source, empty(), tokens.source, 0, place, tokens)
         if definition is None:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from structgen.automata.dfa import Dfa
+from structgen.grammar.token_terminals import TokenPattern
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Terminal:
         dfa: over the UTF-8 bytes of the text.
         source: the pattern, for messages.
         priority: higher wins under the contextual lexer; without meaning for the full context-free language.
+        tokens: special tokens that it is, until a vocabulary says which these are; its automaton is not looked at.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Terminal:
     source: str = ""
     priority: int = 0
     place: Place = Place()
+    tokens: TokenPattern | None = None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ def read_tokenizer_json(document: Mapping[str, Any]) -> tuple[list[bytes | None]
     return tokens, special
 
 
+def added_tokens(document: Mapping[str, Any]) -> dict[str, int]:
+    """Ids of added tokens, special or not, by name."""
+    return {added["content"]: added["id"] for added in document.get("added_tokens") or ()}
+
+
 def byte_alphabet() -> dict[str, int]:
     """The byte that each character of GPT-2's alphabet stands for: printable Latin-1 as it is, the rest U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

@@ -8,21 +8,22 @@ Kinds are told apart by what the object offers, so that transformers need not be
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from structgen.errors import TokenizerError
-from structgen.vocabulary.tokenizer_json import byte_of_piece, read_tokenizer_json, spell_sentencepiece
+from structgen.vocabulary.tokenizer_json import added_tokens, byte_of_piece, read_tokenizer_json, spell_sentencepiece
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerContents:
-    """What a tokenizer says of its ids: bytes (None: nothing known), special ids, end-of-sequence ids."""
+    """What a tokenizer says of its ids: bytes (None: nothing known), special ids, ends, ids of added tokens by name."""
 
     tokens: list[bytes | None]
     special_token_ids: set[int]
     eos_token_ids: set[int]
+    special_tokens: dict[str, int]
 
 
 def read_tokenizer(tokenizer: Any) -> TokenizerContents:
@@ -35,8 +36,11 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContents:
         TokenizerError: the kind is unknown, or its tokens have no bytes of their own.
     """
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    names = {token.content: token_id for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items()}
     if hasattr(backend, "to_str"):
-        tokens, special = _read_fast(backend)
+        document = json.loads(backend.to_str())
+        tokens, special = _read_fast(backend, document)
+        names |= added_tokens(document)
     elif hasattr(tokenizer, "sp_model"):
         tokens, special = _read_sentencepiece(tokenizer)
     elif hasattr(tokenizer, "byte_decoder"):
@@ -49,7 +53,8 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContents:
         )
     eos = _id_set(getattr(tokenizer, "eos_token_id", None))
     eos |= _id_set(getattr(getattr(tokenizer, "generation_config", None), "eos_token_id", None))
-    return TokenizerContents(tokens, special | _id_set(getattr(tokenizer, "all_special_ids", None)), eos)
+    special |= _id_set(getattr(tokenizer, "all_special_ids", None))
+    return TokenizerContents(tokens, special, eos, names)
 
 
 def _id_set(ids: int | Iterable[int] | None) -> set[int]:
@@ -58,8 +63,8 @@ def _id_set(ids: int | Iterable[int] | None) -> set[int]:
     return {ids} if isinstance(ids, int) else set(ids)
 
 
-def _read_fast(backend: Any) -> tuple[list[bytes | None], set[int]]:
-    tokens, special = read_tokenizer_json(json.loads(backend.to_str()))
+def _read_fast(backend: Any, document: Mapping[str, Any]) -> tuple[list[bytes | None], set[int]]:
+    tokens, special = read_tokenizer_json(document)
     normalizer = getattr(backend, "normalizer", None)
     # A precompiled character map does not say what it does; ask it.
     if normalizer is not None and "A" not in normalizer.normalize_str("A"):

@@ -134,6 +134,8 @@ def test_check_of_grammars(tmp_path: Path) -> None:
     assert code == 0 and "covered" in stdout and "'other' is never used (line 2)" in stderr
     code, stdout, _ = run("check", str(file), "--json")
     assert code == 0 and json.loads(stdout)["terminals"] == 1
+    file.write_text('start: <think> "a" <[TOOLS]>')
+    assert run("check", str(file))[0] == 0  # whichever tokenizer has them
     file = tmp_path / "g.gbnf"
     file.write_text('root ::= "a" root')
     assert run("check", str(file))[0] == 1

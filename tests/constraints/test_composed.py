@@ -96,8 +96,8 @@ def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
             constraint.parse_partial(text.decode(errors="replace"))
         text += matcher.shortest_completion()
         pieces = constraint.parse(text.decode())
-        joined = "".join(p if isinstance(p, str) else p.trigger + p.text + ends[p.trigger] for p in pieces)
-        assert joined + (constraint.stop or "") == text.decode()
+        joined = "".join(p if isinstance(p, str) else p.trigger + p.text + str(ends[p.trigger]) for p in pieces)
+        assert joined + str(constraint.stop or "") == text.decode()
 
 
 def test_instructions() -> None:

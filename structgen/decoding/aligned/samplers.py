@@ -167,6 +167,6 @@ class Sampler:
         found = self._texts.get(outcome.node)
         if found is None:
             tokens = tuple(self.store.prefix_of(outcome.node))
-            text = self.store.target.vocabulary.decode(tokens).decode("utf-8", errors="replace")
+            text = self.store.target.text(tokens)
             found = self._texts[outcome.node] = text, tokens
         return Sample(*found, outcome.log_prob, outcome.log_weight if weighted else 0.0, exact)

@@ -79,7 +79,7 @@ class PrefixStore:
         self.memory = memory
         self.draft = draft
         self.reader = make_reader(target.model, target.prompt_ids, target.max_tokens)
-        self._eos = np.array(target.vocabulary.eos_token_ids)
+        self._eos = np.array(target.ends)
         self._bitmask = np.zeros((1, (target.vocabulary.size + 31) // 32), dtype=np.int32)
         self._matcher = target.matcher()
         self._at: list[int] = []  # the tokens that the matcher has read
@@ -238,7 +238,7 @@ class PrefixStore:
         tokens, values = read.allowed, log_probs[read.allowed]
         if read.may_end:
             tokens = np.append(tokens, EOS)
-            values = np.append(values, text_log_prob(log_probs, self.target.vocabulary.eos_token_ids))
+            values = np.append(values, text_log_prob(log_probs, self.target.ends))
         order = np.argsort(-values, kind="stable")
         order = order[values[order] > -math.inf]
         start, count = self.edge_count, len(order)

@@ -87,6 +87,16 @@ class Target:
         """A matcher at the start of the text."""
         return self.grammar.matcher()
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The ids of end of sequence, but for those that the constraint names as parts of its texts."""
+        return self.grammar.vocabulary.eos_token_ids
+
+    def text(self, token_ids: Sequence[int]) -> str:
+        """The text of some tokens, with the names of those that the constraint names."""
+        vocabulary = self.grammar.vocabulary
+        return vocabulary.rendered(vocabulary.decode(token_ids)).decode("utf-8", errors="replace")
+
     def log_probs(self, logits_row: Any) -> LogProbs:
         """Log-probabilities (nats, float64 [V]) of the next token under P: temperature and filters, no mask."""
         logits = to_numpy(logits_row)[: self.vocabulary.size]
@@ -111,7 +121,7 @@ class Target:
 
     @cached_property
     def _longest_token(self) -> int:
-        return int(np.diff(self.vocabulary.token_offsets).max(initial=1))
+        return int(np.diff(self.grammar.vocabulary.token_offsets).max(initial=1))
 
     @cached_property
     def key(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.drafter import Proposal, Source
 from structgen.decoding.speculative.tree import Node
+from structgen.vocabulary.special_tokens import LEAD, pieces
 from structgen.vocabulary.vocabulary import Vocabulary
 
 NAME = "forced"
@@ -38,6 +39,17 @@ class CanonicalTokens:
         return known
 
     def _spell(self, text: bytes) -> tuple[int, ...]:
+        if LEAD not in text:
+            return self._spell_text(text)
+        spelled: list[int] = []  # special tokens are what they are; text between them is spelled apart
+        for piece in pieces(text, self._vocabulary.size):
+            own = (piece,) if isinstance(piece, int) else self._spell_text(piece)
+            spelled += own
+            if isinstance(piece, bytes) and sum(len(self._vocabulary.tokens[token]) for token in own) < len(piece):
+                break
+        return tuple(spelled)
+
+    def _spell_text(self, text: bytes) -> tuple[int, ...]:
         ids = self._encode(text.decode("utf-8", errors="ignore"), add_special_tokens=False)
         spelled, end = [], 0
         for token in ids:

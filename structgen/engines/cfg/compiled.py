@@ -16,6 +16,7 @@ from structgen.errors import EmptyLanguageError
 from structgen.grammar.last_bytes import last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.spelling import spellable, unspellable
+from structgen.grammar.token_terminals import resolved
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
@@ -26,7 +27,7 @@ class CfgGrammar:
 
     Attributes:
         source: the normal form, without what the vocabulary cannot spell.
-        vocabulary: as given to the compiler.
+        vocabulary: as given to the compiler; where the grammar names special tokens, the one that names them.
         tables: the trimmed grammar in numbers.
         automata: the terminals' automata.
     """
@@ -39,6 +40,7 @@ class CfgGrammar:
         mask_bytes: int,
         row_bytes: int,
     ) -> None:
+        source, vocabulary = resolved(source, vocabulary)
         given, source = source, spellable(source, vocabulary, embedded)
         self.source = source
         self.vocabulary = vocabulary

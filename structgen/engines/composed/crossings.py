@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from structgen.vocabulary.special_tokens import LEAD
 from structgen.vocabulary.trie import Trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -93,7 +94,10 @@ class CrossingIndex:
         self._trie = trie
         above, self._gates = _nodes(trie)
         self._holding: dict[int, Flags] = {}
-        nodes, self.owners = _places(trie, above)
+        nodes, owners = _places(trie, above)
+        # What begins a special token's stand-in is in no text, and no token may go over into half of one.
+        is_text = ~np.array([LEAD in token for token in vocabulary.tokens])[owners]
+        nodes, self.owners = nodes[is_text], owners[is_text]
         self._nodes = nodes
         self.cuts: Ints = trie.depth[nodes] + 1
         self._first = vocabulary.token_bytes[vocabulary.token_offsets[self.owners] + self.cuts]

@@ -22,6 +22,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.last_bytes import bytes_before, last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
+from structgen.grammar.token_terminals import resolved
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -75,7 +76,7 @@ class ComposedGrammar:
         self.first = 0
         for content in self.contents.values():
             self.first |= content.first
-        self.crossings = crossing_index(vocabulary)
+        self.crossings = crossing_index(vocabulary.text_only)  # a special token is in one text only
         bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
         self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
         self._memo: dict[Hashable, Any] = {}
@@ -180,7 +181,8 @@ def embed(
         grammar: the normal form (`structgen.grammar.lark_reader.read_lark` and its like give it). The automata of
             embedded terminals are not looked at.
         contents: compiled grammars, of any kind, by terminal number.
-        vocabulary: the model's tokens; None: that of the contents.
+        vocabulary: the model's tokens; None: that of the contents. The grammar's own names the special tokens that
+            it and the contents name.
 
     Raises:
         ConstraintError: no such terminal, it is ignored between others, or the vocabularies differ.
@@ -197,11 +199,25 @@ def embed(
                 "Ignore a terminal with a pattern."
             )
         vocabulary = vocabulary or content.vocabulary
-        if content.vocabulary != vocabulary:
-            raise ConstraintError(
-                f"the grammar for {grammar.terminals[terminal].name} is compiled for another vocabulary "
-                f"({content.vocabulary!r}, not {vocabulary!r}). Compile all for the same."
-            )
     if vocabulary is None:
         raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
-    return ComposedGrammar(grammar, contents, vocabulary)
+    grammar, vocabulary = resolved(grammar, vocabulary)
+    joint = vocabulary.naming(token for content in contents.values() for token in content.vocabulary.named)
+    for terminal, content in contents.items():
+        if not content.vocabulary.reads_within(joint):
+            raise _other_vocabulary(grammar.terminals[terminal].name, content.vocabulary, joint)
+    return ComposedGrammar(grammar, contents, joint)
+
+
+def _other_vocabulary(name: str, found: Vocabulary, wanted: Vocabulary) -> ConstraintError:
+    taken = [i for i in wanted.named - found.named if i < found.size and (found.tokens[i] or i in found.eos_token_ids)]
+    if found.size == wanted.size and taken:
+        names = ", ".join(wanted.names_of(token) for token in sorted(taken)[:5])
+        return ConstraintError(
+            f"the grammar for {name} takes as text, or as the end, what stands for itself beside it: {names}. Compile "
+            f"it for vocabulary.naming({sorted(taken)[:5]})"
+        )
+    return ConstraintError(
+        f"the grammar for {name} is compiled for another vocabulary ({found!r}, not {wanted!r}). Compile all for the "
+        "same."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,11 +15,15 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, OptionsError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar.regular import word_dfa
+from structgen.grammar.token_terminals import TokenPattern, pattern_of
+from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
 FreeText = Literal["anywhere", "before", "none"]
-Tag: TypeAlias = str | tuple[str, str]
-"""A trigger, or a trigger and the string that follows the constrained part."""
+Mark: TypeAlias = str | SpecialToken
+"""What delimits parts: a string, or a special token."""
+Tag: TypeAlias = Mark | tuple[Mark, Mark]
+"""A trigger, or a trigger and what follows the constrained part."""
 MAX_LIMIT = 10_000
 """Largest ``min_uses`` and ``max_uses``: each use is a rule of its own."""
 
@@ -30,32 +34,35 @@ def compile_tag_dispatch(
     *,
     min_uses: int = 0,
     max_uses: int | None = None,
-    stop: str | None = None,
+    stop: Mark | None = None,
     free_text: FreeText = "anywhere",
 ) -> ComposedGrammar:
     """Compile tagged text: free text until a trigger, then what the trigger's grammar allows, then free text again.
 
-    Free text is any text (valid UTF-8) that holds no trigger and not ``stop``: the first trigger that is written begins
-    its part. After ``max_uses`` parts no trigger can be written. Where a part can end in several places (a number),
-    all of them count.
+    Free text is any text (valid UTF-8) that holds no trigger and not ``stop``, nor spells the name of a special token
+    that delimits: the first trigger that is written begins its part. After ``max_uses`` parts no trigger can be
+    written. Where a part can end in several places (a number), all of them count.
 
     Args:
-        tags: compiled grammars, of any kind, by trigger, or by trigger and the string that follows the part
-            (``("<tool>", "</tool>")``).
+        tags: compiled grammars, of any kind, by trigger, or by trigger and what follows the part
+            (``("<tool>", "</tool>")``): strings, or special tokens (``SpecialToken("<|call|>")``).
         vocabulary: the model's tokens.
         min_uses: parts that must be there before the text may end.
         max_uses: parts that may be there; None: any number.
-        stop: a string that ends the text, and without which it does not end; None: it may end in free text.
+        stop: what ends the text, and without which it does not end; None: it may end in free text.
         free_text: where free text may be: "anywhere"; "before": not after the part that is the ``max_uses``-th;
             "none": only parts (and ``stop``).
 
     Raises:
-        ConstraintError: no tags, an empty or malformed string, one that holds another, or another vocabulary.
+        ConstraintError: no tags, an empty or malformed string, one that holds another, a special token that the
+            vocabulary does not have, or another vocabulary.
         OptionsError: counts that cannot be met, or another ``free_text``.
     """
-    pairs = check_tags(tags, stop)
+    check_tags(tags, stop)
     check_options(min_uses, max_uses, free_text)
-    builder = _Builder([trigger for trigger, _ in pairs], stop, free_text != "none")
+    stop = None if stop is None else _with_name(stop, vocabulary)
+    pairs = check_tags([_with_names(tag, vocabulary) for tag in tags], stop)
+    builder = _Builder(pairs, stop, free_text != "none")
     contents = {}
     for (trigger, end), grammar in zip(pairs, tags.values(), strict=True):
         contents[builder.tag(trigger, end)] = grammar
@@ -63,22 +70,24 @@ def compile_tag_dispatch(
     return embed(builder.grammar(), contents, vocabulary)
 
 
-def check_tags(tags: Mapping[Tag, object], stop: str | None) -> list[tuple[str, str]]:
-    """Trigger and closing string of each tag.
+def check_tags(tags: Iterable[Tag], stop: Mark | None) -> list[tuple[Mark, Mark]]:
+    """Trigger and closing mark of each tag ("" for none).
 
     Raises:
         ConstraintError: see `compile_tag_dispatch`.
     """
-    if not tags:
-        raise ConstraintError("tag dispatch needs at least one tag: {trigger: grammar}")
     pairs = []
     for tag in tags:
-        pair = (tag, "") if isinstance(tag, str) else tag
-        if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+        pair = tag if isinstance(tag, tuple) else (tag, "")
+        if not (len(pair) == 2 and all(isinstance(part, str | SpecialToken) for part in pair)):
             raise ConstraintError(f"a tag is a trigger or (trigger, closing string), not {tag!r}")
         pairs.append(pair)
-    strings = [trigger for trigger, _ in pairs] + ([] if stop is None else [stop])
-    for text in (*strings, *(end for _, end in pairs)):
+    if not pairs:
+        raise ConstraintError("tag dispatch needs at least one tag: {trigger: grammar}")
+    if not isinstance(stop, str | SpecialToken | None):
+        raise ConstraintError(f"stop is a string or a SpecialToken, not {stop!r:.100}")
+    strings = [str(trigger) for trigger, _ in pairs] + ([] if stop is None else [str(stop)])
+    for text in (*strings, *(str(end) for _, end in pairs)):
         if any(0xD800 <= ord(c) < 0xE000 for c in text):
             raise ConstraintError(f"{text!r} holds half of a surrogate pair, which no text can; write the character")
     if not all(strings):
@@ -94,6 +103,20 @@ def check_tags(tags: Mapping[Tag, object], stop: str | None) -> list[tuple[str, 
                     "differ, or use the shorter one and let its grammar tell the rest apart"
                 )
     return pairs
+
+
+def _with_names(tag: Tag, vocabulary: Vocabulary) -> Tag:
+    """A tag whose special tokens are named by their names, where they have one."""
+    if isinstance(tag, tuple):
+        return _with_name(tag[0], vocabulary), _with_name(tag[1], vocabulary)
+    return _with_name(tag, vocabulary)
+
+
+def _with_name(mark: Mark, vocabulary: Vocabulary) -> Mark:
+    if isinstance(mark, SpecialToken) and isinstance(mark.token, int):
+        name = vocabulary.names_of(vocabulary.id_of(mark))
+        return SpecialToken(name) if name in vocabulary.special_tokens else mark
+    return mark
 
 
 def check_options(min_uses: int, max_uses: int | None, free_text: str) -> None:
@@ -117,18 +140,18 @@ def check_counts(what: str, least: int, most: int | None) -> None:
 class _Builder:
     """The grammar of tagged text. Nonterminals: 0 start, 1 one part, 2 the end in free text, then one a count."""
 
-    def __init__(self, triggers: Sequence[str], stop: str | None, has_text: bool) -> None:
+    def __init__(self, tags: Sequence[tuple[Mark, Mark]], stop: Mark | None, has_text: bool) -> None:
         self._stop = stop
         self._terminals: list[Terminal] = []
         self._rules: list[Rule] = []
         self._size = 3
-        self._words = [word.encode() for word in (*triggers, *([] if stop is None else [stop]))]
+        self._words = _forbidden(tags, stop)
         self._table = word_search(self._words) if has_text else None
         self._text = self._terminal("TEXT", free_text_dfa(self._table)) if self._table is not None else -1
         for ending in self._up_to(stop) if stop is not None else [(), (~self._text,)] if has_text else [()]:
             self._rules.append(Rule(2, ending))
 
-    def tag(self, trigger: str, end: str) -> int:
+    def tag(self, trigger: Mark, end: Mark) -> int:
         """Add a tag; gives the terminal of its part."""
         part = self._terminal(f"PART {trigger!r}", empty())
         closing = (~self._word(end),) if end else ()
@@ -156,10 +179,12 @@ class _Builder:
         names = ("start", "part", "end", *(f"count{i}" for i in range(1, self._size - 2)))
         return ContextFreeGrammar(tuple(self._terminals), names, tuple(self._rules), 0)
 
-    def _up_to(self, word: str) -> list[tuple[int, ...]]:
+    def _up_to(self, word: Mark) -> list[tuple[int, ...]]:
         """Free text, perhaps none, and the word, which it does not hold, nor any other."""
         if self._table is None:
             return [(~self._word(word),)]
+        if isinstance(word, SpecialToken):  # which no text can begin
+            return [(~self._word(word),), (~self._text, ~self._word(word))]
         data = word.encode()
         if any(data.startswith(other[-n:]) for other in self._words for n in range(1, len(other)) if n < len(data)):
             # Where free text and the first bytes of the word make another (or the same) word, that one came first.
@@ -167,15 +192,31 @@ class _Builder:
             return [(~self._terminal(f"TEXT {word!r}", text),)]
         return [(~self._word(word),), (~self._text, ~self._word(word))]
 
-    def _word(self, word: str) -> int:
+    def _word(self, word: Mark) -> int:
+        if isinstance(word, SpecialToken):
+            return self._terminal(repr(word), empty(), pattern_of(word))
         return self._terminal(repr(word), word_dfa(word))
 
-    def _terminal(self, name: str, dfa: Dfa) -> int:
+    def _terminal(self, name: str, dfa: Dfa, tokens: TokenPattern | None = None) -> int:
         known = next((i for i, terminal in enumerate(self._terminals) if terminal.name == name), None)
         if known is not None:
             return known
-        self._terminals.append(Terminal(name, dfa))
+        self._terminals.append(Terminal(name, dfa, tokens=tokens))
         return len(self._terminals) - 1
+
+
+def _forbidden(tags: Sequence[tuple[Mark, Mark]], stop: Mark | None) -> list[bytes]:
+    """What free text must not hold: triggers and ``stop``, and the names of special tokens that delimit.
+
+    Names are so forbidden that whoever reads the output by them finds the same parts.
+    """
+    begin = [trigger for trigger, _ in tags] + ([] if stop is None else [stop])
+    words = [str(mark) for mark in begin if isinstance(mark, str) or isinstance(mark.token, str)]
+    for _, end in tags:
+        name = end.token if isinstance(end, SpecialToken) and isinstance(end.token, str) else ""
+        if name and not any(word in name or name in word for word in words):
+            words.append(name)
+    return [word.encode() for word in words]
 
 
 def word_search(words: Sequence[bytes]) -> npt.NDArray[np.int32]:

@@ -21,7 +21,7 @@ from structgen.automata.ecma_ast import Node
 from structgen.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.lark_internals import LalrParser, build_lalr
-from structgen.grammar.lark_reader import Places, lark_errors, load, load_text
+from structgen.grammar.lark_reader import Places, lark_errors, load, load_text, special_tokens
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
@@ -89,9 +89,22 @@ def read_tables(
     """
     text, name, folders = load_text(source)
     check_text(text)
+    _refuse_special_tokens(text)
     with _building, limited(grammar_refusal(text)):
         parser = _build(text, name, start, [*folders, *map(str, import_paths)])
         return _Reader(text, parser, absent).read()
+
+
+def _refuse_special_tokens(text: str) -> None:
+    """Raise GrammarError where a grammar names special tokens: Lark's lexer reads text, and these are none."""
+    for token, place in special_tokens(text):
+        raise GrammarError(
+            f"the contextual lexer reads text, and the special token {token} is none",
+            line=place.line,
+            column=place.column,
+            source=text,
+            hint="Use lexer='dynamic', or embed this grammar in one that has the special tokens around it.",
+        )
 
 
 def _build(text: str, name: str, start: str, folders: list[str]) -> LalrParser:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 from structgen.compilers import compile_choice, compile_lark, compile_regex
-from structgen.engines.composed.tag_dispatch import Tag, compile_tag_dispatch, free_text_dfa, word_search
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch, free_text_dfa, word_search
 from structgen.engines.json.compiled import compile_json_schema
 from structgen.errors import ConstraintError, OptionsError
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -22,7 +23,12 @@ class Simulation:
     """All readings of a text. A reading: free text since the last part, or what is left of a part and its closing."""
 
     def __init__(
-        self, tags: dict[Tag, list[str]], least: int, most: int | None, stop: str | None, free_text: str
+        self,
+        tags: Mapping[str | tuple[str, str], list[str]],
+        least: int,
+        most: int | None,
+        stop: str | None,
+        free_text: str,
     ) -> None:
         self.parts = {
             (tag if isinstance(tag, str) else tag[0]).encode(): [
