@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
-LOGITS_PER_THREAD = 1 << 18
+LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -67,16 +67,24 @@ def worker_threads() -> ThreadPoolExecutor:
 
 
 def in_parts(part: Callable[[int, int], None], rows: int, columns: int) -> None:
-    """Call ``part(first, last)`` for all rows of logits, in as many threads as pay."""
+    """Call ``part(first, last)`` for all rows of logits, in as many threads as pay; each takes what is left, so that a
+    busy processor holds up little."""
     threads = min(os.cpu_count() or 1, rows, rows * columns // LOGITS_PER_THREAD)
     if threads < 2:
         part(0, rows)
         return
-    bounds = np.linspace(0, rows, threads + 1).astype(int).tolist()
-    waiting = [worker_threads().submit(part, *pair) for pair in pairwise(bounds[1:])]
-    part(0, bounds[1])
-    for done in waiting:
-        done.result()
+    bounds = np.linspace(0, rows, min(rows, PARTS_PER_THREAD * threads) + 1).astype(int).tolist()
+    left = iter(list(pairwise(bounds)))
+
+    def work() -> None:
+        for first, last in left:
+            part(first, last)
+
+    helping = [worker_threads().submit(work) for _ in range(threads - 1)]
+    work()
+    for helper in helping:
+        if not helper.cancel():  # else it has not begun, and nothing is left
+            helper.result()
 
 
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
