@@ -67,4 +67,5 @@ def host_integers(values: Any, name: str, error: type[StructgenError]) -> list[i
         raise error(f"{name} is no array on the host ({cause}); wanted one-dimensional integers") from cause
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise error(f"{name} is {array.dtype} with shape {array.shape}; wanted one-dimensional integers")
-    return list(map(int, array.tolist()))
+    found: list[int] = array.tolist()
+    return found

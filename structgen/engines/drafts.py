@@ -72,8 +72,9 @@ def traverse_draft_tree(
             if perf_counter() > deadline:
                 return False
             waiting.append((siblings[node], depth))
-            matcher.rollback(taken - depth + 1)
-            taken = depth - 1
+            if taken >= depth:
+                matcher.rollback(taken - depth + 1)
+                taken = depth - 1
             if tokens[node] != NO_TOKEN and matcher.accept_token(tokens[node]):
                 taken = depth
                 matcher.fill_next_token_bitmask(bitmask, node)

@@ -190,6 +190,18 @@ def test_nodes_without_a_link_are_zero() -> None:
     assert bitmask[0].any() and not bitmask[1].any() and bitmask[2].any()
 
 
+def test_long_chains_and_wide_levels() -> None:
+    """Neither depth nor width is bounded by Python's stack."""
+    size, matcher = 3000, structgen.compile_regex("a*", VOCABULARY).matcher()
+    links, none, tokens = [*range(1, size), -1], [-1] * size, [ord("a")] * size
+    bitmask = structgen.allocate_token_bitmask(size, VOCABULARY.size)
+    assert structgen.traverse_draft_tree(links, none, tokens, matcher, bitmask) and (bitmask == mask_of(matcher)).all()
+    bitmask[:] = 0
+    children, siblings = [1, *none[1:]], [-1, *links[1:]]
+    assert structgen.traverse_draft_tree(children, siblings, tokens, matcher, bitmask)
+    assert (bitmask == mask_of(matcher)).all()
+
+
 def test_arrays_and_tensors() -> None:
     torch = pytest.importorskip("torch")
     rows = []
