@@ -14,7 +14,14 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.engines.drafts import (
+    fill_draft_token_bitmasks,
+    find_jump_forward_string,
+    traverse_draft_tree,
+    validate_tokens,
+)
 from structgen.engines.json.compiled import JsonGrammar
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.engines.protocols import Grammar as CompiledGrammar
@@ -99,6 +106,9 @@ __all__ = [
     "__version__",
     "allocate_token_bitmask",
     "apply_token_bitmask_inplace",
+    "batch_accept_bytes",
+    "batch_accept_token",
+    "batch_rollback",
     "choice",
     "compile_choice",
     "compile_gbnf",
@@ -107,7 +117,9 @@ __all__ = [
     "compile_lark",
     "compile_regex",
     "compile_tag_dispatch",
+    "fill_draft_token_bitmasks",
     "fill_next_token_bitmasks",
+    "find_jump_forward_string",
     "gbnf",
     "generate_json",
     "json_lines",
@@ -116,4 +128,6 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "traverse_draft_tree",
+    "validate_tokens",
 ]
