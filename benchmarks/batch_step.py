@@ -218,6 +218,30 @@ def cases(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
+def application(rows: int) -> list[list[str]]:
+    """Cells of a table: bitmasks over logits alone, by turns with XGrammar's kernel; milliseconds."""
+    from structgen.benchmarking.peers import xgrammar_application
+
+    peer, rng, cells = xgrammar_application("cpu"), np.random.default_rng(0), []
+    for name, share in (("few", 0.001), ("half", 0.5), ("nearly all", 0.97)):
+        bitmask = np.packbits(rng.random((rows, SIZE)) < share, axis=1, bitorder="little").view(np.int32)
+        for dtype in (torch.float32, torch.bfloat16):
+            logits = torch.randn(rows, SIZE).to(dtype)
+            times: tuple[list[float], list[float]] = ([], [])
+            for _ in range(15):
+                for own, seconds in zip((True, False), times, strict=True):
+                    copy = logits.clone()
+                    start = time.perf_counter()
+                    if own:
+                        structgen.apply_token_bitmask_inplace(copy, bitmask)
+                    else:
+                        peer(copy, torch.from_numpy(bitmask))
+                    seconds.append(time.perf_counter() - start)
+            shown = [f"{1e3 * float(np.median(each)):.2f} ({1e3 * min(each):.2f})" for each in times]
+            cells.append([name, str(dtype).removeprefix("torch."), *shown])
+    return cells
+
+
 def main() -> None:
     """Measure and print a table, milliseconds a step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -246,6 +270,8 @@ def main() -> None:
         names, numbers = ("engine", "batch", "temperature"), ("p50", "p90", "right")
         cells = [[*(str(r[name]) for name in names), *(f"{r[name]:.2f}" for name in numbers)] for r in results]
         print(markdown_table(["", "rows", "temperature", "p50 ms", "p90 ms", "as wanted"], cells))
+        print(f"\nApplication alone, {max(arguments.batch)} rows, median (least) ms:\n")
+        print(markdown_table(["allowed", "logits", "structgen", "xgrammar"], application(max(arguments.batch))))
 
 
 if __name__ == "__main__":

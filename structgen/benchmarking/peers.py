@@ -207,7 +207,7 @@ def xgrammar_application(kernel: str) -> Callable[[Any, Any], None]:
     """xgrammar's way to apply bitmasks [B, W] to logits [B, V] in place, torch tensors on one device.
 
     Args:
-        kernel: "triton", "cuda" (compiled with nvcc when it is asked for) or "torch".
+        kernel: "triton", "cuda" (compiled with nvcc when it is asked for), "torch" or "cpu".
 
     Raises:
         ImportError: it does not run here; why.
