@@ -13,7 +13,6 @@ import numpy as np
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
-from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.plain import decode
 from structgen.decoding.prompts import Prompt, prompt_token_ids
@@ -173,7 +172,6 @@ class Generator:
         self.vocabulary = vocabulary or Vocabulary.from_transformers(
             tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
         )
-        self._closing = ClosingTokens(self.vocabulary)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
 
@@ -339,7 +337,7 @@ class Generator:
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
-            max_new_tokens=budget, stop=settings.stop, closing=self._closing, prompt_ids=ids,
+            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
         )  # fmt: skip
         return ids, output
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from structgen.benchmarking.engines import Session
 from structgen.decoding.choosing import choose
-from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams, to_numpy
 from structgen.models.language_model import LanguageModel
@@ -121,10 +120,9 @@ class DecoderDraft(Draft):
         vocabulary: Vocabulary,
         params: SamplingParams,
         budget: int,
-        closing: ClosingTokens,
     ) -> None:
         super().__init__(label, logprob_model=float("nan"))
-        self._output = Output(vocabulary, session.matcher, params, max_new_tokens=budget, closing=closing)
+        self._output = Output(vocabulary, session.matcher, params, max_new_tokens=budget)
         self._output.advance_forced()
         self._read()
 

@@ -19,7 +19,6 @@ from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
 from structgen.benchmarking.vocabularies import BenchVocabulary
 from structgen.benchmarking.workers import Watch
-from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import IncompleteOutputError
@@ -80,8 +79,6 @@ class ModelServer:
     def __init__(self, setting: ModelSetting, watch: Watch) -> None:
         self._setting, self._watch = setting, watch
         self._generator = load_generator(setting)
-        vocabulary = self._generator.vocabulary
-        self._closing = ClosingTokens(vocabulary)
         self._common = bench_vocabulary(self._generator)
         names = {engine_of(name) for name in setting.engines}
         self._engines = {name: load_engine(name, self._common, "generation") for name in sorted(names)}
@@ -158,7 +155,7 @@ class ModelServer:
         name = record["engine"]
         try:
             if name == DECODER:
-                return DecoderDraft(name, start(), *common, self._closing)
+                return DecoderDraft(name, start(), *common)
             return MaskedDraft(name, start(), self._engines[engine_of(name)].row, *common)
         except IncompleteOutputError as error:  # nothing fits the budget, and the decoder knows before it begins
             record |= {"outcome": "written", "tokens": 0, "finish": None, "text": ""}

@@ -25,19 +25,18 @@ class ClosingTokens:
     """The tokens of a vocabulary by their bytes. Shared by all outputs over one vocabulary.
 
     Attributes:
-        vocabulary: the tokens.
         single_bytes: whether every byte is a token, so that a text takes at most as many tokens as it has bytes.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+        self._vocabulary = vocabulary
         self.single_bytes = not vocabulary.missing_bytes
 
     @cached_property
     def ids(self) -> dict[bytes, int]:
         """The lowest id of each text of up to ``MAX_TOKEN_BYTES`` bytes that is a token."""
         ids: dict[bytes, int] = {}
-        for token_id, token in enumerate(self.vocabulary.tokens):
+        for token_id, token in enumerate(self._vocabulary.tokens):
             if 0 < len(token) <= MAX_TOKEN_BYTES:
                 ids.setdefault(token, token_id)
         return ids
@@ -69,11 +68,6 @@ class Speller:
         self._count = [0]  # of the last n bytes: the fewest tokens, or more than there are bytes
         self._size = [0]  # and bytes of the first of them
 
-    @property
-    def single_bytes(self) -> bool:
-        """See ``ClosingTokens.single_bytes``."""
-        return self._closing.single_bytes
-
     def fewest(self, text: bytes) -> list[int] | None:
         """The shortest list of tokens (of up to ``MAX_TOKEN_BYTES`` bytes) that spells ``text``; None if there is none.
 
@@ -92,7 +86,7 @@ class Speller:
 
     def fits(self, text: bytes, budget: int) -> bool:
         """Whether ``text`` can be spelled in at most ``budget`` tokens (found by bytes first, which costs nothing)."""
-        if self.single_bytes and len(text) <= budget:
+        if self._closing.single_bytes and len(text) <= budget:
             return True
         return len(text) <= budget * MAX_TOKEN_BYTES and self._least(text) <= min(budget, len(text))
 

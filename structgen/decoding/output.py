@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.decoding.closing import ClosingTokens, Speller, closing_tokens, shortest_completion
+from structgen.decoding.closing import Speller, closing_tokens, shortest_completion
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
@@ -101,7 +101,6 @@ class Output:
         *,
         max_new_tokens: int,
         stop: Sequence[str] = (),
-        closing: ClosingTokens | None = None,
         prompt_ids: Sequence[int] = (),
     ) -> None:
         self.token_ids: list[int] = []
@@ -115,8 +114,7 @@ class Output:
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        fits = closing is not None and closing.vocabulary == vocabulary
-        self._closing = Speller(closing if closing is not None and fits else closing_tokens(vocabulary))
+        self._closing = Speller(closing_tokens(vocabulary))
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
@@ -197,11 +195,7 @@ class Output:
             token, log_prob: see ``Choices``.
             logits, row: what it was drawn from; looked at only where the token is not taken.
         """
-        if token >= 0 and self._try(token):
-            self.log_prob += log_prob
-            if self._history is not None:
-                self._history.add(token)
-        else:
+        if token < 0 or not self._choose(token, log_prob):
             self._take_another(token, logits[row])
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
@@ -218,8 +212,7 @@ class Output:
             row = row.copy()
             adjustments.apply(row)
         allowed = allowed_token_ids(self.bitmask[0], len(row))
-        sigma = None if self._params.top_n_sigma is None else deviation(row)
-        return allowed, masked_log_probs(row, allowed), sigma
+        return allowed, masked_log_probs(row, allowed), deviation(row, self._params)
 
     def _take_another(self, refused: int, logits_row: Any) -> None:
         """After a token was turned down: draw on, and in the end follow the known completion."""
@@ -232,10 +225,7 @@ class Output:
         first = int(np.searchsorted(allowed, refused))
         for position in islice(draw(log_probs, self._params, uniform, sigma=sigma, first=first), MAX_REJECTED):
             token = int(allowed[position])
-            if token != refused and self._try(token):
-                self.log_prob += float(log_probs[position])
-                if self._history is not None:
-                    self._history.add(token)
+            if token != refused and self._choose(token, float(log_probs[position])):
                 return
             self.stats.steered_tokens += 1
         self._follow_plan(allowed, log_probs)
@@ -255,6 +245,15 @@ class Output:
                 f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs."
             )
         return few
+
+    def _choose(self, token: int, log_prob: float) -> bool:
+        """Take a token as a choice, which counts for penalties, if the output can then be closed."""
+        if not self._try(token):
+            return False
+        self.log_prob += log_prob
+        if self._history is not None:
+            self._history.add(token)
+        return True
 
     def _try(self, token: int) -> bool:
         """Take the token unless the output could then not be closed within the budget."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from structgen.decoding.sampling.sampler import Bitmask, Choices, DrawRequest
+from structgen.device.apply.apply import unpacked
 from structgen.device.batch import Batch, choices, transfer
 from structgen.device.masks import TABLE_BYTES, MaskTable, SentMasks, send_once
 from structgen.device.torch_filters import deviation, filtered_weights, pick
@@ -117,12 +118,6 @@ def check_logits(logits: Any, device: torch.device) -> None:
         raise BitmaskError(f"logits are {what}; wanted a floating torch tensor [rows, vocabulary]")
     if logits.device.type != device.type:
         raise BitmaskError(f"logits are on {logits.device}, and the sampler was made for {device}")
-
-
-def unpacked(words: Tensor, columns: int) -> Tensor:
-    """Bitmask rows, int32 [n, W], as Booleans [n, columns]; columns is at most 32 · W."""
-    bits = torch.arange(32, dtype=torch.int32, device=words.device)
-    return ((words[:, :, None] >> bits) & 1).bool().view(len(words), -1)[:, :columns]
 
 
 def adjust(logits: Tensor, rows: Tensor, ids: Tensor, bias: Tensor, factor: Tensor, minus: Tensor) -> None:

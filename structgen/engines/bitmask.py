@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
@@ -66,10 +66,10 @@ def worker_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="structgen-mask")
 
 
-def in_parts(part: Callable[[int, int], None], rows: int, columns: int) -> None:
-    """Call ``part(first, last)`` for all rows of logits, in as many threads as pay; each takes what is left, so that a
-    busy processor holds up little."""
-    threads = min(os.cpu_count() or 1, rows, rows * columns // LOGITS_PER_THREAD)
+def in_parts(part: Callable[[int, int], None], rows: int, threads: int) -> None:
+    """Call ``part(first, last)`` for all rows, in so many threads at most; each takes what is left, so that a busy
+    processor holds up little."""
+    threads = min(os.cpu_count() or 1, rows, threads)
     if threads < 2:
         part(0, rows)
         return
@@ -81,10 +81,18 @@ def in_parts(part: Callable[[int, int], None], rows: int, columns: int) -> None:
             part(first, last)
 
     helping = [worker_threads().submit(work) for _ in range(threads - 1)]
-    work()
-    for helper in helping:
-        if not helper.cancel():  # else it has not begun, and nothing is left
-            helper.result()
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helping if not helper.cancel()]  # what has not begun finds nothing left
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+def threads_for_logits(rows: int, columns: int) -> int:
+    """How many threads pay for a kernel over logits."""
+    return rows * columns // LOGITS_PER_THREAD
 
 
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
@@ -95,21 +103,14 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
     """
     if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
         raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
-    workers = min(os.cpu_count() or 1, len(matchers) // MASKS_PER_THREAD)
-    if workers < 2:
-        _fill_rows(matchers, bitmask, range(len(matchers)))
-        return
-    bounds = np.linspace(0, len(matchers), workers + 1).astype(int).tolist()
-    parts = [range(lo, hi) for lo, hi in pairwise(bounds)]
-    for done in [worker_threads().submit(_fill_rows, matchers, bitmask, part) for part in parts]:
-        done.result()
 
+    def part(first: int, last: int) -> None:
+        for index in range(first, last):
+            matcher = matchers[index]
+            if matcher is not None:
+                matcher.fill_next_token_bitmask(bitmask, index)
 
-def _fill_rows(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32], part: range) -> None:
-    for index in part:
-        matcher = matchers[index]
-        if matcher is not None:
-            matcher.fill_next_token_bitmask(bitmask, index)
+    in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
 
 
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) -> None:
@@ -148,7 +149,7 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) 
         own = slice(first, last)
         calls.apply(logits_rows[own], mask_rows[own], columns=found.columns, words=words, kind=found.kind)
 
-    in_parts(part, len(rows), found.columns)
+    in_parts(part, len(rows), threads_for_logits(len(rows), found.columns))
     if found.owner is not batch:  # whose rows do not lie side by side
         batch[...] = found.owner
 

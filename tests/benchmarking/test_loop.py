@@ -14,7 +14,6 @@ from tiny_bench import EOS, VOCABULARY, Lying, load
 from structgen.benchmarking.engines import Engine, Structgen, Unconstrained
 from structgen.benchmarking.loop import DecoderDraft, Draft, MaskedDraft, draw, log_prob, write_by_turns, write_together
 from structgen.benchmarking.model_server import bench_vocabulary
-from structgen.decoding.closing import ClosingTokens
 from structgen.decoding.sampling import SamplingParams
 
 PROMPT = list(b"a prompt")
@@ -31,7 +30,7 @@ def drafts(temperature: float) -> list[Draft]:
     for number, schema in enumerate(SCHEMAS):
         start = engine.compile(json.dumps(schema))
         found.append(MaskedDraft(f"m{number}", start(), engine.row, VOCABULARY, params, BUDGET))
-        found.append(DecoderDraft(f"d{number}", start(), VOCABULARY, params, BUDGET, ClosingTokens(VOCABULARY)))
+        found.append(DecoderDraft(f"d{number}", start(), VOCABULARY, params, BUDGET))
     free = Unconstrained(COMMON)
     return [*found, MaskedDraft("free", free.compile("true")(), free.row, VOCABULARY, params, BUDGET)]
 

@@ -13,7 +13,7 @@ from structgen.decoding.sampling import SamplingParams  # noqa: E402
 from structgen.device.masks import MaskTable, SentMasks  # noqa: E402
 from structgen.device.torch_sampler import TorchSampler  # noqa: E402
 from structgen.errors import BitmaskError  # noqa: E402
-from tests.device.oracle import requests  # noqa: E402
+from tests.decoding.sampling.oracle import requests  # noqa: E402
 
 
 def rows(*seeds: int, words: int = 7) -> np.ndarray:

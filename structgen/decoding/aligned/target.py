@@ -104,8 +104,8 @@ class Target:
         if params.steps == ("temperature",):
             return _log_softmax(logits if params.temperature == 1.0 else logits / params.temperature)
         with np.errstate(divide="ignore"):
-            sigma = None if params.top_n_sigma is None else deviation(logits)
-            return np.asarray(np.log(filtered_probs(masked_log_probs(logits, None), params, sigma)))
+            log_probs = masked_log_probs(logits, None)
+            return np.asarray(np.log(filtered_probs(log_probs, params, deviation(logits, params))))
 
     def cannot_end(self, matcher: Matcher, remaining: int) -> bool:
         """Whether no completion fits in ``remaining`` more tokens, as far as the automaton knows (sound: never wrongly

@@ -39,8 +39,11 @@ def filtered_probs(log_probs: LogProbs, params: SamplingParams, sigma: float | N
     return _softmax(scores)
 
 
-def deviation(logits_row: npt.NDArray[np.floating[Any]]) -> float:
-    """The standard deviation of a row's finite logits, not masked (few allowed ones say little)."""
+def deviation(logits_row: npt.NDArray[np.floating[Any]], params: SamplingParams) -> float | None:
+    """The standard deviation of a row's finite logits, not masked (few allowed ones say little); None if no filter of
+    ``params`` needs it."""
+    if params.top_n_sigma is None:
+        return None
     finite = logits_row[np.isfinite(logits_row)]
     return float(finite.std(dtype=np.float64)) if finite.size else 0.0
 

@@ -19,7 +19,7 @@ from structgen.decoding.sampling.filters import LogProbs, deviation, filtered_pr
 from structgen.decoding.sampling.params import SamplingParams, keeps_a_prefix
 from structgen.decoding.sampling.sampler import Bitmask, Choices, DrawRequest
 from structgen.decoding.sampling.uniforms import uniforms
-from structgen.engines.bitmask import in_parts
+from structgen.engines.bitmask import in_parts, threads_for_logits
 from structgen.engines.logits import HostLogits, host_logits
 from structgen.kernels.sampling import calls
 from structgen.kernels.sampling.layout import (
@@ -119,7 +119,7 @@ def _draw(
             drawn.blocks[own], columns=drawn.columns, words=words, kind=rows.kind, kept=kept,
         )  # fmt: skip
 
-    in_parts(part, count, drawn.columns)
+    in_parts(part, count, threads_for_logits(count, drawn.columns))
     return drawn
 
 
@@ -174,7 +174,7 @@ def _all(
     ids, logits = ids[order], logits[order]
     sigma = None
     if params.top_n_sigma is not None:
-        sigma = deviation(drawn.source.row(int(drawn.places[number]))[: drawn.columns])
+        sigma = deviation(drawn.source.row(int(drawn.places[number]))[: drawn.columns], params)
     return ids, filtered_probs(logits - drawn.found[number, F_TOTAL], params, sigma), logits
 
 

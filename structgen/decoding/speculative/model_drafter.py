@@ -100,8 +100,7 @@ class _ModelSource(Source):
         if self._params.temperature == 0 or drafter.drawing == "likeliest" or node.draws is not None:
             positions = np.argsort(-log_probs, kind="stable")[: drafter.branches].tolist()
             return self._proposals(positions, np.exp(log_probs), allowed)
-        sigma = None if self._params.top_n_sigma is None else deviation(logits)
-        probs = filtered_probs(log_probs, self._params, sigma)
+        probs = filtered_probs(log_probs, self._params, deviation(logits, self._params))
         node.draws = self._draw(probs)
         return self._proposals(node.draws.positions, probs, allowed)
 

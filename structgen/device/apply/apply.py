@@ -102,17 +102,24 @@ def _launch(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:
     )  # fmt: skip
 
 
+def unpacked(words: Tensor, columns: int) -> Tensor:
+    """Bitmask rows, int32 [n, W], as Booleans [n, columns]; columns is at most 32 · W."""
+    import torch
+
+    bits = torch.arange(32, dtype=torch.int32, device=words.device)
+    return ((words[:, :, None] >> bits) & 1).bool().flatten(1)[:, :columns]
+
+
 def _fill(batch: Tensor, mask: Tensor, rows: Tensor | None) -> None:
     """The same without a kernel. O(rows · V)."""
     import torch
 
     covered = min(batch.shape[1], 32 * mask.shape[1])
-    bits = torch.arange(32, dtype=torch.int32, device=batch.device)
     count = len(batch) if rows is None else len(rows)
     step = max(1, _MOST_ELEMENTS // batch.shape[1])
     for start in range(0, count, step):
         part = slice(start, min(start + step, count)) if rows is None else rows[start : start + step].long()
-        forbidden = (((mask[part][:, :, None] >> bits) & 1) == 0).flatten(1)[:, :covered]
+        forbidden = ~unpacked(mask[part], covered)
         if isinstance(part, slice):
             batch[part, :covered].masked_fill_(forbidden, -torch.inf)
             batch[part, covered:] = -torch.inf

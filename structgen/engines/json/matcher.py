@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.matcher import BaseMatcher
 from structgen.engines.protocols import TOO_LONG
-from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
+from structgen.errors import MatcherStateError, TokenError
 from structgen.kernels.json import layout, machine
 
 if TYPE_CHECKING:
@@ -218,20 +218,16 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.shortest_completion`; O(depth) for values whose goals were completed before."""
         if self._terminated or self.is_accepting():
             return b""
-        return self._grammar.completions.complete(self)
+        text = self._grammar.completions.complete(self)
+        self._grammar.lengths.bytes_of(text)  # which notes bytes that are no tokens
+        return text
 
     def completion_bound(self) -> int:
         """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
         if self._terminated:
             return 0
-        lengths = self._grammar.lengths
-        bound = lengths.least(self._threads, self._arena.array, self._rests)
-        if bound < TOO_LONG:
-            return bound
-        try:
-            return lengths.bytes_of(self.shortest_completion())
-        except CompletionTooLongError:
-            return TOO_LONG
+        bound = self._grammar.lengths.least(self._threads, self._arena.array, self._rests)
+        return bound if bound < TOO_LONG else super().completion_bound()
 
     def completion_is_spelled(self) -> bool:
         """See `Matcher.completion_is_spelled`: whether no piece of any text so far had a byte that is no token."""

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from structgen.kernels.bits import count_bits
 from structgen.kernels.checks.layout import *
 from structgen.kernels.checks.tables import (
     accepting,
     allowed,
     are_allowed,
-    count_bits,
     grammar,
     has_bit,
     is_allowed,

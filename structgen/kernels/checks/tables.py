@@ -43,16 +43,6 @@ def dispatch(m, row, column):
 
 
 @internal
-def count_bits(word):
-    """How many bits of a word are set."""
-    count = 0
-    while word:
-        word &= word - 1
-        count += 1
-    return count
-
-
-@internal
 def has_bit(m, first, bit):
     """Whether a set of bits in ``words``, from ``first`` on, has a bit."""
     return (words(m, first + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1

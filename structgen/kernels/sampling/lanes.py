@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from structgen.kernels.jit import internal
 from structgen.kernels.memory import for_range, local_variable
 from structgen.kernels.sampling.layout import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, LANES, WORD
 
@@ -23,6 +24,7 @@ _FLOATS, _DOUBLES, _INTS = (ir.VectorType(kind, LANES) for kind in (_FLOAT, _DOU
 # 2**f for f in [-0.5, 0.5], relative error below 1e-7, and exactly 1 at 0 (a weighted least-squares fit).
 _EXP2 = (0.00132647269, 0.00967151266, 0.0555073374, 0.240222421, 0.693146978, 1.0)
 _ELEMENTS: dict[int, Any] = {FLOAT32: _FLOAT, FLOAT16: _I16, BFLOAT16: _I16, FLOAT64: _DOUBLE}
+_BITS: dict[int, Any] = {FLOAT32: _I32, FLOAT16: _I16, BFLOAT16: _I16, FLOAT64: _I64}
 # Minus infinity, by the width of elements in bits; of 16 bits there are two kinds.
 MINUS_INFINITY = {FLOAT32: 0xFF800000, FLOAT16: 0xFC00, BFLOAT16: 0xFF80, FLOAT64: 0xFFF0000000000000}
 
@@ -41,6 +43,23 @@ def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) ->
     """A pointer to lanes of ``kind`` from element ``index`` of an array on."""
     place = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
     return builder.bitcast(place, kind.as_pointer())
+
+
+def by_kind(made: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    """A function ``(kind, ...)``: that of the kind of logits."""
+    float32, float16, bfloat16, float64 = (made[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
+
+    @internal
+    def chosen(kind, *rest):
+        if kind == FLOAT32:
+            return float32(*rest)
+        if kind == BFLOAT16:
+            return bfloat16(*rest)
+        if kind == FLOAT16:
+            return float16(*rest)
+        return float64(*rest)
+
+    return chosen
 
 
 def _group(builder: Any, word: Any, group: int) -> Any:
@@ -110,8 +129,8 @@ def _highest_lane(builder: Any, highest: Any) -> Any:
     return builder.fpext(best, _DOUBLE)
 
 
-masked_blocks = {kind: _masked_block(kind) for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)}
-"""For each kind of logits ``(logits, masks, words, out)``: addresses, and how many words."""
+masked_block = by_kind({kind: _masked_block(kind) for kind in _ELEMENTS})
+"""``(kind, logits, masks, words, out)``: addresses, and how many words."""
 
 
 def _exp(builder: Any, value: Any, highest: Any, scale: Any) -> Any:
@@ -178,7 +197,7 @@ def exp_each(typingctx, values, words, highest, scale, out):
 
 
 def _forbid(kind: int) -> Callable[[int, int, int], None]:
-    element = {FLOAT32: _I32, FLOAT64: _I64}.get(kind, _I16)
+    element = _BITS[kind]
     lanes = ir.VectorType(element, LANES)
     align = element.width // 8
 
@@ -202,8 +221,26 @@ def _forbid(kind: int) -> Callable[[int, int, int], None]:
     return forbid
 
 
-forbidden_stores = {kind: _forbid(kind) for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)}
-"""For each kind of logits ``(logits, masks, words)``: addresses, and how many words."""
+def _forbid_one(kind: int) -> Callable[[int, int], None]:
+    element = _BITS[kind]
+
+    @intrinsic
+    def forbid_one(typingctx, logits, token):
+        """Write -inf over one token."""
+
+        def codegen(context, builder, signature, args):
+            builder.store(ir.Constant(element, MINUS_INFINITY[kind]), _pointer(builder, *args, element, element))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return forbid_one
+
+
+forbid_one = by_kind({kind: _forbid_one(kind) for kind in _ELEMENTS})
+"""``(kind, logits, token)``: an address, and a token."""
+forbid = by_kind({kind: _forbid(kind) for kind in _ELEMENTS})
+"""``(kind, logits, masks, words)``: addresses, and how many words."""
 
 
 @intrinsic
@@ -224,23 +261,3 @@ def float_bits(typingctx, value):
         return builder.zext(builder.bitcast(builder.fptrunc(args[0], _FLOAT), _I32), _I64)
 
     return types.int64(types.float64), codegen
-
-
-@intrinsic
-def count_of_bits(typingctx, word):
-    """How many bits are set."""
-
-    def codegen(context, builder, signature, args):
-        return builder.ctpop(args[0])
-
-    return types.int64(types.int64), codegen
-
-
-@intrinsic
-def lowest_bit(typingctx, word):
-    """The place of the lowest bit that is set; of a word that is not 0."""
-
-    def codegen(context, builder, signature, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), codegen

@@ -1,61 +1,33 @@
 """Bitmasks over rows of logits, and rows that allow few tokens."""
 
+from structgen.kernels.bits import count_bits, lowest_bit
 from structgen.kernels.jit import internal
-from structgen.kernels.memory import element_writer, mask_word, set_word, word_array
-from structgen.kernels.sampling.lanes import MINUS_INFINITY, count_of_bits, forbidden_stores, lowest_bit
+from structgen.kernels.memory import mask_word, set_word, word_array
+from structgen.kernels.sampling.lanes import forbid, forbid_one
 from structgen.kernels.sampling.layout import *
 from structgen.kernels.sampling.rows import width_of
-
-_float32, _float16, _bfloat16, _float64 = (forbidden_stores[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
-_set_16, _set_32, _set_64 = (element_writer(bits) for bits in (16, 32, 64))
-_NONE_32, _NONE_16, _NONE_B16 = (MINUS_INFINITY[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16))
-_NONE_64 = MINUS_INFINITY[FLOAT64] - (1 << 64)
 
 ALL = 0xFFFFFFFF
 FEW_FORBIDDEN = 4  # tokens of a word up to which each is written by itself: the others need not be read
 
 
 @internal
-def _forbid_one(kind, logits, i):
-    if kind == FLOAT32:
-        _set_32(logits, i, _NONE_32)
-    elif kind == FLOAT16:
-        _set_16(logits, i, _NONE_16)
-    elif kind == BFLOAT16:
-        _set_16(logits, i, _NONE_B16)
-    else:
-        _set_64(logits, i, _NONE_64)
-
-
-@internal
-def _forbid_words(kind, logits, masks, words):
-    """Write -inf over what some words forbid: each token where they are few, whole vectors else."""
-    if kind == FLOAT32:
-        _float32(logits, masks, words)
-    elif kind == FLOAT16:
-        _float16(logits, masks, words)
-    elif kind == BFLOAT16:
-        _bfloat16(logits, masks, words)
-    else:
-        _float64(logits, masks, words)
-
-
-@internal
 def _apply_row(kind, logits, masks, words):
+    """Write -inf over what whole words forbid: over each token where they are few, over whole vectors else."""
     width = width_of(kind)
     done = 0
     while done < words:
         first = done
-        while done < words and count_of_bits(mask_word(masks, done) ^ ALL) > FEW_FORBIDDEN:
+        while done < words and count_bits(mask_word(masks, done) ^ ALL) > FEW_FORBIDDEN:
             done += 1
         if done > first:
-            _forbid_words(kind, logits + WORD * width * first, masks + 4 * first, done - first)
+            forbid(kind, logits + WORD * width * first, masks + 4 * first, done - first)
         while done < words:
             forbidden = mask_word(masks, done) ^ ALL
-            if count_of_bits(forbidden) > FEW_FORBIDDEN:
+            if count_bits(forbidden) > FEW_FORBIDDEN:
                 break
             while forbidden:
-                _forbid_one(kind, logits, WORD * done + lowest_bit(forbidden))
+                forbid_one(kind, logits, WORD * done + lowest_bit(forbidden))
                 forbidden &= forbidden - 1
             done += 1
 
@@ -69,7 +41,7 @@ def apply(m, columns, words, kind):
         _apply_row(kind, rows[r], masks[r], whole)
         for i in range(WORD * whole, columns):
             if i >> 5 >= words or not mask_word(masks[r], i >> 5) >> (i & 31) & 1:
-                _forbid_one(kind, rows[r], i)
+                forbid_one(kind, rows[r], i)
 
 
 @internal

@@ -16,11 +16,10 @@ from structgen.kernels.memory import (
     within,
     word_array,
 )
-from structgen.kernels.sampling.lanes import exp_each, exp_sum, float_at, float_bits, masked_blocks
+from structgen.kernels.sampling.lanes import exp_each, exp_sum, float_at, float_bits, masked_block
 from structgen.kernels.sampling.layout import *
 
 _byte, _set_byte = element_reader(8, signed=False), element_writer(8)
-_float32, _float16, _bfloat16, _float64 = (masked_blocks[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
 
 
 @internal
@@ -36,18 +35,6 @@ def width_of(kind):
     if kind == FLOAT32:
         return 4
     return 8 if kind == FLOAT64 else 2
-
-
-@internal
-def _masked(kind, logits, masks, words, out):
-    """See `structgen.kernels.sampling.lanes.masked_blocks`."""
-    if kind == FLOAT32:
-        return _float32(logits, masks, words, out)
-    if kind == BFLOAT16:
-        return _bfloat16(logits, masks, words, out)
-    if kind == FLOAT16:
-        return _float16(logits, masks, words, out)
-    return _float64(logits, masks, words, out)
 
 
 @internal
@@ -70,10 +57,10 @@ def read_block(base, kind, logits, masks, columns, words, block):
     count = min(BLOCK_WORDS, words - first)
     whole = min(count, columns // WORD - first)
     place = masks + 4 * first if masks else base + 8 * S_ALL
-    highest = _masked(kind, logits + first * WORD * width_of(kind), place, whole, base)
+    highest = masked_block(kind, logits + first * WORD * width_of(kind), place, whole, base)
     if whole < count:  # the row ends within a word
         _tail(base, kind, logits, place + 4 * whole, columns, WORD * (first + whole))
-        last = _masked(kind, base + 8 * S_TAIL, base + 8 * S_TAIL_WORD, 1, base + 4 * WORD * whole)
+        last = masked_block(kind, base + 8 * S_TAIL, base + 8 * S_TAIL_WORD, 1, base + 4 * WORD * whole)
         highest = max(highest, last)
         count = whole + 1
     return count, highest

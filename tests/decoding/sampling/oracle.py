@@ -1,59 +1,124 @@
-"""What any sampler should draw, from the definition in float64; and whether a boundary was too near to tell."""
+"""The definition of a draw, row by row in float64: what all samplers are compared with; and cases for them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.decoding.sampling import DrawRequest, SamplingParams, deviation, filtered_probs, masked_log_probs
+from structgen.decoding.sampling import (
+    SamplingParams,
+    allowed_token_ids,
+    deviation,
+    filtered_probs,
+    masked_log_probs,
+)
+from structgen.decoding.sampling.draws import pick
 from structgen.decoding.sampling.penalties import Adjustments
+from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import uniforms
 
 NEAR = 2e-6
 """Relative to the sum of all weights: float32 exponentials are good for so much."""
 
 
+class Row:
+    """What is to be found for one request.
+
+    Attributes:
+        allowed: the ids that the mask allows and the logits reach.
+        usable: whether a token can be drawn.
+        probs: of the allowed ids after the filters (greedy: all on one).
+        log_probs: of the allowed ids at temperature 1.
+        log_kept: what the mask kept.
+    """
+
+    def __init__(self, logits: np.ndarray, bitmask: np.ndarray, request: DrawRequest) -> None:
+        row = logits[request.logits_row].astype(np.float32 if logits.dtype != np.float64 else np.float64)
+        self.row = row[: 32 * bitmask.shape[1]].copy()
+        if request.adjustments is not None:
+            request.adjustments.apply(self.row)
+        self.params = request.params
+        self.uniform = float(uniforms([request.seed], [request.position])[0])
+        self.allowed = allowed_token_ids(bitmask[request.mask_row], len(self.row))
+        chosen = self.row[self.allowed]
+        self.usable = bool(len(chosen)) and bool(np.isfinite(chosen.max()))
+
+    @property
+    def log_probs(self) -> np.ndarray:
+        return masked_log_probs(self.row, self.allowed)
+
+    @property
+    def log_kept(self) -> float:
+        highest, top = self.row[self.allowed].max(initial=-np.inf), self.row.max()
+        if not np.isfinite([highest, top]).all():
+            return float(highest) - float(top)
+        some, whole = (values.astype(float) for values in (self.row[self.allowed], self.row))
+        ratio = np.exp(some - highest).sum() / np.exp(whole - top).sum()
+        return min(0.0, float(highest) - float(top) + float(np.log(ratio)))
+
+    @property
+    def probs(self) -> np.ndarray:
+        return filtered_probs(self.log_probs, self.params, deviation(self.row, self.params))
+
+    def token(self) -> int:
+        """-1 where none can be drawn."""
+        if not self.usable:
+            return -1
+        if self.params.temperature == 0:
+            return int(self.allowed[self.row[self.allowed].argmax()])
+        return int(self.allowed[pick(self.probs, self.uniform)])
+
+    def accepts(self, token: int, within: float) -> bool:
+        """Whether a token is the one, or the random number is within so much of its interval."""
+        if token == self.token():
+            return True
+        place = int(np.searchsorted(self.allowed, token))
+        if not self.usable or self.params.temperature == 0 or place >= len(self.allowed):
+            return False
+        probs = self.probs
+        high = float(probs[: place + 1].sum())
+        inside = high - probs[place] - within <= self.uniform <= high + within
+        return bool(self.allowed[place] == token and probs[place] > 0 and inside)
+
+    def log_prob(self, token: int) -> float:
+        """Of an allowed token."""
+        return float(self.log_probs[np.searchsorted(self.allowed, token)])
+
+    def check_distribution(self, drawn: npt.NDArray[np.int64]) -> None:
+        """G-test: 2 n KL(observed | expected) is χ² with (kinds - 1) degrees of freedom."""
+        seen = np.bincount(drawn, minlength=len(self.row))[self.allowed]
+        expected = self.probs * len(drawn)
+        assert seen[expected == 0].sum() == 0
+        both = (seen > 0) & (expected > 0)
+        statistic = 2 * (seen[both] * np.log(seen[both] / expected[both])).sum()
+        degrees = np.count_nonzero(expected) - 1
+        assert abs(statistic - degrees) < 4.5 * np.sqrt(2 * degrees)
+
+
+def bits(allowed: np.ndarray) -> np.ndarray:
+    """Booleans [M, V] as a bitmask, int32 [M, ceil(V / 32)]."""
+    padded = np.pad(allowed, ((0, 0), (0, -allowed.shape[1] % 32)))
+    return np.packbits(padded, axis=1, bitorder="little").view(np.int32)
+
+
+def requests(
+    count: int, params: Sequence[SamplingParams], adjustments: Sequence[Adjustments | None] = (None,)
+) -> list[DrawRequest]:
+    """One for each row, with params and adjustments in turn."""
+    return [
+        DrawRequest(params[row % len(params)], 7 * row + 1, row, row, row, adjustments[row % len(adjustments)])
+        for row in range(count)
+    ]
+
+
 def random_bitmask(rng: np.random.Generator, rows: int, size: int, density: float) -> npt.NDArray[np.int32]:
     """int32 [rows, words]; every row allows something."""
-    words = -(-size // 32)
-    bits = rng.random((rows, 32 * words)) < density
-    bits[np.arange(rows), rng.integers(size, size=rows)] = True
-    bits[:, size:] = False
-    return np.packbits(bits, axis=1, bitorder="little").view(np.int32)
-
-
-def allowed(bitmask_row: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int64]:
-    """The ids of set bits."""
-    return np.flatnonzero(np.unpackbits(bitmask_row.view(np.uint8), bitorder="little")[:size])
-
-
-def expected(
-    logits_row: npt.NDArray[np.floating[Any]], ids: npt.NDArray[np.int64], request: DrawRequest
-) -> tuple[set[int], npt.NDArray[np.float64], float]:
-    """The tokens that may be drawn (several where the number lies at a boundary), log-probabilities of all tokens
-    (NaN: not allowed), and the logarithm of the mass that the mask kept."""
-    row = logits_row.astype(np.float32)
-    if request.adjustments is not None:
-        request.adjustments.apply(row)
-    log_probs = masked_log_probs(row, ids)
-    spread = np.full(len(row), np.nan)
-    spread[ids] = log_probs
-    whole = masked_log_probs(row, None)
-    kept = float(np.logaddexp.reduce(whole[ids]))
-    if request.params.temperature == 0:
-        return {int(ids[int(log_probs.argmax())])}, spread, kept
-    sigma = deviation(row) if request.params.top_n_sigma is not None else None
-    probs = filtered_probs(log_probs, request.params, sigma)
-    edges = np.cumsum(probs)
-    target = uniforms([request.seed], [request.position])[0] * edges[-1]
-    possible = np.flatnonzero(probs)
-    near = [
-        int(ids[place]) for place in possible
-        if edges[place] - probs[place] - NEAR <= target <= edges[place] + NEAR
-    ]  # fmt: skip
-    return set(near), spread, kept
+    allowed = rng.random((rows, size)) < density
+    allowed[np.arange(rows), rng.integers(size, size=rows)] = True
+    return bits(allowed)
 
 
 def some_adjustments(rng: np.random.Generator, size: int, count: int) -> Adjustments:

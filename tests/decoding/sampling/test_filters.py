@@ -43,7 +43,8 @@ def test_top_n_sigma() -> None:
     ids = np.arange(0, 500, 3)
     log_probs = row[ids] - np.logaddexp.reduce(row[ids])
     sigma = row[np.isfinite(row)].std()
-    assert deviation(row) == pytest.approx(sigma)
+    assert deviation(row, SamplingParams(1.0, top_n_sigma=1.2)) == pytest.approx(sigma)
+    assert deviation(row, SamplingParams(1.0)) is None
     for temperature in (0.5, 3.0):
         probs = filtered_probs(log_probs, SamplingParams(temperature, top_n_sigma=1.2), sigma)
         assert np.array_equal(probs > 0, row[ids] >= row[ids].max() - 1.2 * sigma)

@@ -10,7 +10,7 @@ import pytest
 from structgen.decoding.sampling import DrawRequest, SamplingParams
 from structgen.decoding.sampling.host import HostSampler
 from structgen.errors import BitmaskError
-from tests.decoding.sampling.oracle import PARAMS, allowed, expected, params, random_bitmask, some_adjustments
+from tests.decoding.sampling.oracle import NEAR, PARAMS, Row, params, random_bitmask, some_adjustments
 
 SAMPLER = HostSampler()
 WIDTHS = [1, 2, 31, 32, 33, 500, 1024, 1025, 3000]
@@ -33,12 +33,10 @@ def check(logits: Any, values: Any, bitmask: Any, requests: list[DrawRequest], t
     choices = SAMPLER.draw(logits, SAMPLER.send(bitmask), requests, kept=True)
     assert choices.log_kept is not None
     for number, request in enumerate(requests):
-        ids = allowed(bitmask[request.mask_row], values.shape[1])
-        tokens, log_probs, kept = expected(values[request.logits_row], ids, request)
-        token = int(choices.token_ids[number])
-        assert token in tokens
-        assert choices.log_probs[number] == pytest.approx(log_probs[token], abs=tolerance)
-        assert choices.log_kept[number] == pytest.approx(kept, abs=5e-6)
+        row, token = Row(values, bitmask, request), int(choices.token_ids[number])
+        assert row.accepts(token, NEAR)
+        assert choices.log_probs[number] == pytest.approx(row.log_prob(token), abs=tolerance)
+        assert choices.log_kept[number] == pytest.approx(row.log_kept, abs=5e-6)
     assert np.array_equal(values, before)
 
 

@@ -11,7 +11,7 @@ import torch
 from structgen.device.apply import apply_bitmask
 from structgen.device.apply.triton_here import triton_runs_on
 from structgen.errors import BitmaskError
-from tests.device.oracle import bits
+from tests.decoding.sampling.oracle import bits
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -14,7 +14,7 @@ from structgen.device.torch_sampler import TorchSampler
 from structgen.device.trees import Drafted, verify_trees
 from structgen.device.triton_sampler import TritonSampler
 from structgen.errors import OptionsError
-from tests.device.oracle import bits
+from tests.decoding.sampling.oracle import bits
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SAMPLER: type[TorchSampler] = TritonSampler
