@@ -17,6 +17,7 @@ from structgen.errors import CompletionTooLongError, EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.kernels.cfg import machine as k
 from structgen.kernels.heaps import Heap
+from tests.concurrency import together
 from tests.engines.cfg.lark_grammars import GRAMMARS, JSON, SQL, normal_form
 from tests.engines.cfg.test_matcher import BYTES, SCALING, grammar_of
 from tests.engines.cfg.test_random_grammars import ROUNDS, random_grammar
@@ -190,9 +191,5 @@ def test_threads_share_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
                 if matcher.accept_bytes(b'{"a": [') and matcher.completion_bound() != 2 * n + 2:
                     failures.append(f"thread {seed}, turn {turn}, depth {n}: {matcher.completion_bound()}")
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    together(work)
     assert not failures

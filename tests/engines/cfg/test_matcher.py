@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from structgen.errors import EmptyLanguageError, GrammarError, MatcherStateError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.kernels.cfg import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.concurrency import together
 from tests.engines.cfg.lark_grammars import GRAMMARS, JSON, normal_form
 from tests.engines.cfg.reference import Reference
 
@@ -203,9 +203,5 @@ def test_threads_share_a_grammar() -> None:
             if not matcher.is_accepting():
                 failures.append(f"thread {seed} did not end")
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    together(work)
     assert not failures

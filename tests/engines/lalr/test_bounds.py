@@ -13,6 +13,7 @@ from structgen.engines.lalr.compiled import LalrGrammar, compile_contextual
 from structgen.engines.lalr.matcher import LalrMatcher
 from structgen.kernels.heaps import Heap
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.concurrency import together
 from tests.engines.cfg.lark_grammars import JSON
 
 pytest.importorskip("lark")
@@ -192,9 +193,5 @@ def test_threads_share_the_numbers() -> None:
         except BaseException as error:
             failures.append(f"thread {seed}: {error!r}")
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    together(work)
     assert not failures

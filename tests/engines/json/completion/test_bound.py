@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from structgen.errors import (
 )
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.concurrency import together
 from tests.schemas_strategy import NAMES, NONE, arrays, objects, options, scalars, schemas
 
 BYTES = Vocabulary([*[bytes([byte]) for byte in range(256)], None], eos_token_ids=256)
@@ -272,11 +272,7 @@ def test_threads_agree() -> None:
         except BaseException as error:
             faults.append(error)
 
-    threads = [threading.Thread(target=walk, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(walk)
     assert not faults, faults[0]
 
 
