@@ -183,6 +183,11 @@ class Output:
             else:
                 return
 
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether bias or penalties may change its logits, these by what was chosen before."""
+        return self._history is not None
+
     def request(self, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
         adjustments = None if self._history is None else self._history.adjustments()

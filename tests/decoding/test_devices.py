@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from structgen.decoding import choosing
+from structgen.decoding.output import Output
+from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.speculative import loop
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.recycling import RecyclingDrafter
@@ -98,3 +100,10 @@ def test_a_step_sends_no_more_than_its_new_masks(device: Watched) -> None:
     assert table.transferred == masks
     assert device.sampler.transferred - parameters <= 128 * (device.asked - asked)
     assert np.isfinite(table.hits) and table.hits > 0
+
+
+def test_rows_with_penalties_are_not_drawn_ahead() -> None:
+    for given, alone in (({}, True), ({"presence_penalty": 1.0}, False), ({"logit_bias": {5: 1.0}}, False)):
+        output = Output(VOCABULARY, None, SamplingParams(**given), max_new_tokens=5)
+        row = Speculator([], Fixed(4)).start([5], output)
+        assert row.is_drawn_alone is alone

@@ -134,8 +134,9 @@ class Row:
 
     @property
     def is_drawn_alone(self) -> bool:
-        """Whether each node's draw needs nothing but its logits and mask: no penalties, no drafts drawn at random."""
-        return self.output.request(0, 0).adjustments is None and not self.tree.sampled
+        """Whether each node's draw needs nothing but its logits and mask: no bias or penalties, no drafts drawn at
+        random."""
+        return not self.output.is_adjusted and not self.tree.sampled
 
     def masks(self) -> npt.NDArray[np.int32]:
         """What may come after the root and after each node: int32 [1 + n, ceil(V / 32)]. A fill for each node."""
