@@ -52,6 +52,9 @@ class ContextFreeGrammar:
     A text is in the language if it splits into texts of terminals, with any number of ``ignored`` terminals' texts
     before, between and after them, such that the terminals derive from ``start``. A terminal that can be empty is
     given as one without the empty text plus a rule that leaves it out.
+
+    Attributes:
+        captures: symbols (as in rules) whose texts an output's captures name, and the names. They change no text.
     """
 
     terminals: tuple[Terminal, ...]
@@ -59,3 +62,4 @@ class ContextFreeGrammar:
     rules: tuple[Rule, ...]
     start: int
     ignored: tuple[int, ...] = ()
+    captures: tuple[tuple[int, str], ...] = ()
