@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from structgen.grammar.normal_form import ContextFreeGrammar, Rule
+from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
+from structgen.grammar.regular import runs
+
+MAX_STATES = 256
+"""Runs of ignored texts are one terminal where it has no more states."""
 
 
 def inlined(
@@ -50,11 +54,18 @@ def inlined(
 
 def without_ignored(grammar: ContextFreeGrammar) -> ContextFreeGrammar:
     """A grammar of the same language that ignores nothing: its rules say where ignored text may be."""
-    if not grammar.ignored:
-        return grammar
-    size = len(grammar.nonterminals)
+    size, terminals = len(grammar.nonterminals), grammar.terminals
+    ignored = [t for t in dict.fromkeys(grammar.ignored) if not terminals[t].dfa.is_empty]
+    if not ignored:
+        return replace(grammar, ignored=())
     names, gap = [*grammar.nonterminals, "start with ignored text", "ignored text"], size + 1
-    rules = [Rule(size, (gap, grammar.start)), Rule(gap, ()), *(Rule(gap, (gap, ~t)) for t in set(grammar.ignored))]
+    rules = [Rule(size, (gap, grammar.start)), Rule(gap, ())]
+    run = runs([terminals[t].dfa for t in ignored], MAX_STATES)
+    if run is not None:
+        rules.append(Rule(gap, (~len(terminals),)))
+        terminals += (Terminal("ignored text", run),)
+    else:
+        rules += [Rule(gap, (gap, ~t)) for t in ignored]
     words: dict[int, int] = {}  # terminals that are alternatives of one rule stay so, which the machine makes use of
     for rule in grammar.rules:
         if len(rule.rhs) == 1 and rule.rhs[0] < 0:
@@ -66,7 +77,8 @@ def without_ignored(grammar: ContextFreeGrammar) -> ContextFreeGrammar:
         else:
             rhs = tuple(part for symbol in rule.rhs for part in ((symbol, gap) if symbol < 0 else (symbol,)))
             rules.append(replace(rule, rhs=rhs))
-    return replace(grammar, nonterminals=tuple(names), rules=tuple(rules), start=size, ignored=())
+    names_of_all = tuple(names)
+    return replace(grammar, terminals=terminals, nonterminals=names_of_all, rules=tuple(rules), start=size, ignored=())
 
 
 def _moved(symbols: tuple[int, ...], nonterminals: int, terminals: int) -> tuple[int, ...]:
