@@ -10,6 +10,7 @@ import pydantic
 import pytest
 
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
+from structgen.constraints.tagged_text import read_parts
 from structgen.constraints.text import choice, regex
 from structgen.errors import ConstraintError, GenerationError, OptionsError
 from structgen.generator import Generator
@@ -74,14 +75,18 @@ def test_counts_and_stops_in_what_is_parsed() -> None:
         tag_dispatch({("<", ">"): regex("[ab]*"), "b": choice(["a", "ab", "aba"])}, min_uses=1, max_uses=3),
         tag_dispatch({"a": regex("(a|b<)*"), ("<", "a"): regex("b?")}, stop=">>"),
         tag_dispatch({"ab": regex("[<>]+"), "ba": regex("a*")}, min_uses=1, max_uses=2, free_text="before", stop="<>b"),
+        tag_dispatch([(("<", ">"), regex("[ab]*")), (("<", ">"), regex("[ab<]*")), (("<", "b"), regex("a*"))]),
+        tag_dispatch({("a<", ">"): regex("a*"), ("ab", ""): regex("b?")}, triggers=["a"], excludes=["bb", "<a"]),
+        tag_dispatch({"a<": regex("[ab]*"), ("b", "<"): regex("[a<]*")}, free_text="after", stop=">>"),
+        tag_dispatch({("<", ">"): regex("[ab]*")}, free_text="instead", separator="ab", max_uses=3),
+        tag_dispatch({"": regex("[ab]*"), "<": regex("[ab>]*")}, free_text="none", separator=">"),
     ],
-    ids=["closed", "stopped", "before"],
+    ids=["closed", "stopped", "before", "alike", "triggers", "after", "instead", "none"],
 )
 def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
     """The pieces of random outputs put the output together again."""
     rng = random.Random(3)
     words = vocabulary("ab<>", rng, longer=10)
-    ends = {trigger: end for trigger, end, _ in constraint.tags}
     for _ in range(60):
         matcher = constraint.compile(words).matcher()
         text = b""
@@ -93,11 +98,22 @@ def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
             if not words.tokens[token] or not matcher.accept_token(token):
                 break
             text += words.tokens[token]
-            constraint.parse_partial(text.decode(errors="replace"))
+            prefix = text.decode(errors="ignore")
+            if prefix.encode() == text:  # no character is cut
+                assert read_parts(constraint.rules, constraint.constraints, prefix, is_whole=False) is not None
+            constraint.parse_partial(prefix)
         text += matcher.shortest_completion()
         pieces = constraint.parse(text.decode())
-        joined = "".join(p if isinstance(p, str) else p.trigger + p.text + str(ends[p.trigger]) for p in pieces)
-        assert joined + str(constraint.stop or "") == text.decode()
+        written, rules, was_part = "", constraint.rules, False
+        for piece in pieces:
+            if isinstance(piece, str):
+                written, was_part = written + piece, False
+                continue
+            begin, end = rules.tags[piece.tag]
+            assert piece.trigger == begin
+            written += f"{rules.separator if was_part and rules.separator else ''}{begin}{piece.text}{end}"
+            was_part = True
+        assert written + str(rules.stop or "") == text.decode()
 
 
 def test_instructions() -> None:
