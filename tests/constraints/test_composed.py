@@ -69,6 +69,42 @@ def test_counts_and_stops_in_what_is_parsed() -> None:
             once.parse(wrong)
 
 
+def test_which_of_several_tags_a_part_is_of() -> None:
+    """Tags that begin alike are tried in their order, where the rest of the text is read too."""
+    small, large = {"type": "integer", "maximum": 9}, {"type": "integer"}
+    numbers = tag_dispatch([(("<n>", "</n>"), small), (("<n>", "</n>"), large), (("<n>", ";"), large)])
+    parts = numbers.parse("<n>7</n><n>12</n><n>3;")
+    assert [part.tag for part in parts if isinstance(part, TagPart)] == [0, 1, 2]
+    assert parts == [TagPart("<n>", 7, "7"), TagPart("<n>", 12, "12"), TagPart("<n>", 3, "3")]
+    assert [part.tag for part in numbers.parse_partial("<n>12") if isinstance(part, TagPart)] == [1]
+    functions = tag_dispatch({("<f=a>", ";"): small, ("<f=b>", ";"): large}, triggers=["<f="], excludes=["no"])
+    assert functions.parse("so <f=b>12;") == ["so ", TagPart("<f=b>", 12, "12")]
+    assert functions.parse_partial("so <f=") == ["so "] and functions.parse_partial("so <f") == ["so <f"]
+    for wrong in ("<f=c>1;", "<f=a>12;", "so <f=", "oh no", "oh no <f=a>1;"):
+        with pytest.raises(GenerationError):
+            functions.parse(wrong)
+
+
+def test_where_free_text_may_be() -> None:
+    thought = regex(r"(?:(?!</think>)[\s\S])*")
+    thinking = tag_dispatch({("<think>", "</think>"): thought}, min_uses=1, max_uses=1, free_text="after")
+    assert thinking.parse("<think>so <b></think>Yes.") == [TagPart("<think>", "so <b>", "so <b>"), "Yes."]
+    calls = tag_dispatch({"": CALL}, free_text="none", separator="; ", min_uses=1)
+    assert [p.value["n"] for p in calls.parse('{"n": 1}; {"n": 2}') if isinstance(p, TagPart)] == [1, 2]
+    either = tag_dispatch({("call ", "."): CALL}, free_text="instead", separator="; ")
+    assert either.parse('call {"n": 1}.; call {"n": 2}.')[1:] == [TagPart("call ", {"n": 2}, '{"n": 2}')]
+    assert either.parse("No.") == ["No."] and either.parse("") == []
+    assert either.parse_partial('call {"n": 1}.; ca') == [TagPart("call ", {"n": 1}, '{"n": 1}')]
+    for constraint, wrong in (
+        (thinking, ["Yes.", "x<think></think>", "<think></think><think>"]),
+        (calls, ["", '{"n": 1};', '{"n": 1}{"n": 2}', "No."]),
+        (either, ['x call {"n": 1}.', 'call {"n": 1}. x', 'call {"n": 1}.call {"n": 1}.']),
+    ):
+        for text in wrong:
+            with pytest.raises(GenerationError):
+                constraint.parse(text)
+
+
 @pytest.mark.parametrize(
     "constraint",
     [

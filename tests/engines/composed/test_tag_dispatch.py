@@ -13,6 +13,7 @@ from structgen.engines.composed.free_text import free_text_dfa, word_search
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import compile_json_schema
 from structgen.errors import ConstraintError, OptionsError
+from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.composed.oracle import allowed, check_walks, remembered, vocabulary
 
@@ -242,24 +243,59 @@ def test_many_tags_and_uses() -> None:
     assert np.flatnonzero(matcher.next_bytes())[0] == 0 and matcher.is_accepting()
 
 
+def test_one_trigger_of_many_tags() -> None:
+    """Parts that begin alike are read side by side, none is given up."""
+    schemas = [{"properties": {"name": {"const": f"tool {i}"}}, "required": ["name"]} for i in range(100)]
+    alike = [(("<t>", "</t>"), compile_json_schema({"type": "object", **schema}, BYTES)) for schema in schemas]
+    matcher = compile_tag_dispatch(alike, BYTES).matcher()
+    for i in (0, 63, 64, 99):
+        assert matcher.accept_bytes(b'Now: <t>{"name": "tool %d"}</t> ' % i)
+    assert matcher.is_accepting() and not any(matcher.stats.values())
+    digit = compile_regex("[0-9]", BYTES)
+    matcher = compile_tag_dispatch({f"<tool {i}>": digit for i in range(200)}, BYTES, triggers=["<tool"]).matcher()
+    assert matcher.accept_bytes(b"Now: <tool") and matcher.forced_bytes() == b" "
+    assert matcher.accept_bytes(b" 199>7 <tool 19>1") and not matcher.accept_bytes(b"<tool x")
+
+
+PART = compile_regex("x", BYTES)
+
+
 @pytest.mark.parametrize(
-    ("tags", "stop", "message"),
+    ("tags", "options", "message"),
     [
-        ([], None, "at least one tag"),
-        ([""], None, "empty"),
-        (["a"], "", "empty"),
-        (["<a", "<a>"], None, "'<a' is in '<a>'"),
-        (["<a>"], "a", "'a' is in '<a>'"),
-        (["\ud800"], None, "surrogate"),
-        ([("a", "\udc00")], None, "surrogate"),
-        ([("a", "b", "c")], None, "closing string"),
-        ([7], None, "closing string"),
+        ([], {}, "at least one tag"),
+        ([""], {}, "empty"),
+        (["a"], {"stop": ""}, "empty"),
+        (["<a", "<a>"], {}, "'<a' is in '<a>'"),
+        (["<a>"], {"stop": "a"}, "'a' is in '<a>'"),
+        (["<a>"], {"stop": "<a>"}, "'<a>' is in '<a>'"),
+        (["\ud800"], {}, "surrogate"),
+        ([("a", "\udc00")], {}, "surrogate"),
+        ([("a", "b", "c")], {}, "closing string"),
+        ([7], {}, "closing string"),
+        (["<a", "<b"], {"triggers": ["<a"]}, "'<b' begins with none of the triggers '<a'"),
+        (["<a", "<b"], {"triggers": ["<", "x"]}, "no tag begins with the trigger 'x'"),
+        (["<a"], {"triggers": ["<", "<a"]}, "no tag begins with the trigger '<a'"),
+        (["<a"], {"triggers": [""]}, "empty"),
+        (["<a"], {"triggers": [3]}, "triggers and separator are a string or a SpecialToken"),
+        (["<a"], {"excludes": ["x", "a"]}, r"'a', which free text must not hold \(excludes\), is in '<a'"),
+        (["<a"], {"excludes": [""]}, "at least one character"),
+        (["<a"], {"excludes": [SpecialToken(3)]}, "holds no special token anyway"),
+        (["<a"], {"excludes": ["\udc00"]}, "surrogate"),
+        (["<a"], {"separator": "", "free_text": "none"}, "empty"),
     ],
+    ids=str,
 )
-def test_bad_tags(tags: list[Any], stop: str | None, message: str) -> None:
-    part = compile_regex("x", BYTES)
-    with pytest.raises(ConstraintError, match=message):
-        compile_tag_dispatch(dict.fromkeys(tags, part), BYTES, stop=stop)
+def test_bad_tags(tags: list[Any], options: dict[str, Any], message: str) -> None:
+    for given in (dict.fromkeys(tags, PART), [(tag, PART) for tag in tags]):
+        with pytest.raises(ConstraintError, match=message):
+            compile_tag_dispatch(given, BYTES, **options)
+
+
+@pytest.mark.parametrize("tags", [["<a"], "ab", [("<a", 1, 1)], 7, [["<a", 1]]], ids=str)
+def test_what_is_no_mapping_and_no_pairs(tags: Any) -> None:
+    with pytest.raises(ConstraintError, match=r"tags are \{tag: constraint\} or pairs"):
+        compile_tag_dispatch(tags, BYTES)
 
 
 @pytest.mark.parametrize(
@@ -271,9 +307,19 @@ def test_bad_tags(tags: list[Any], stop: str | None, message: str) -> None:
         {"min_uses": 1.5},
         {"free_text": "some"},
         {"free_text": "before"},
+        {"free_text": "instead", "min_uses": 1},
+        {"separator": ","},
+        {"separator": ",", "free_text": "after"},
+        {"excludes": ["x"], "free_text": "none"},
+        {"triggers": ["a"], "free_text": "none"},
     ],
     ids=str,
 )
 def test_bad_options(options: dict[str, Any]) -> None:
     with pytest.raises(OptionsError):
-        compile_tag_dispatch({"a": compile_regex("x", BYTES)}, BYTES, **options)
+        compile_tag_dispatch({"a": PART}, BYTES, **options)
+
+
+def test_strings_alone_stand_for_lists() -> None:
+    matcher = compile_tag_dispatch({"<a>": PART}, BYTES, triggers="<", excludes="no").matcher()
+    assert matcher.accept_bytes(b"n <a>x") and not matcher.accept_bytes(b"no") and not matcher.accept_bytes(b"<b")
