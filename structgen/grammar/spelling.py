@@ -89,7 +89,7 @@ def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
 
 
 def missing_characters(vocabulary: Vocabulary) -> CharSet:
-    """The characters that no tokens spell, neither byte by byte nor whole, or that tokens could begin and not finish."""
+    """The characters that tokens spell neither byte by byte nor whole, or could begin and not finish."""
     missing, cuts = set(vocabulary.missing_bytes), set(_cuts(vocabulary))
     whole = normalise(
         (ord(data.decode()),) * 2
