@@ -32,9 +32,21 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[StructgenError], args: tuple[Any, ...]) -> StructgenError:
+    """An error as it was, without making its message anew."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ConstraintError(StructgenError):

@@ -18,7 +18,7 @@ from structgen.benchmarking.prompts import as_prompt, schema_prompt
 from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
 from structgen.benchmarking.vocabularies import BenchVocabulary
-from structgen.benchmarking.workers import Watch
+from structgen.workers import Watch
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import IncompleteOutputError
