@@ -37,7 +37,7 @@ STAGES: list[set[str]] = [
     {"compilers"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
-    {"benchmarking"},
+    {"benchmarking", "serving"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}
