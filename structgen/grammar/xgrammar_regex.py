@@ -14,10 +14,11 @@ from structgen.automata.ecma_parser import parse
 from structgen.automata.pattern import search_dfa
 from structgen.grammar.ebnf_tree import AutomatonUse
 
-_PIECE = re.compile(r"\\(.)|\(\?P<|(\[\^?)|([].])|.", re.DOTALL)
+_PIECE = re.compile(r"\\u\{(?P<point>[0-9a-fA-F]{1,6})\}|\\(?P<escaped>.)|\(\?P<|\[\^?|.", re.DOTALL)
 _SPACE = r"\t-\r "
 _NOT_SPACE = r"\0-\x08\x0e-\x1f!-" + chr(0x10FFFF)
 _ESCAPES = {"a": r"\x07", "e": r"\x1b"}
+_KNOWN = frozenset("^$\\.*+?()[]{}|/-0123456789dDwWbBfnrtvcxukpP")  # others stand for themselves
 
 
 def regex_tree(pattern: str, flags: str | None = None) -> Node | AutomatonUse:
@@ -65,15 +66,19 @@ def _as_ecma(pattern: str, flags: str | None) -> str:
     dot = "[^]" if flags is None or "s" in flags else r"[^\n]"
     found, in_class = [], False
     for piece in _PIECE.finditer(pattern):
-        text, escaped = piece.group(), piece[1]
-        if escaped in ("s", "S"):
+        text, escaped = piece.group(), piece["escaped"]
+        if piece["point"]:  # without braces, which are not read so in all expressions
+            point = int(piece["point"], 16)
+            text = f"\\u{point:04x}" if point < 0x10000 else chr(min(point, 0x10FFFF))
+        elif escaped in ("s", "S"):
             inside = _SPACE if escaped == "s" else _NOT_SPACE
             text = inside if in_class else f"[{_SPACE}]" if escaped == "s" else f"[^{_SPACE}]"
         elif escaped is not None:
-            text = _ESCAPES.get(escaped, text)
+            stands = escaped in _KNOWN and (in_class or escaped != "-")
+            text = _ESCAPES.get(escaped, text if stands else escaped)
         elif text == "(?P<" and not in_class:
             text = "(?<"
-        elif piece[2]:
+        elif text.startswith("["):
             in_class = True
         elif text == "]":
             in_class = False
