@@ -20,7 +20,7 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
-from structgen.grammar.gbnf import MAX_REPEAT, Dialect, read_gbnf
+from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
 from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
@@ -106,7 +106,7 @@ def compile_gbnf(
     start: str = "root",
     *,
     max_repetitions: int | None = None,
-    dialect: Dialect = "llama.cpp",
+    dialect: GbnfDialect = "llama.cpp",
 ) -> CfgGrammar:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
     ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.

@@ -11,7 +11,7 @@ from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_la
 from structgen.constraints.cache import COMPILED, joined
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
-from structgen.grammar.gbnf import Dialect
+from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -73,7 +73,7 @@ class GbnfConstraint(TextConstraint):
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int | None = None
-    dialect: Dialect = "llama.cpp"
+    dialect: GbnfDialect = "llama.cpp"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         return compile_gbnf(
@@ -125,7 +125,7 @@ def lark(
 
 
 def gbnf(
-    source: str | Path, start: str = "root", *, max_repetitions: int | None = None, dialect: Dialect = "llama.cpp"
+    source: str | Path, start: str = "root", *, max_repetitions: int | None = None, dialect: GbnfDialect = "llama.cpp"
 ) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
     return GbnfConstraint(source, start, max_repetitions, dialect)

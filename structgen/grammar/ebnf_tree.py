@@ -56,21 +56,21 @@ class EbnfRule:
     Attributes:
         tree: what it may be.
         place: of its name.
-        capture: the name under which its texts are captured; None: they are not.
+        captures: the names under which its texts are captured.
         is_lazy: whether a text ends where it first can.
         max_chars: characters that its texts may have; None: any number.
     """
 
     tree: EbnfTree
     place: Place
-    capture: str | None = None
+    captures: tuple[str, ...] = ()
     is_lazy: bool = False
     max_chars: int | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether a use of the rule is the same as its tree."""
-        return self.capture is None and not self.is_lazy and self.max_chars is None
+        return not self.captures and not self.is_lazy and self.max_chars is None
 
 
 @dataclass(frozen=True)

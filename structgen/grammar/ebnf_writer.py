@@ -35,6 +35,7 @@ class EbnfWriter:
     def __init__(self, text: str, rules: Mapping[str, EbnfRule]) -> None:
         self._text = text
         self._rules = rules
+        self._has_captures = any(rule.captures for rule in rules.values())  # the order of options counts for them
         self._regular: dict[str, _Regular | None] = {}
         self._made: dict[CharSet, list[int]] = {}
         self._states = 0
@@ -56,9 +57,10 @@ class EbnfWriter:
                 self._productions_of(done, rule.tree)
             done += 1
         captures = tuple(
-            (number, rule.capture)
+            (number, capture)
             for number, name in enumerate(self._names)
-            if (rule := self._rules.get(name)) is not None and rule.capture is not None
+            if name in self._rules
+            for capture in self._rules[name].captures
         )
         terminals, productions = tuple(self._list), tuple(self._productions)
         return ContextFreeGrammar(terminals, tuple(self._names), productions, 0, captures=captures)
@@ -103,7 +105,7 @@ class EbnfWriter:
     def _productions_of(self, number: int, tree: EbnfTree) -> None:
         options: tuple[EbnfTree, ...] = tree.options if isinstance(tree, Alternate) else (tree,)
         words = [word for option in options if (word := _word(option)) is not None]
-        if len(words) >= MANY_WORDS:
+        if len(words) >= MANY_WORDS and (len(words) == len(options) or not self._has_captures):
             options = tuple(option for option in options if _word(option) is None)
             symbols = self._of_dfa(number, from_strings(words, MAX_STATES))
             self._productions.append(Rule(number, tuple(symbols), self._place(number)))

@@ -34,14 +34,14 @@ from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.token_terminals import token_pattern
 from structgen.grammar.xgrammar_ebnf import read_xgrammar_rules
 
-Dialect: TypeAlias = Literal["llama.cpp", "xgrammar"]
+GbnfDialect: TypeAlias = Literal["llama.cpp", "xgrammar"]
 """Whose notation: that of llama.cpp, or XGrammar's EBNF."""
-MAX_REPEAT: dict[Dialect, int] = {"llama.cpp": 2_000, "xgrammar": (1 << 31) - 1}
+MAX_REPEAT: dict[GbnfDialect, int] = {"llama.cpp": 2_000, "xgrammar": (1 << 31) - 1}
 """Repetitions, where the option says nothing else: what the dialect's own engine takes."""
 
 
 def read_gbnf(
-    text: str, start: str = "root", max_repetitions: int | None = None, dialect: Dialect = "llama.cpp"
+    text: str, start: str = "root", max_repetitions: int | None = None, dialect: GbnfDialect = "llama.cpp"
 ) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 

@@ -149,10 +149,10 @@ class _XgrammarParser:
                 self.source.fail(f"the attribute {read[1]} is given twice", place)
             given[read[1]] = read[2] if read[2] is not None else read[3]
             at = read.end()
-        capture = (given["capture"] or name.text) if "capture" in given else None
+        captures = (given["capture"] or name.text,) if "capture" in given else ()
         most = given.get("max_chars")
         return EbnfRule(
-            tree, self.source.place(name.offset), capture, "lazy" in given, None if most is None else int(most)
+            tree, self.source.place(name.offset), captures, "lazy" in given, None if most is None else int(most)
         )
 
     def _check_attribute(self, name: str, text: str | None, number: str | None, offset: int) -> None:
