@@ -181,7 +181,7 @@ def compile_json_lines(
     max_lines: int | None = None,
     options: JsonOptions | None = None,
     registry: Registry[Any] | None = None,
-) -> ComposedGrammar:
+) -> ComposedGrammar | CfgGrammar:
     """Compile JSON lines (jsonlines.org): values of a schema with a line feed between them, and perhaps after the last.
 
     Args:
@@ -203,7 +203,7 @@ def compile_json_lines(
 
 def _embed_schemas(
     grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary
-) -> ComposedGrammar:
+) -> ComposedGrammar | CfgGrammar:
     """A grammar, over ``naming``, some of whose terminals are JSON values of these schemas, by terminal number."""
     contents, vocabulary = {}, vocabulary.within(naming)
     for terminal, (schema, options) in schemas.items():

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa, empty, from_table, universal
+from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, OptionsError
@@ -36,7 +37,7 @@ def compile_tag_dispatch(
     max_uses: int | None = None,
     stop: Mark | None = None,
     free_text: FreeText = "anywhere",
-) -> ComposedGrammar:
+) -> ComposedGrammar | CfgGrammar:
     """Compile tagged text: free text until a trigger, then what the trigger's grammar allows, then free text again.
 
     Free text is any text (valid UTF-8) that holds no trigger and not ``stop``, nor spells the name of a special token

@@ -75,6 +75,9 @@ class JsonGrammar:
             found |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
         return found
 
+    def normal_form(self) -> None:
+        """See `Grammar.normal_form`: it has none."""
+
     @property
     def completions_are_shortest(self) -> bool:
         """See `Grammar.completions_are_shortest`: mostly they are."""
