@@ -20,7 +20,7 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
-from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
+from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
 from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.normal_form import ContextFreeGrammar
@@ -101,26 +101,36 @@ def compile_lark(
 
 
 def compile_gbnf(
-    source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "root",
+    *,
+    max_repetitions: int | None = None,
+    dialect: GbnfDialect = "llama.cpp",
 ) -> CfgGrammar:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
-    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``.
+    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
 
     Args:
         source: the grammar.
         vocabulary: the model's tokens.
         start: the rule that outputs must match.
-        max_repetitions: the largest number that ``{n,m}`` may have; the default is llama.cpp's own limit.
+        max_repetitions: the largest number that ``{n,m}`` may have; None: 2,000 in llama.cpp, as there, and as many as
+            32 bits can say in XGrammar.
+        dialect: "llama.cpp" or "xgrammar".
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
-        OptionsError: ``max_repetitions`` is no count.
+        OptionsError: ``max_repetitions`` is no count, or another ``dialect``.
     """
-    check_count("max_repetitions", max_repetitions, 0)
+    if dialect not in MAX_REPEAT:
+        raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
+    if max_repetitions is not None:
+        check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions), vocabulary, text))
+    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions, dialect), vocabulary, text))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:

@@ -11,7 +11,7 @@ from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_la
 from structgen.constraints.cache import COMPILED, joined
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
-from structgen.grammar.gbnf import MAX_REPEAT
+from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -72,14 +72,18 @@ class GbnfConstraint(TextConstraint):
 
     source: str | Path = field(repr=False)
     start: str = "root"
-    max_repetitions: int = MAX_REPEAT
+    max_repetitions: int | None = None
+    dialect: GbnfDialect = "llama.cpp"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_gbnf(self.source, vocabulary, self.start, max_repetitions=self.max_repetitions)
+        return compile_gbnf(
+            self.source, vocabulary, self.start, max_repetitions=self.max_repetitions, dialect=self.dialect
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
-        return f"Answer with a text of this grammar (GBNF):\n{_text(self.source)}"
+        name = "GBNF" if self.dialect == "llama.cpp" else "XGrammar's EBNF"
+        return f"Answer with a text of this grammar ({name}):\n{_text(self.source)}"
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,11 @@ def lark(
     return LarkConstraint(source, start, lexer, json_options)
 
 
-def gbnf(source: str | Path, start: str = "root", *, max_repetitions: int = MAX_REPEAT) -> GbnfConstraint:
-    """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions)
+def gbnf(
+    source: str | Path, start: str = "root", *, max_repetitions: int | None = None, dialect: GbnfDialect = "llama.cpp"
+) -> GbnfConstraint:
+    """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
+    return GbnfConstraint(source, start, max_repetitions, dialect)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:
