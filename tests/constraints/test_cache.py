@@ -47,7 +47,14 @@ def makers() -> list[Any]:
         structgen.tag_dispatch({("<n>", ""): INTEGER}, max_uses=1),
         structgen.tag_dispatch({("<n>", ""): INTEGER}, stop="."),
         structgen.tag_dispatch({("<n>", ""): INTEGER, ("<m>", ""): INTEGER}),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, triggers=["<"]),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, excludes=["a"]),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, free_text="none"),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, free_text="none", separator=","),
+        structgen.tag_dispatch([("<n>", INTEGER), ("<n>", {"const": 1})]),
         structgen.tag_dispatch({("<n>", ""): tagged[0]}),
+        structgen.tag_dispatch({("<n>", ""): structgen.tag_dispatch({("<m>", ""): tagged[0]})}),
+        structgen.tag_dispatch({("<n>", ""): structgen.lark('start: %json {"type": "integer"}')}),
         structgen.tag_dispatch({("<n>", ""): structgen.json_lines(INTEGER)}),
     ]
     lines = [structgen.json_lines(schema) for schema in schemas]
