@@ -98,7 +98,7 @@ class ToolCalls:
                 raise ConstraintError(f"there is no tool {piece.name!r}; there are {', '.join(sorted(names))}")
         try:
             text = write(self.calls, pieces)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ConstraintError(f"arguments are no JSON values: {error}") from None
         written = [piece for piece in pieces if isinstance(piece, ToolCall)]
         found = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]

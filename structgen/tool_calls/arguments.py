@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from structgen.json_schema.places import escape
 from structgen.options import JsonOptions
 from structgen.tool_calls.definitions import Tool, placed
 from structgen.tool_calls.grammar import GrammarBuilder
-from structgen.tool_calls.patterns import KEY, VALUE, Parameters, stops
+from structgen.tool_calls.patterns import KEY, VALUE, Parameters, name_expression
 from structgen.tool_calls.values import lost_words, raw_strings
 
 MAX_PLACES = 5_000
@@ -80,7 +81,6 @@ class ArgumentRules:
     def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
         self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
         self._kinds = kinds_of(tool, options)
-        self._stops = stops(pattern.string, KEY)
         self._places = 0
 
     def symbols(self) -> tuple[int, ...]:
@@ -113,7 +113,7 @@ class ArgumentRules:
 
     def other(self, names: Dfa, values: MemberValues) -> tuple[int, ...] | None:
         """The symbols of an argument with one of these names."""
-        allowed = intersect(names, full_match_dfa(self._name_expression()), self._options.max_automaton_states)
+        allowed = intersect(names, full_match_dfa(name_expression(self._pattern)), self._options.max_automaton_states)
         if allowed.is_empty:
             return None
         key = self._builder.regular(("names", allowed.digest), lambda: allowed)
@@ -162,12 +162,8 @@ class ArgumentRules:
         return self._tool.pointer + (values.place or "")
 
     # --- names ---
-    def _name_expression(self) -> str:
-        inner = "".join(f"\\u{{{ord(c):X}}}" for c in dict.fromkeys(self._stops + "\n"))
-        return f"[^\\s{inner}](?:[^{inner}]*[^\\s{inner}])?"
-
     def _check_name(self, name: str) -> None:
-        if not name or name != name.strip() or any(c in name for c in self._stops + "\n"):
+        if not re.fullmatch(name_expression(self._pattern), name):
             raise UnsupportedSchemaError(
                 f"a parameter called {name!r} cannot be written in this format",
                 pointer=f"{self._tool.pointer}/properties/{escape(name)}",

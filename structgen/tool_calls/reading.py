@@ -30,6 +30,7 @@ from structgen.tool_calls.patterns import (
     Pattern,
     WithId,
     fixed,
+    name_expression,
     named,
 )
 from structgen.tool_calls.values import is_json
@@ -219,10 +220,12 @@ class CallReader:
         begun = self._fixed(form[:place], at)
         if begun is None:
             return None
-        end = self._text.find(fixed(form[place + 1]), begun)
+        end = self._text.find(fixed(form[place + 1])[0], begun)  # which no name holds
         if end < 0:
             return None
         name = self._text[begun:end]
+        if not _compiled(name_expression(pattern)).fullmatch(name):
+            return None
         value_at = self._fixed(form[place + 1 : form.index(VALUE)], end)
         if value_at is None:
             return None

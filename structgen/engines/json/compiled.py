@@ -21,6 +21,7 @@ from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
+from structgen.formula.language import Formula
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.options import JsonOptions, checked_options
@@ -146,18 +147,19 @@ def compile_json_schema(
     options = checked_options(options)
     with restated(options):
         lowered = lower(schema, options, registry)
-        graph = GoalGraph(lowered, options)
-        return grammar_of(lowered, graph, graph.compile(lowered.root), vocabulary)
+        return grammar_of(lowered, lowered.root, vocabulary)
 
 
-def grammar_of(lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> JsonGrammar:
-    """The JSON text of the values of a node of a solved graph.
+def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
+    """The JSON text of the values of a formula, which speaks of a lowered schema.
 
     Raises:
-        TokenizerError: ``vocabulary`` lacks tokens without which texts could come to a dead end.
+        SchemaError, TokenizerError: see `compile_json_schema`.
     """
+    graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
+    root = graph.compile(formula)
     if vocabulary.missing_bytes:
-        _check_bytes(root, vocabulary, graph.options)
+        _check_bytes(root, vocabulary, lowered.options)
     return JsonGrammar(lowered, graph, root, vocabulary)
 
 
