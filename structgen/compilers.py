@@ -87,7 +87,7 @@ def compile_lark(
         json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
             options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
-        grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones or constraints.
+        grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column

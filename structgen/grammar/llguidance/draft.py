@@ -63,16 +63,28 @@ class GrammarDraft:
     embedded: dict[int, EmbeddedSchema] = field(default_factory=dict)
     references: dict[int, str] = field(default_factory=dict)
     _known: dict[object, int] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
     _states: int = 0
 
     def nonterminal(self, name: str) -> int:
-        """A new one."""
-        self.nonterminals.append(name)
-        return len(self.nonterminals) - 1
+        """A new one; its number is added to a name that is taken."""
+        number = len(self.nonterminals)
+        self.nonterminals.append(name if name not in self._names else f"{name}:{number}")
+        self._names.add(self.nonterminals[number])
+        return number
 
     def fresh(self, near: int) -> int:
         """A new one, named after another."""
         return self.nonterminal(f"{self.nonterminals[near].partition(':')[0]}:{len(self.nonterminals)}")
+
+    def twin(self, number: int, kind: str) -> int:
+        """A new one that stands for some texts of another: captured and bordered as it is."""
+        twin = self.nonterminal(f"{self.nonterminals[number]}:{kind}")
+        for captured, name in [pair for pair in self.captures if pair[0] == number]:
+            self.capture(twin, name, self.capture_layers[captured])
+        if number in self.borders:
+            self.borders.add(twin)
+        return twin
 
     def add(self, lhs: int, rhs: Sequence[int], place: Place) -> None:
         """A rule."""

@@ -13,6 +13,7 @@ from structgen.automata.dfa import Dfa
 from structgen.automata.joining import alternation, repetition
 from structgen.errors import TooComplexError
 from structgen.grammar.llguidance.draft import GrammarDraft
+from structgen.grammar.llguidance.nullable import nullable_of
 from structgen.grammar.llguidance.syntax import Scope
 from structgen.grammar.llguidance.terminals import Terminals
 from structgen.grammar.normal_form import Place, Rule, Terminal
@@ -54,7 +55,7 @@ class _Twins:
         self._options: dict[int, list[Rule]] = {}
         for rule in draft.rules:
             self._options.setdefault(rule.lhs, []).append(rule)
-        self._nullable = _nullable(draft.rules)
+        self._nullable = nullable_of(draft.rules)
         self._captured = {number for number, _ in draft.captures}
         self._skips = [
             ~draft.terminal(Terminal(f"IGNORED_{layer}", dfa, "%ignore"), -1, ("ignored", layer))
@@ -138,22 +139,3 @@ class _Twins:
             if symbol in self._nullable:
                 draft.add(known, (self._none(symbol),), Place())
         return known
-
-
-def _nullable(rules: list[Rule]) -> set[int]:
-    """The nonterminals that have the empty text."""
-    found: set[int] = set()
-    waiting: dict[int, list[int]] = {}  # rules by a nonterminal of theirs that is not known to be nullable
-    todo = list(range(len(rules)))
-    while todo:
-        number = todo.pop()
-        rule = rules[number]
-        if rule.lhs in found:
-            continue
-        missing = next((symbol for symbol in rule.rhs if symbol < 0 or symbol not in found), None)
-        if missing is None:
-            found.add(rule.lhs)
-            todo += waiting.pop(rule.lhs, [])
-        elif missing >= 0:
-            waiting.setdefault(missing, []).append(number)
-    return found

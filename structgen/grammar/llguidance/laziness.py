@@ -9,7 +9,6 @@ the LR(0) automaton of the rules; where that depends on what came before, the gr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -20,20 +19,23 @@ from structgen.automata.joining import alternation, concatenation, with_any_endi
 from structgen.errors import GrammarError, TooComplexError
 from structgen.grammar.limits import grammar_refusal
 from structgen.grammar.llguidance.draft import GrammarDraft
+from structgen.grammar.llguidance.nullable import with_empties_apart
 from structgen.grammar.normal_form import Rule
 
 MAX_STATES = 4_000
 """States of the LR(0) automaton."""
+MAX_RULES = 50_000
+"""Rules that are written for it."""
 _JSON_STARTS = [b for b in range(256) if chr(b) in '{["-0123456789tfn']
 
 Item = tuple[int, int]
 """A rule and how many of its symbols are read."""
 Occurrence = tuple[int, int]
-"""A rule and the place of a symbol in it."""
+"""A state and a terminal that can be read there."""
 
 
-def with_laziness(draft: GrammarDraft, start: int, text: str) -> None:
-    """Take from the terminals of a draft what lazy ones end.
+def with_laziness(draft: GrammarDraft, start: int, text: str) -> int:
+    """Take from the terminals of a draft what lazy ones end; returns the nonterminal to start from.
 
     Raises:
         GrammarError: whether a lazy terminal may stand where another does depends on what came before.
@@ -43,20 +45,47 @@ def with_laziness(draft: GrammarDraft, start: int, text: str) -> None:
     precedence = _Precedence(draft, text)
     lazy = used & draft.lazy
     if not any(precedence.changes(t, frozenset([other])) for t in used for other in lazy):
-        return
+        return start
+    start = with_empties_apart(draft, start, grammar_refusal(text))
     positions = _Positions(draft.rules, start, lazy, text)
-    changed: dict[Occurrence, int] = {}
-    for occurrence, found in positions.neighbours().items():
-        rule, place = occurrence
-        terminal = ~draft.rules[rule].rhs[place]
+    left: dict[Occurrence, int] = {}
+    for (state, terminal), found in positions.neighbours().items():
         results = {precedence.of(terminal, others) for one in found for others in (one.surely, one.perhaps)}
-        if len(results) > 1:
-            precedence.fail(terminal, set().union(*(one.perhaps for one in found)))
-        changed[occurrence] = results.pop()
-    draft.rules = [
-        replace(r, rhs=tuple(~changed[i, j] if (i, j) in changed else symbol for j, symbol in enumerate(r.rhs)))
-        for i, r in enumerate(draft.rules)
-    ]
+        if len(results) > 1 or -1 in results:
+            precedence.fail(terminal, frozenset().union(*(one.perhaps for one in found)))
+        left[state, terminal] = results.pop()
+    return _split_by_state(draft, start, positions, left)
+
+
+def _split_by_state(draft: GrammarDraft, start: int, positions: _Positions, left: dict[Occurrence, int]) -> int:
+    """Write each rule once for each state in which it begins, with what is left of its terminals there."""
+    rules: dict[int, list[Rule]] = {}
+    for rule in draft.rules:
+        rules.setdefault(rule.lhs, []).append(rule)
+    twins: dict[tuple[int, int], int] = {}
+    todo: list[tuple[int, int]] = []
+    draft.rules = []
+
+    def twin(state: int, symbol: int) -> int:
+        if symbol < 0:
+            return ~left[state, ~symbol]
+        if (state, symbol) not in twins:
+            twins[state, symbol] = draft.twin(symbol, str(state)) if symbol in rules else symbol
+            todo.append((state, symbol))
+        return twins[state, symbol]
+
+    first = twin(0, start)
+    for state, number in todo:  # which grows on the way
+        for rule in rules.get(number, ()):
+            states = positions.along(state, rule.rhs)
+            draft.add(
+                twins[state, number], [twin(s, symbol) for s, symbol in zip(states, rule.rhs, strict=True)], rule.place
+            )
+        if len(draft.rules) > MAX_RULES:
+            raise grammar_refusal(positions.text)(
+                "the rules around lazy terminals are too involved", "rules", MAX_RULES
+            )
+    return first
 
 
 class _Precedence:
@@ -93,15 +122,20 @@ class _Precedence:
         return difference(dfa, beyond, 20_000 + 4 * len(dfa))
 
     def fail(self, terminal: int, lazy: Iterable[int]) -> None:
-        """Raise GrammarError: it depends on what came before."""
+        """Raise GrammarError: it depends on what came before, or nothing can be taken from the terminal."""
         own = self._draft.terminals[terminal]
+        is_outside = terminal in self._draft.embedded or terminal in self._draft.references
         names = ", ".join(sorted({repr(self._draft.terminals[t].name) for t in lazy if t != terminal}))
         raise GrammarError(
-            f"whether the lazy rule {names} ends the terminal {own.name!r} depends on what comes before it",
+            f"the lazy rule {names} may begin where {own.source} does, and ends none of its texts"
+            if is_outside
+            else f"whether the lazy rule {names} ends the terminal {own.name!r} depends on what comes before it",
             line=own.place.line,
             column=own.place.column,
             source=self._text,
-            hint="Leave out of it what the lazy rule ends with, as in TEXT & ~/(?s:.*)end(?s:.*)/.",
+            hint="Let the lazy rule begin with what the other cannot begin with."
+            if is_outside
+            else "Leave out of it what the lazy rule ends with, as in TEXT & ~/(?s:.*)end(?s:.*)/.",
         )
 
 
@@ -124,7 +158,7 @@ class _Positions:
     def __init__(self, rules: list[Rule], start: int, lazy: set[int], text: str) -> None:
         self._rules = [*rules, Rule(-1, (start,))]
         self._lazy = lazy
-        self._text = text
+        self.text = text
         self._options: dict[int, list[int]] = {}
         for number, rule in enumerate(rules):
             self._options.setdefault(rule.lhs, []).append(number)
@@ -141,7 +175,7 @@ class _Positions:
         def reach(kernel: frozenset[Item]) -> int:
             if kernel not in numbers:
                 if len(numbers) >= MAX_STATES:
-                    refuse = grammar_refusal(self._text)
+                    refuse = grammar_refusal(self.text)
                     raise refuse("the rules around lazy terminals are too involved", "states", MAX_STATES)
                 numbers[kernel] = len(todo)
                 todo.append(kernel)
@@ -172,8 +206,15 @@ class _Positions:
                 items += [(r, 0) for r in self._options.get(rhs[dot], ())]
         return list(dict.fromkeys(items))
 
+    def along(self, state: int, symbols: tuple[int, ...]) -> list[int]:
+        """The states in which each of some symbols is read, one after the other from a state on."""
+        states = [state]
+        for symbol in symbols:
+            states.append(self._after[states[-1]][symbol])
+        return states[:-1]
+
     def neighbours(self) -> dict[Occurrence, set[Neighbours]]:
-        """For each place of a terminal in a rule, the lazy ones beside it, each time that it may be read."""
+        """For each state and terminal, the lazy ones beside it, each time that it may be read."""
         found: dict[Occurrence, set[Neighbours]] = {}
         for root in self._roots:
             live, sure = self._live(root)
@@ -181,10 +222,9 @@ class _Positions:
             surely = frozenset().union(*map(self._lazy_of, sure))
             for state in live:
                 here = Neighbours(surely | self._lazy_of(state), perhaps)
-                for rule, dot in self._items[state]:
-                    rhs = self._rules[rule].rhs
-                    if dot < len(rhs) and rhs[dot] < 0:
-                        found.setdefault((rule, dot), set()).add(here)
+                for symbol in self._after[state]:
+                    if symbol < 0:
+                        found.setdefault((state, ~symbol), set()).add(here)
         return found
 
     def _lazy_of(self, state: int) -> frozenset[int]:
@@ -197,13 +237,10 @@ class _Positions:
             for rule, dot in self._items[state]:
                 if dot < len(self._rules[rule].rhs) or self._rules[rule].lhs < 0:
                     continue
-                origins = self._back(state, dot)
-                for origin in origins:
-                    after = self._after[origin][self._rules[rule].lhs]
-                    if after not in live:
-                        live.append(after)
-                    if len(origins) == 1 and state in sure and after not in sure:
-                        sure.append(after)
+                following = {self._after[origin][self._rules[rule].lhs] for origin in self._back(state, dot)}
+                live += [after for after in following if after not in live]
+                if len(following) == 1 and state in sure:
+                    sure += [after for after in following if after not in sure]
         return live, sure
 
     def _back(self, state: int, steps: int) -> set[int]:

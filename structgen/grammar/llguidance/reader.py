@@ -69,8 +69,7 @@ def read_llguidance(
         writer = RuleWriter(others, outside)
         writer.write(scope, start)
         draft = writer.draft
-        with_laziness(draft, 0, text)
-        first = with_ignored(draft, 0)
+        first = with_ignored(draft, with_laziness(draft, 0, text))
         with_endings(draft)
     used = writer.used(scope)
     unused = [
@@ -78,8 +77,10 @@ def read_llguidance(
         for name, definition in scope.rules.items()
         if name not in used
     ]
+    written = {rule.lhs for rule in draft.rules}
+    captures = tuple(capture for capture in draft.captures if capture[0] in written)
     grammar = ContextFreeGrammar(
-        tuple(draft.terminals), tuple(draft.nonterminals), tuple(draft.rules), first, captures=tuple(draft.captures)
+        tuple(draft.terminals), tuple(draft.nonterminals), tuple(draft.rules), first, captures=captures
     )
     return LLGuidanceGrammar(grammar, draft.embedded, draft.references, (*unused, *writer.warnings), text)
 
