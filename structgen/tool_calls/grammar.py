@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
 from structgen.automata.dfa import Dfa, difference, empty
+from structgen.automata.free_text import free_text_dfa, word_search
 from structgen.automata.pattern import full_match_dfa
-from structgen.engines.composed.grammar import ComposedGrammar, embed
-from structgen.engines.composed.tag_dispatch import free_text_dfa, word_search
+from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
@@ -116,7 +116,7 @@ class GrammarBuilder:
 
         return self.optional(self.regular(("text", tuple(words), None if but is None else but.digest), build))
 
-    def compile(self) -> ComposedGrammar:
+    def compile(self) -> Grammar:
         """The grammar of the nonterminal 0 over the vocabulary."""
         outer = ContextFreeGrammar(tuple(self._terminals), tuple(self._nonterminals), tuple(self._rules), START)
         outer, naming = resolved(outer, self.vocabulary)
