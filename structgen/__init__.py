@@ -11,6 +11,7 @@ from structgen.compilers import (
     compile_tag_dispatch,
 )
 from structgen.constraints.base import Constraint
+from structgen.constraints.combined import ConcatConstraint, UnionConstraint, concat, union
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
@@ -66,6 +67,7 @@ __all__ = [
     "ChoiceResult",
     "CompiledGrammar",
     "CompletionTooLongError",
+    "ConcatConstraint",
     "Constraint",
     "ConstraintError",
     "EmptyLanguageError",
@@ -98,6 +100,7 @@ __all__ = [
     "TokenError",
     "TokenizerError",
     "TooComplexError",
+    "UnionConstraint",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
@@ -117,6 +120,7 @@ __all__ = [
     "compile_lark",
     "compile_regex",
     "compile_tag_dispatch",
+    "concat",
     "fill_draft_token_bitmasks",
     "fill_next_token_bitmasks",
     "find_jump_forward_string",
@@ -129,5 +133,6 @@ __all__ = [
     "regex",
     "tag_dispatch",
     "traverse_draft_tree",
+    "union",
     "validate_tokens",
 ]

@@ -11,6 +11,7 @@ from referencing import Registry
 from structgen.compilers import compile_json_lines, compile_tag_dispatch
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import FreeText, Mark, Tag, check_options, check_tags
@@ -43,7 +44,7 @@ Parts: TypeAlias = "list[str | TagPart]"
 
 
 @dataclass(frozen=True)
-class TagDispatch:
+class TagDispatch(Combinable):
     """Free text in which triggers begin constrained parts. Make it with ``tag_dispatch``.
 
     Attributes:
@@ -262,7 +263,7 @@ def _check_named(*marks: Mark | None) -> None:
 
 
 @dataclass(frozen=True)
-class JsonLines:
+class JsonLines(Combinable):
     """JSON lines. Make it with ``json_lines``.
 
     Attributes:

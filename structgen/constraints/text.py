@@ -9,6 +9,7 @@ from pathlib import Path
 
 from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, joined
+from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.gbnf import GbnfDialect
@@ -16,7 +17,7 @@ from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
-class TextConstraint(ABC):
+class TextConstraint(Combinable, ABC):
     """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
