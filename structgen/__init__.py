@@ -11,6 +11,7 @@ from structgen.compilers import (
     compile_tag_dispatch,
 )
 from structgen.constraints.base import Constraint
+from structgen.constraints.combined import ConcatConstraint, UnionConstraint, concat, union
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
@@ -68,6 +69,7 @@ __all__ = [
     "ChoiceResult",
     "CompiledGrammar",
     "CompletionTooLongError",
+    "ConcatConstraint",
     "Constraint",
     "ConstraintError",
     "EmptyLanguageError",
@@ -102,6 +104,7 @@ __all__ = [
     "TooComplexError",
     "ToolCall",
     "ToolCalls",
+    "UnionConstraint",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
@@ -121,6 +124,7 @@ __all__ = [
     "compile_lark",
     "compile_regex",
     "compile_tag_dispatch",
+    "concat",
     "fill_draft_token_bitmasks",
     "fill_next_token_bitmasks",
     "find_jump_forward_string",
@@ -134,5 +138,6 @@ __all__ = [
     "tag_dispatch",
     "tool_call",
     "traverse_draft_tree",
+    "union",
     "validate_tokens",
 ]

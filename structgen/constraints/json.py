@@ -20,6 +20,7 @@ from referencing import Registry
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same
+from structgen.constraints.combined import Combinable
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.exact_json import loads_exact
@@ -32,7 +33,7 @@ Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 
 @dataclass(frozen=True)
-class JsonSchemaConstraint:
+class JsonSchemaConstraint(Combinable):
     """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
 
     Attributes:

@@ -10,6 +10,7 @@ from typing import Any
 
 from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.gbnf import GbnfDialect
@@ -17,7 +18,7 @@ from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
-class TextConstraint(ABC):
+class TextConstraint(Combinable, ABC):
     """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from structgen.compilers import compile_gbnf
+from structgen.engines.laws import check_laws
 from structgen.errors import GrammarWarning
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.grammar.peers.walks import Ours, accepts, texts
@@ -72,6 +73,20 @@ def test_same_texts_as_xgrammar(name: str) -> None:
     assert taken == {text for text in asked if accepts(lambda: Theirs(theirs), text)}
     assert taken
     assert len(asked) > len(taken)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_laws_over_longer_tokens(name: str) -> None:
+    source, words = GRAMMARS[name]
+    rng = random.Random(name)
+    tokens = {"".join(rng.choices(words, k=rng.randint(1, 4))) for _ in range(40)} | set(words)
+    vocabulary = Vocabulary(
+        [*BYTES.tokens[:END], *map(str.encode, sorted(tokens)), None], eos_token_ids=END + len(tokens)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrammarWarning)
+        grammar = compile_gbnf(source, vocabulary, dialect="xgrammar")
+    check_laws(grammar, walks=1, steps=8, likely="".join(words).encode(), seed=rng.getrandbits(32))
 
 
 def test_there_are_thirty() -> None:
