@@ -11,6 +11,7 @@ from referencing import Registry
 from structgen.compilers import compile_json_lines
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.constraints.tagged_text import BYTES, FoundPart, read_parts
 from structgen.engines.composed.json_lines import check_lines
@@ -44,7 +45,7 @@ Parts: TypeAlias = "list[str | TagPart]"
 
 
 @dataclass(frozen=True)
-class TagDispatch:
+class TagDispatch(Combinable):
     """Free text in which triggers begin constrained parts. Make it with ``tag_dispatch``.
 
     Attributes:
@@ -196,7 +197,7 @@ def tag_dispatch(
 
 
 @dataclass(frozen=True)
-class JsonLines:
+class JsonLines(Combinable):
     """JSON lines. Make it with ``json_lines``.
 
     Attributes:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from structgen.automata.dfa import Dfa, empty
+from structgen.automata.free_text import can_join, free_text_dfa, word_search
 from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.engines.composed.free_text import free_text_dfa, word_search
 from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.composed.tags import FreeText, Mark, Tag, TagRules, Tags, pairs_of, tag_rules
 from structgen.engines.protocols import Grammar
@@ -163,7 +163,7 @@ class _Builder:
             return [alone]
         if isinstance(word, str):
             data = word.encode()
-            if any(data.startswith(other[-n:]) for other in self._words for n in range(1, len(other)) if n < len(data)):
+            if can_join(self._words, data):
                 # Where free text and the first bytes of the word make another (or the same) word, that came first.
                 text = free_text_dfa(self._search, self._words.index(data))
                 return [(~self._terminal(f"TEXT {word!r}", text),)]

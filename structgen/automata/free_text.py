@@ -1,4 +1,4 @@
-"""Free text: any text without some strings, and up to the first of them, as automata."""
+"""Text without certain words, and the first of these words in it."""
 
 from __future__ import annotations
 
@@ -14,32 +14,47 @@ from structgen.automata.dfa import Dfa, from_table, universal
 def word_search(words: Sequence[bytes]) -> npt.NDArray[np.int32]:
     """int32[n, 256]: the automaton that searches for the first of some words (Aho and Corasick, 1975), from state 0.
 
-    An entry ~i says that word i is complete. No word may hold another. O(256 · bytes of the words).
+    An entry ~i says that word i is complete; where several end together, it is the first of them in the list.
+    O(256 · bytes of the words).
     """
     children: list[dict[int, int]] = [{}]
+    complete: list[int] = [len(words)]  # the first word that ends at a node
     for i, word in enumerate(words):
         node = 0
-        for byte in word[:-1]:
+        for byte in word:
             if byte not in children[node]:
                 children[node][byte] = len(children)
                 children.append({})
+                complete.append(len(words))
             node = children[node][byte]
-        children[node][word[-1]] = ~i
+        complete[node] = min(complete[node], i)
     table = np.zeros((len(children), 256), np.int32)
-    queue = deque([(0, 0)])  # a state, and that of its longest proper suffix
+    queue = deque([(0, 0)])  # a node, and that of its longest proper suffix
     while queue:
         node, suffix = queue.popleft()
+        complete[node] = min(complete[node], complete[suffix])
         if node:
             table[node] = table[suffix]
         for byte, child in children[node].items():
-            if child > 0:
-                queue.append((child, int(table[suffix, byte]) if node else 0))
+            queue.append((child, int(table[suffix, byte]) if node else 0))
             table[node, byte] = child
-    return table
+    ends = np.array(complete, np.int32)[table]
+    return np.where(ends < len(words), ~ends, table).astype(np.int32)
 
 
-def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None) -> Dfa:
-    """Valid UTF-8 without any of the words of a search: not empty, or (``word`` given) with that word behind it."""
+def can_join(words: Sequence[bytes], word: bytes) -> bool:
+    """Whether the end of free text and the beginning of ``word``, or all of it, can be one of the words."""
+    return any(word.startswith(other[-n:]) for other in words for n in range(1, len(other)))
+
+
+def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None, *, is_empty: bool = False) -> Dfa:
+    """Valid UTF-8 without any of the words of a search, or (``word`` given) with that word behind it.
+
+    Args:
+        search: of `word_search`.
+        word: number of the word that must follow; None: none.
+        is_empty: whether the empty text is one of them, where no word follows.
+    """
     utf8 = universal()
     states: dict[tuple[int, int], int] = {(-1, 0): 0}  # states of both; the search's is -1 at the start of the text
     rows, accepting = [], []
@@ -58,7 +73,7 @@ def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None) -> Dfa
                 todo.append(pair)
             row[byte] = states[pair]
         rows.append(row)
-        accepting.append(word is None and node >= 0 and bool(utf8.accepting[place]))
+        accepting.append(word is None and (node >= 0 or is_empty) and bool(utf8.accepting[place]))
     table = np.stack([*rows, np.full(256, -1, np.int32)])
     table[table == end] = len(rows)
     return from_table(table, np.array([*accepting, word is not None], np.uint8))
