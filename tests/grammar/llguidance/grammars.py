@@ -22,10 +22,12 @@ GRAMMARS: dict[str, str] = {
     "aliases": 'start: "a" -> one\n  | "b" x -> two\n?x: "c"\n',
     # --- terminals ---
     "int": 'start: INT\nINT: "-"? UINT\nUINT: DIGIT+\nDIGIT: /[0-9]/',
-    "identifier": 'start: IDENTIFIER ("." IDENTIFIER)*\nID_START: /[a-z_]/\nID_CHAR: /[a-z0-9_]/\nIDENTIFIER: ID_START ID_CHAR*',
+    "identifier": 'start: IDENTIFIER ("." IDENTIFIER)*\nID_START: /[a-z_]/\nID_CHAR: /[a-z0-9_]/\n'
+    "IDENTIFIER: ID_START ID_CHAR*",
     "nullable": 'start: SIGN DIGITS "!"\nSIGN: /[+-]?/\nDIGITS: /[0-9]*/',
     "nullable_middle": 'start: "(" BLANK "x" BLANK ")"\nBLANK: " "*',
-    "arithmetic": 'start: expr\nexpr: expr "+" term | term\nterm: term "*" factor | factor\nfactor: "(" expr ")" | NUMBER\n'
+    "arithmetic": 'start: expr\nexpr: expr "+" term | term\nterm: term "*" factor | factor\n'
+    'factor: "(" expr ")" | NUMBER\n'
     "NUMBER: /[0-9]+/",
     "right_recursion": 'start: "a" start | "b"',
     "import": "start: INT WS_INLINE CNAME (WS_INLINE? ESCAPED_STRING)?\n"
@@ -43,7 +45,8 @@ GRAMMARS: dict[str, str] = {
     # --- ignoring ---
     "ignore": 'start: "a" "b"+ ";"\n%ignore " "\n%ignore /#[0-9]+#/',
     "ignore_import": 'start: "[" (INT ("," INT)*)? "]"\n%import common (INT, WS)\n%ignore WS',
-    "ignore_group": 'start: pair+ "."\npair: NAME "=" (INT | "(" pair ")")\nNAME: /[a-z]+/\n%import common.INT\n%ignore /[ \\t]+/',
+    "ignore_group": 'start: pair+ "."\npair: NAME "=" (INT | "(" pair ")")\nNAME: /[a-z]+/\n'
+    "%import common.INT\n%ignore /[ \\t]+/",
     # --- lazy ---
     "lazy": 'start: line+ "."\nline[lazy]: /[a-z ]*\\n/',
     "lazy_digit": 'start: foo "x"\nfoo[lazy]: /[0-9]+/',
@@ -71,7 +74,8 @@ GRAMMARS: dict[str, str] = {
     "substring_words": 'start: "<" %regex {"substring_words": "foo bar. baz"} ">"',
     "substring_chars": 'start: "<" %regex {"substring_chars": "abcab"} ">"',
     "substring_chunks": 'start: "<" %regex {"substring_chunks": ["abc", "de", "fg"]} ">"',
-    "substring_terminal": 'start: QUOTE ("," QUOTE)*\nQUOTE: "\\"" %regex {"substring_words": "to be or not to be"} "\\""',
+    "substring_terminal": 'start: QUOTE ("," QUOTE)*\n'
+    'QUOTE: "\\"" %regex {"substring_words": "to be or not to be"} "\\""',
     # --- %json, nested grammars ---
     "json": 'start: TEXT | fun_call\nTEXT: /[^{](.|\\n)*/\nfun_call: %json {"type": "object", "properties": '
     '{"name": {"const": "get"}}, "required": ["name"], "additionalProperties": false, "x-guidance": '
