@@ -113,8 +113,8 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
     """
     start = frozenset([(0, -1, 0)])
     numbers, todo = {start: 0}, [start]
-    rows: list[dict[int, int]] = []
-    for places in todo:
+    edges: list[tuple[int, int, int]] = []
+    for number, places in enumerate(todo):  # which grows on the way
         after: dict[int, set[tuple[int, int, int]]] = {}
         for state, word, offset in places:
             inside = [(state, word, offset)] if word >= 0 else [(t, w, 0) for w, t in follows[state].items()]
@@ -122,7 +122,6 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
                 ended = o + 1 == len(words[w])
                 place = (target, -1, 0) if ended else (target, w, o + 1)
                 after.setdefault(words[w][o], set()).add(place)
-        row = {}
         for byte, found in after.items():
             key = frozenset(found)
             if key not in numbers:
@@ -130,10 +129,9 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
                     raise too_complex(max_states, "the automaton of the substrings")
                 numbers[key] = len(todo)
                 todo.append(key)
-            row[byte] = numbers[key]
-        rows.append(row)
-    table = np.full((len(rows), 256), -1, np.int32)
-    for number, row in enumerate(rows):
-        table[number, list(row)] = list(row.values())
+            edges.append((number, byte, numbers[key]))
+    table = np.full((len(todo), 256), -1, np.int32)
+    origins, labels, targets = np.array(edges, np.int64).reshape(-1, 3).T
+    table[origins, labels] = targets
     accepting = np.array([any(word < 0 for _, word, _ in places) for places in todo], np.uint8)
     return from_table(table, accepting)

@@ -28,7 +28,7 @@ WRONG = {
     "start: /a{,3}/": (1, 10, "a repetition is {n}"),
     "start: /(?=a)b/": (1, 9, "lookarounds"),
     "start: /a\\b/": (1, 10, "word boundaries"),
-    "start: /a^b/": (1, 10, "anchor ^ stands inside"),
+    "start: /a^b/": (1, 10, "an anchor inside"),
     "start: /(a)\\1/": (1, 12, "backreferences"),
     "start: /\\p{Foo}/": (1, 9, "no Unicode property 'Foo'"),
     "start: /\\q/": (1, 9, "no escape \\q"),
