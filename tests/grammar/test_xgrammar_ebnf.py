@@ -153,6 +153,13 @@ def test_unused_rules_are_reported() -> None:
         read_gbnf('root ::= TagDispatch(("x", a))\nb ::= "b"\na ::= "a"', dialect="xgrammar")
 
 
+def test_lazy_rules_may_use_rules() -> None:
+    """Of which XGrammar refuses all but plain ones."""
+    text = 'root ::= a "c"\na[lazy] ::= b Regex("[bc]+a") | "x" b{1,2}\nb[lazy] ::= [ab]* "b"'
+    assert accepted(text, "abbac", "bcac", "xbc", "xaabc") == [True] * 4
+    assert accepted(text, "xbbc", "bac", "abbabac") == [False] * 3
+
+
 # --- differences by design: what XGrammar 0.2.8 does is in the comments ---
 def test_max_chars_is_a_limit() -> None:
     """There it is relaxed where the rule cannot end in time."""
