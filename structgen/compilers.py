@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
+from structgen.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.composed.json_lines import check_lines, embed_lines
-from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
+from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
 from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
 from structgen.grammar.limits import MAX_STATES, limited
@@ -57,7 +59,8 @@ def compile_lark(
     lexer: str = "dynamic",
     *,
     json_options: JsonOptions | None = None,
-) -> CfgGrammar | LalrGrammar | ComposedGrammar:
+    captures: CapturesOption = (),
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
     as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
 
@@ -71,6 +74,7 @@ def compile_lark(
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
         json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
             options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
+        captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -78,7 +82,8 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer``, or ``json_options`` for "contextual", which has no ``%json``.
+        OptionsError: another ``lexer``; ``json_options`` for "contextual", which has no ``%json``, or ``captures``;
+            ``captures`` names what is no rule or terminal, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
@@ -88,21 +93,31 @@ def compile_lark(
 
         if json_options is not None:
             raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
+        if checked_captures(captures):
+            raise OptionsError(
+                "captures need lexer='dynamic': what Lark's LALR parser takes does not show in the rules alone, "
+                "but in its lexer; parse the output with Lark itself"
+            )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
-    read = read_lark(source, start, json_options=json_options)
+    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
-        return _embed_schemas(grammar, read.embedded, vocabulary, naming)
-    return compile_grammar(grammar, naming)
+        return with_captures(_embed_schemas(grammar, read.embedded, vocabulary, naming))
+    return with_captures(compile_grammar(grammar, naming))
 
 
 def compile_gbnf(
-    source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
-) -> CfgGrammar:
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "root",
+    *,
+    max_repetitions: int = MAX_REPEAT,
+    captures: CapturesOption = (),
+) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
     ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``.
 
@@ -111,16 +126,18 @@ def compile_gbnf(
         vocabulary: the model's tokens.
         start: the rule that outputs must match.
         max_repetitions: the largest number that ``{n,m}`` may have; the default is llama.cpp's own limit.
+        captures: rules whose texts `Matcher.captures` names, or these with the names.
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
-        OptionsError: ``max_repetitions`` is no count.
+        OptionsError: ``max_repetitions`` is no count, or ``captures`` names what is no rule, or none that is used.
     """
     check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions), vocabulary, text))
+    read = read_gbnf(text, start, max_repetitions, checked_captures(captures))
+    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -189,6 +206,9 @@ def compile_json_lines(
     options = options or JsonOptions()
     check_lines(min_lines, max_lines, options)
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
+
+
+compile_tag_dispatch = capturing(_compile_tag_dispatch)
 
 
 def _embed_schemas(

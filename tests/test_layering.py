@@ -21,11 +21,12 @@ STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
-    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.logits"},
+    {"json_schema", "grammar", "engines.byte_sets", "engines.capture", "engines.protocols", "engines.bitmask", "engines.logits"},
     {
         "engines.matcher",
         "engines.state_matcher",
         "engines.laws",
+        "engines.captures",
         "engines.drafts",
         "engines.batches",
         "engines.json.numbers",

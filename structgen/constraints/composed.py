@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from referencing import Registry
@@ -12,6 +12,8 @@ from structgen.compilers import compile_json_lines, compile_tag_dispatch
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
+from structgen.engines.capture import Captures, LazyCaptures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import FreeText, Mark, Tag, check_options, check_tags
 from structgen.engines.protocols import Grammar
@@ -32,11 +34,13 @@ class TagPart:
         trigger: the string that began it, or the name of the special token.
         value: what its constraint makes of its text.
         text: its text, without trigger and closing string.
+        captures: the named parts of its text.
     """
 
     trigger: str
     value: Any
     text: str
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
 Parts: TypeAlias = "list[str | TagPart]"
@@ -117,7 +121,7 @@ class TagDispatch:
         if found is None:
             raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}")
         return [
-            piece if isinstance(piece, str) else TagPart(str(piece[0][0]), piece[0][2].parse(piece[1]), piece[1])
+            piece if isinstance(piece, str) else _part(piece[0], piece[1], piece[0][2].parse(piece[1]))
             for piece in found
         ]
 
@@ -138,10 +142,18 @@ class TagDispatch:
             ends, is_open = _ends(tag, data, begin)
             if is_open or not ends:
                 inside = data[begin:].decode(errors="ignore")
-                return [*parts, TagPart(str(tag[0]), tag[2].parse_partial(inside), inside)]
+                return [*parts, _part(tag, inside, tag[2].parse_partial(inside), is_finished=False)]
             inside = data[begin : ends[-1]].decode()
-            parts.append(TagPart(str(tag[0]), tag[2].parse(inside), inside))
+            parts.append(_part(tag, inside, tag[2].parse(inside)))
             at = ends[-1] + len(_data(tag[1]))
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of all parts of a text, in its order.
+
+        Raises:
+            GenerationError: it is no tagged text as described. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(_BYTES), text.encode(errors="replace"))
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""
@@ -187,6 +199,13 @@ class TagDispatch:
             found.append((start + len(_data(self.stop)), start, None))
         _, start, first = min(found, key=lambda entry: entry[0], default=(0, len(data), None))
         return start, first
+
+
+def _part(tag: tuple[Mark, Mark, Constraint], text: str, value: Any, *, is_finished: bool = True) -> TagPart:
+    def find() -> Captures:
+        return captures_of(tag[2].compile(_BYTES), text.encode(), is_finished=is_finished)
+
+    return TagPart(str(tag[0]), value, text, LazyCaptures(find))
 
 
 def _data(mark: Mark) -> bytes:

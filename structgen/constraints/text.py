@@ -9,11 +9,16 @@ from pathlib import Path
 
 from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, joined
+from structgen.engines.capture import Captures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
+from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.gbnf import MAX_REPEAT
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+_TEXT = TextVocabulary()
 
 
 class TextConstraint(ABC):
@@ -31,6 +36,14 @@ class TextConstraint(ABC):
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
         return None if isinstance(getattr(self, "source", None), Path) else self
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of a text of the constraint, wherever it comes from.
+
+        Raises:
+            GenerationError: it is no such text. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(_TEXT), text.encode(errors="replace"))
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -51,15 +64,23 @@ class TextConstraint(ABC):
 
 @dataclass(frozen=True)
 class LarkConstraint(TextConstraint):
-    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them."""
+    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
+    captured: tuple[tuple[str, str], ...] = ()
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(self.source, vocabulary, self.start, self.lexer, json_options=self.json_options)
+        return compile_lark(
+            self.source,
+            vocabulary,
+            self.start,
+            self.lexer,
+            json_options=self.json_options,
+            captures=dict(self.captured),
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -68,14 +89,18 @@ class LarkConstraint(TextConstraint):
 
 @dataclass(frozen=True)
 class GbnfConstraint(TextConstraint):
-    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them."""
+    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int = MAX_REPEAT
+    captured: tuple[tuple[str, str], ...] = ()
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_gbnf(self.source, vocabulary, self.start, max_repetitions=self.max_repetitions)
+        captures = dict(self.captured)
+        return compile_gbnf(
+            self.source, vocabulary, self.start, max_repetitions=self.max_repetitions, captures=captures
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -112,17 +137,28 @@ class ChoiceConstraint(TextConstraint):
 
 
 def lark(
-    source: str | Path, start: str = "start", lexer: str = "dynamic", *, json_options: JsonOptions | None = None
+    source: str | Path,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
 ) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer, json_options)
+    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures))
 
 
-def gbnf(source: str | Path, start: str = "root", *, max_repetitions: int = MAX_REPEAT) -> GbnfConstraint:
+def gbnf(
+    source: str | Path,
+    start: str = "root",
+    *,
+    max_repetitions: int = MAX_REPEAT,
+    captures: CapturesOption = (),
+) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions)
+    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures))
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

@@ -10,6 +10,7 @@ import itertools
 import re
 import warnings
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -19,6 +20,7 @@ from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.pattern import search_dfa
 from structgen.errors import ConstraintError, GrammarError, GrammarWarning, TooComplexError
+from structgen.grammar.captured import capture_symbols
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
@@ -58,27 +60,34 @@ class _Token:
 _Tree = Node | _Reference | _Token
 
 
-def read_gbnf(text: str, start: str = "root", max_repetitions: int = MAX_REPEAT) -> ContextFreeGrammar:
+def read_gbnf(
+    text: str,
+    start: str = "root",
+    max_repetitions: int = MAX_REPEAT,
+    captures: Iterable[tuple[str, str]] = (),
+) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
     Args:
         text: the grammar.
         start: the rule that texts must match.
         max_repetitions: the largest number that ``{n,m}`` may have.
+        captures: rules that are captured, and the names of what they capture.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
         GrammarTooComplexError: too long, nested too deeply, or its automata are too large or take too long to make.
+        OptionsError: ``captures`` names what is no rule, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
     """
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, start, max_repetitions)
+        return _read(text, start, max_repetitions, tuple(captures))
 
 
-def _read(text: str, start: str, max_repetitions: int) -> ContextFreeGrammar:
+def _read(text: str, start: str, max_repetitions: int, captures: tuple[tuple[str, str], ...]) -> ContextFreeGrammar:
     rules, places = _Parser(text, max_repetitions).rules()
     if start not in rules:
         raise GrammarError(f"there is no rule {start!r} to start from", hint=f"The rules are {', '.join(rules)[:300]}.")
@@ -91,7 +100,7 @@ def _read(text: str, start: str, max_repetitions: int) -> ContextFreeGrammar:
                 )
     for name in rules.keys() - _reached(rules, start):
         warnings.warn(f"rule {name!r} is never used (line {places[name].line})", GrammarWarning, stacklevel=4)
-    return _Writer(text, rules, places).write(start)
+    return _Writer(text, rules, places, captures).write(start)
 
 
 # --- reading ---
@@ -308,7 +317,11 @@ def _references(tree: _Tree) -> list[_Reference]:
 class _Writer:
     """Rules to terminals where they are regular, else to productions."""
 
-    def __init__(self, text: str, rules: dict[str, _Tree], places: dict[str, Place]) -> None:
+    def __init__(
+        self, text: str, rules: dict[str, _Tree], places: dict[str, Place], captures: tuple[tuple[str, str], ...]
+    ) -> None:
+        self._captures = captures
+        self._captured = {name for name, _ in captures}  # rules that must stay rules
         self._text = text
         self._rules = rules
         self._places = places
@@ -329,7 +342,9 @@ class _Writer:
             if name in self._rules:
                 self._productions_of(done, self._rules[name])
             done += 1
-        return ContextFreeGrammar(tuple(self._list), tuple(self._names), tuple(self._productions), 0)
+        used = {name: self._numbers[name] for name in self._rules if name in self._numbers}
+        captures = capture_symbols(self._captures, used, {}, dict.fromkeys(self._rules, f"{start!r} never uses"))
+        return ContextFreeGrammar(tuple(self._list), tuple(self._names), tuple(self._productions), 0, (), captures)
 
     def _nonterminal(self, name: str) -> int:
         number = self._numbers.get(name)
@@ -344,7 +359,7 @@ class _Writer:
     def _productions_of(self, number: int, tree: _Tree) -> None:
         options: tuple[_Tree, ...] = tree.options if isinstance(tree, Alternate) else (tree,)
         words = [word for option in options if (word := _word(option)) is not None]
-        if len(words) >= MANY_WORDS:
+        if len(words) >= MANY_WORDS and (len(words) == len(options) or not self._captures):  # whose order then counts
             options = tuple(option for option in options if _word(option) is None)
             symbols = self._of_dfa(number, from_strings(words, MAX_STATES))
             self._productions.append(Rule(number, tuple(symbols), self._place(number)))
@@ -448,7 +463,7 @@ class _Writer:
         if isinstance(tree, _Token):
             return None
         if isinstance(tree, _Reference):
-            if tree.name in path:
+            if tree.name in path or tree.name in self._captured:
                 return None
             if tree.name not in self._regular:
                 found = self._as_regular(self._rules[tree.name], (*path, tree.name), depth + 1)
