@@ -9,7 +9,7 @@ from typing import TypeAlias
 from structgen.errors import OptionsError
 
 CapturesOption: TypeAlias = "Iterable[str] | Mapping[str, str]"
-"""Rules and terminals of a grammar whose texts are captured: their names, or these with other names for the captures."""
+"""Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures."""
 
 
 def checked_captures(captures: CapturesOption) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,7 @@ from structgen.engines.captures.network import Edge, Kind, Network
 from structgen.errors import CapturesTooComplexError
 
 Ends = tuple[int, int, int]
-"""The lowest place where a part can end, a bit for each from there on, and how it can be open at the end of the text."""
+"""The lowest place where a part can end, a bit for each from there on, and how it can be open where it stops."""
 NONE: Ends = (0, 0, 0)
 INSIDE, BETWEEN = 1, 2
 """A part that goes on behind the end of the text, which ends inside a terminal, or between two."""
@@ -59,12 +59,7 @@ class Chart:
         self._automata = network.automata
         # Sets of automaton states are numbered behind those of nodes: by the node behind the terminal, then the state.
         self._base, self._behind_bases, self._bases = network.bases
-        self._kinds: list[Ends] = [
-            (self.size, 0, 0),
-            (self.size, 1, 0),
-            (self.size, 0, BETWEEN),
-            (self.size, 1, BETWEEN),
-        ]
+        self._kinds: list[Ends] = [(self.size, is_end, flag) for flag in (0, BETWEEN) for is_end in (0, 1)]
         self._steps = self._kept = 0
 
     # --- what is asked of it ---
@@ -91,7 +86,7 @@ class Chart:
                 found = self._texts[terminal, at] = self._readers[terminal].lengths(self.data, at)
                 self._count(len(self.data) - at if found.is_open else (found.ends or [at])[-1] - at)
             return found
-        automaton, state, ends = self._automata[terminal], 0, []
+        automaton, state, ends = self._automata[terminal], 0, list[int]()
         for place in range(at, self.size):
             state = automaton.row(state)[self.data[place]]
             if state < 0:
@@ -206,7 +201,7 @@ class Chart:
         if edge.kind == Kind.END:
             if node < self.network.size:
                 return at, 1, 0
-            return (self.size, 1 if starts[-1] == self.size else 0, BETWEEN if is_skipping else 0)
+            return at, int(starts[-1] == self.size), BETWEEN if is_skipping else 0
         found, missing = (0, 0, BETWEEN if is_skipping else 0), list[int]()
         for start in starts:
             more: Ends | list[int] | None
@@ -333,12 +328,12 @@ class Chart:
         seen = loop.seen.get((node, place), NONE)
         found, missing = (0, 0, called[2]), list[int]()
         for end in places(_without(called, seen)):
-            more = loop.ends.get(edge.child) if end == at else None
-            more = self._known(edge.child, end) if more is None else more
-            if more is None:
+            behind = loop.ends.get(edge.child) if end == at else None
+            behind = self._known(edge.child, end) if behind is None else behind
+            if behind is None:
                 missing.append(edge.child * self._width + end)
             else:
-                found = _joined(found, more)
+                found = _joined(found, behind)
         if edge.child in loop.ends and has_place(called, at):  # behind nothing: it may grow
             found = _joined(found, loop.ends[edge.child])
         if not missing:

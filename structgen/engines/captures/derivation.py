@@ -9,8 +9,8 @@ from typing import NamedTuple
 from structgen.engines.captures.chart import BETWEEN, INSIDE, NONE, Chart, Ends, has_place, places
 from structgen.engines.captures.network import Edge, Kind
 
-TO_END, OPEN_INSIDE, OPEN_BETWEEN = -1, -2, -3
-"""Where a rule shall end: with the text, or not before the text goes on. Other targets are places."""
+OPEN_INSIDE, OPEN_BETWEEN = -1, -2
+"""Targets of rules that shall not end before the text goes on; others are the places where they shall end."""
 _OPEN = {OPEN_INSIDE: INSIDE, OPEN_BETWEEN: BETWEEN}
 
 
@@ -80,8 +80,8 @@ class Derivation:
         found = self._chart.ends(root + network.size, 0)
         if not is_finished and found[2]:
             target = OPEN_INSIDE if found[2] & INSIDE else OPEN_BETWEEN
-        elif has_place(found, self._chart.size):
-            target = TO_END
+        elif found[1]:
+            target = max(places(found))
         else:
             return None
         self._walk(root + network.size, _Frame(network.start, 0, target, frozenset()))
@@ -107,9 +107,8 @@ class Derivation:
                 waiting.append((-1 if step.edge.is_last else step.edge.child, inner.target, frame))
                 if self._is_skipped(inner):
                     if inner.target > inner.begin:
-                        self._leaves += [
-                            _Leaf(-1, inner.begin, inner.target, True)
-                        ] * 2  # more than one, for all we know
+                        # It may be more than one terminal, for all we know.
+                        self._leaves += [_Leaf(-1, inner.begin, inner.target, True)] * 2
                     if inner.target in _OPEN:
                         break
                 else:
@@ -126,7 +125,7 @@ class Derivation:
         """Whether nothing in a rule is shown, nor what it holds needed for a part around it."""
         if frame.symbol in self._network.shows:
             return False
-        return not self._shown or (frame.target >= 0 and not self._network.ignored)
+        return not self._shown or not (frame.target in _OPEN or self._network.ignored)
 
     def _begin(self, symbol: int, at: int) -> None:
         if symbol in self._network.names:
@@ -178,7 +177,7 @@ class Derivation:
     def _holds(self, ends: Ends, target: int) -> bool:
         if target in _OPEN:
             return bool(ends[2] & _OPEN[target])
-        return has_place(ends, self._chart.size if target == TO_END else target)
+        return has_place(ends, target)
 
     def _leads(self, node: int, at: int, target: int) -> bool:
         return self._holds(self._chart.ends(node, at), target)
@@ -227,7 +226,7 @@ class Derivation:
     # --- no rule contains itself over the same text ---
     def _inner(self, edge: Edge, at: int, target: int, frame: _Frame) -> _Frame | None:
         """The rule inside a frame, if it does not need those around it over the same text."""
-        if at != frame.begin or not self._is_same(target, frame.target):
+        if at != frame.begin or target != frame.target:
             return _Frame(edge.symbol, at, target, frozenset())
         around = frame.around | {frame.symbol}
         if self._is_looped(edge.symbol, target, around):
@@ -255,12 +254,6 @@ class Derivation:
         loop = loops[symbol]
         return loop >= 0 and any(loops[other] == loop for other in around)
 
-    def _is_same(self, target: int, outer: int) -> bool:
-        """Whether a target is that of the rule around: a place from which all is ignored is the end of the text."""
-        if target == outer or outer != TO_END or target < 0:
-            return target == outer
-        return target == self._chart.size or self._chart.starts(target)[0][-1] == self._chart.size
-
     def _escapes(self, node: int, at: int, target: int, without: frozenset[int]) -> bool:
         """Whether a rule can go on from a node to a target so that no nonterminal of some has all of that text."""
         seen = set(without)
@@ -280,10 +273,10 @@ class Derivation:
         while nodes:
             node = nodes.pop()
             for edge in self._network.edges[node]:
-                if edge.kind != Kind.END and not edge.is_last and self._network.is_nullable(edge.symbol):
-                    if edge.child not in seen:
-                        seen.add(edge.child)
-                        nodes.append(edge.child)
+                is_behind = edge.kind != Kind.END and not edge.is_last and self._network.is_nullable(edge.symbol)
+                if is_behind and edge.child not in seen:
+                    seen.add(edge.child)
+                    nodes.append(edge.child)
                 if edge.kind == Kind.CALL:
                     yield from self._whole(edge, at, target)
                 elif edge.kind != Kind.EMBED or not self._network.is_nullable(edge.symbol):
@@ -302,7 +295,7 @@ class Derivation:
             yield edge
         for end in () if edge.is_last else places(called):
             if end > at and self._leads(edge.child, end, target):
-                yield edge if self._is_same(end, target) else None
+                yield edge if end == target else None
 
     def _allowed_empties(self, at: int, frame: _Frame) -> frozenset[int] | None:
         """What may be empty in a rule that is, where rules can lead to themselves; None: this is no such rule."""

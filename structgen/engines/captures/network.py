@@ -52,7 +52,7 @@ class Automaton:
         self._transitions = dfa.transitions
         self._rows: list[list[int] | None] = [None] * len(dfa)
         self.accepting: list[bool] = dfa.accepting.tolist()
-        self.goes_on: list[bool] = (dfa.transitions >= 0).any(axis=1).tolist()
+        self.goes_on: list[bool] = np.any(dfa.transitions >= 0, axis=1).tolist()
 
     def row(self, state: int) -> list[int]:
         """The states behind one, by byte."""
@@ -89,8 +89,8 @@ class EmbeddedTexts(Protocol):
 class Network:
     """The static part of finding captures. Linear in the grammar, but for what is found by fixpoints.
 
-    Nodes are numbered 0 to ``size`` - 1. Node n + ``size`` is node n where the text must end with the rule: of its
-    ends only the end of the text is looked for, which keeps long lists small.
+    Nodes are numbered 0 to ``size`` - 1. Node n + ``size`` is node n where the text must end with the rule, but for
+    what is ignored: of the rule's ends only such are looked for, which keeps the sets of long lists small.
 
     Attributes:
         edges: of each node, in the order written.
@@ -103,7 +103,7 @@ class Network:
         shows: nonterminals in which something is captured, or a text has a value.
         same: of each nonterminal, the loop of those that can be all of each other's text; -1: none.
         opens: likewise, of those that can begin each other's text.
-        goes_on: whether a node is anything but the end of its rule.
+        goes_on: whether more text can come in the rule.
         dfas, automata: of the terminals; ``ignored`` are those between them.
     """
 
@@ -155,14 +155,13 @@ class Network:
                 for symbol, child in options[at].items()
             )
         self.nullable *= 2
-        self.goes_on = [any(edge.kind != Kind.END for edge in edges) for edges in self.edges]
         self.bases = self._bases()
         needs = [list(self._needs(edges)) for edges in self.edges]
         self.members = strong_components(needs, [True] * len(needs))
         self.component = [0] * len(needs)
-        for number, own in enumerate(self.members):
-            for at in own:
-                self.component[at] = number
+        for component, nodes in enumerate(self.members):
+            for at in nodes:
+                self.component[at] = component
         self.is_looped = [len(own) > 1 or own[0] in needs[own[0]] for own in self.members]
         self.first = [flags(members) for members in self._first_bytes()]
 
@@ -219,9 +218,9 @@ class Network:
         skipped = 0
         for t in self.ignored:
             skipped |= _first_of(self.dfas[t])
-        of_terminals = [_first_of(dfa) | skipped for dfa in self.dfas]
+        of_terminals = [_first_of(dfa) for dfa in self.dfas]
         for t, texts in self._embedded.items():
-            of_terminals[t] = texts.first | skipped
+            of_terminals[t] = texts.first
         found = [0] * self.size
         for own in reversed(self.members):  # what is called comes first
             before = None
@@ -232,7 +231,8 @@ class Network:
                         if edge.kind != Kind.END:
                             found[at] |= of_terminals[~edge.symbol] if edge.symbol < 0 else found[edge.called]
                             found[at] |= found[edge.child] if self.is_nullable(edge.symbol) else 0
-        return found + [members | skipped for members in found]
+        self.goes_on = [bool(members) for members in found] * 2
+        return [members and members | skipped for members in found] + [members | skipped for members in found]
 
     # --- what is captured ---
     def _showing(self) -> frozenset[int]:

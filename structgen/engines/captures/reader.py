@@ -104,8 +104,8 @@ class CaptureReader:
         """
         found = self.find(data, is_finished=is_finished)
         if found is None:
-            shown = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
-            raise GenerationError(f"There are no captures in what is no text of the grammar: {shown!r}")
+            start = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
+            raise GenerationError(f"There are no captures in what is no text of the grammar: {start!r}")
         shown = _Shown(data, vocabulary, found)
         result: dict[str, Capture | list[Capture] | None] = {}
         for name, most in self.most.items():
