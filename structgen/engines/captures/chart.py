@@ -376,6 +376,17 @@ def places(ends: Ends) -> Iterator[int]:
             place = text.find("1", place + 1)
 
 
+def places_down(ends: Ends, highest: int | None = None) -> Iterator[int]:
+    """The places of a set up to a highest, descending."""
+    low, bits, _ = ends
+    if highest is not None:
+        bits &= (1 << max(0, highest - low + 1)) - 1
+    while bits:
+        size = bits.bit_length() - 1
+        yield low + size
+        bits ^= 1 << size
+
+
 def has_place(ends: Ends, place: int) -> bool:
     """Whether a set holds a place."""
     return place >= ends[0] and bool(ends[1] >> (place - ends[0]) & 1)

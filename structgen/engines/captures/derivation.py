@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from structgen.engines.captures.chart import BETWEEN, INSIDE, NONE, Chart, Ends, has_place, places
+from structgen.engines.captures.chart import BETWEEN, INSIDE, NONE, Chart, Ends, has_place, places, places_down
 from structgen.engines.captures.network import Edge, Kind
 
 OPEN_INSIDE, OPEN_BETWEEN = -1, -2
@@ -81,7 +81,7 @@ class Derivation:
         if not is_finished and found[2]:
             target = OPEN_INSIDE if found[2] & INSIDE else OPEN_BETWEEN
         elif found[1]:
-            target = max(places(found))
+            target = next(places_down(found))
         else:
             return None
         self._walk(root + network.size, _Frame(network.start, 0, target, frozenset()))
@@ -216,7 +216,7 @@ class Derivation:
                 return _Step(edge, frame=inner)
         if edge.is_last:
             return None
-        for end in reversed(list(places(called))):
+        for end in places_down(called, None if target in _OPEN else target):
             if self._rest_leads(edge, end, frame):
                 inner = self._inner(edge, at, end, frame)
                 if inner is not None:
