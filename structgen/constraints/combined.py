@@ -11,6 +11,7 @@ from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.engines.captures.capturing import with_captures
 from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
@@ -86,7 +87,7 @@ class _Combination(Combinable, ABC):
             terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
             source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
             parts = compile_together(self.parts, vocabulary)
-            return embed(source, dict(zip(numbers, parts, strict=True)), vocabulary)
+            return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
 
         return COMPILED.get(joined(self.content_key(), vocabulary), build)
 
