@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,6 +221,14 @@ def test_constraints_are_values() -> None:
     assert other == constraint and other.compile(BYTES) is constraint.compile(BYTES)
     assert tool_call("glm4_5", TOOLS[:1]).compile(BYTES) is not constraint.compile(BYTES)
     assert all(format_named(alias) is FORMATS[name] for alias, name in ALIASES.items())
+
+
+def test_the_documentation_lists_all_formats() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)`(.*?) \|", page, re.MULTILINE))
+    assert set(FORMATS) <= set(rows)
+    for alias, name in ALIASES.items():
+        assert f"`{alias}`" in rows[name]
 
 
 def test_bad_arguments() -> None:
