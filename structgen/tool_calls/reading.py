@@ -84,8 +84,6 @@ class CallReader:
     # --- where calls are ---
     def _next(self, at: int) -> int | None:
         """Where the next calls begin."""
-        if not self._calls.tools:
-            return None
         if self._format.harmony:
             return next_header(self._text, at)
         if at == 0 and self._is_bare():
