@@ -163,6 +163,13 @@ def test_json_options() -> None:
     texts = ["[1,2]", "[1, 2]", "x[1]"]
     compact = JsonOptions(whitespace="compact")
     assert language(source, texts, json_options=compact) == {"[1,2]", "x[1]"}
+    for guidance, expected in {
+        '{"whitespace_flexible": false}': {"[1,2]"},
+        '{"whitespace_flexible": true, "lenient": false}': {"[1,2]", "[1, 2]", "[ 1,2]"},
+        '{"item_separator": ",", "coerce_one_of": false}': {"[1,2]", "[1, 2]"},
+    }.items():
+        source = f'start: %json {{"x-guidance": {guidance}, "type": "array"}}'
+        assert language(source, ["[1,2]", "[1, 2]", "[ 1,2]"]) == expected
     with pytest.raises(SchemaError):
         compile_lark('start: %json {"type": "nothing"}', BYTES, dialect="llguidance")
 
