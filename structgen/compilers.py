@@ -130,7 +130,7 @@ def compile_gbnf(
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions, dialect), vocabulary, text))
+    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions, dialect=dialect), vocabulary, text))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:

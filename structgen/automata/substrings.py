@@ -42,7 +42,7 @@ def substring_dfa(pieces: Sequence[bytes], max_states: int = MAX_STATES) -> Dfa:
                 sets[key] = len(sets)
                 todo.append(key)
                 if len(sets) > max_states:
-                    raise too_complex(max_states, f"the substrings of {len(pieces)} pieces")
+                    raise too_complex(max_states, f"a substring of {len(pieces)} pieces")
             row[byte] = sets[key]
         rows.append(row)
         accepting.append(any(node == 0 for _, node in places))

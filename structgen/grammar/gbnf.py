@@ -41,7 +41,7 @@ MAX_REPEAT: dict[GbnfDialect, int] = {"llama.cpp": 2_000, "xgrammar": (1 << 31) 
 
 
 def read_gbnf(
-    text: str, start: str = "root", max_repetitions: int | None = None, dialect: GbnfDialect = "llama.cpp"
+    text: str, start: str = "root", max_repetitions: int | None = None, *, dialect: GbnfDialect = "llama.cpp"
 ) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
