@@ -15,6 +15,7 @@ from structgen.constraints.combined import ConcatConstraint, UnionConstraint, co
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.engines.drafts import (
@@ -57,6 +58,7 @@ from structgen.errors import (
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
+from structgen.tool_calls.calls import ToolCall
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -100,6 +102,8 @@ __all__ = [
     "TokenError",
     "TokenizerError",
     "TooComplexError",
+    "ToolCall",
+    "ToolCalls",
     "UnionConstraint",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
@@ -132,6 +136,7 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "tool_call",
     "traverse_draft_tree",
     "union",
     "validate_tokens",

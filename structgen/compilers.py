@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
@@ -19,11 +19,13 @@ from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
+from structgen.grammar.embedded_schema import EmbeddedSchema
 from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
-from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
+from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.limits import MAX_STATES, limited
-from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.llguidance.reader import read_llguidance
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.token_terminals import resolved
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from structgen.engines.lalr.compiled import LalrGrammar
 
 __all__ = [
+    "LarkDialect",
     "Syntax",
     "check_arguments",
     "compile_choice",
@@ -48,6 +51,16 @@ __all__ = [
 ]
 
 Syntax = Literal["python", "ecma"]
+LarkDialect = Literal["lark", "llguidance"]
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """A constraint, as the package ``constraints`` has them."""
+
+    def compile(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form over a vocabulary."""
+        ...
 
 
 def compile_lark(
@@ -57,6 +70,8 @@ def compile_lark(
     lexer: str = "dynamic",
     *,
     json_options: JsonOptions | None = None,
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, str | Grammar | Compilable] | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
     as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
@@ -71,6 +86,8 @@ def compile_lark(
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
         json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
             options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
+        dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
+        grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -78,11 +95,19 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer``, or ``json_options`` for "contextual", which has no ``%json``.
+        OptionsError: another ``lexer`` or ``dialect``, ``json_options`` for "contextual", which has no ``%json``, or
+            ``grammars`` in the dialect "lark".
 
     Warns:
         GrammarWarning: rules that are never used.
     """
+    if dialect == "llguidance":
+        if lexer != "dynamic":
+            raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
+        return _compile_llguidance(source, vocabulary, start, json_options, grammars or {})
+    if dialect != "lark" or grammars:
+        wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
@@ -96,8 +121,31 @@ def compile_lark(
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
-        return _embed_schemas(grammar, read.embedded, vocabulary, naming)
+        return embed(grammar, _schemas(read.embedded, vocabulary, naming), naming)
     return compile_grammar(grammar, naming)
+
+
+def _compile_llguidance(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str,
+    json_options: JsonOptions | None,
+    grammars: Mapping[str, str | Grammar | Compilable],
+) -> CfgGrammar | ComposedGrammar:
+    """See `compile_lark`."""
+    texts = {name: given for name, given in grammars.items() if isinstance(given, str)}
+    others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
+    read = read_llguidance(source, start, json_options, texts, others)
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=3)
+    grammar, naming = resolved(read.grammar, vocabulary, read.text)
+    if not (read.embedded or read.references):
+        return compile_grammar(grammar, naming)
+    contents = _schemas(read.embedded, vocabulary, naming)
+    for terminal, name in read.references.items():
+        other = others[name]
+        contents[terminal] = other.compile(vocabulary.within(naming)) if isinstance(other, Compilable) else other
+    return embed(grammar, contents, naming)
 
 
 def compile_gbnf(
@@ -201,18 +249,17 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-def _embed_schemas(
-    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary
-) -> ComposedGrammar | CfgGrammar:
-    """A grammar, over ``naming``, some of whose terminals are JSON values of these schemas, by terminal number."""
-    contents, vocabulary = {}, vocabulary.within(naming)
+def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:
+    """What reads the terminals, by number, of a grammar over ``naming`` that are JSON values of these schemas."""
+    contents: dict[int, Grammar] = {}
+    vocabulary = vocabulary.within(naming)
     for terminal, (schema, options) in schemas.items():
         try:
             contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
             error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
             raise
-    return embed(grammar, contents, naming)
+    return contents
 
 
 def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
-from structgen.constraints.cache import COMPILED, joined
+from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
@@ -58,9 +59,29 @@ class LarkConstraint(TextConstraint):
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
+    dialect: LarkDialect = "lark"
+    grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`; that of constraints in ``grammars`` is part of it."""
+        if isinstance(self.source, Path):
+            return None
+        others = [
+            joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
+        ]
+        own = (self.source, self.start, self.lexer, self.json_options, self.dialect)
+        return joined("lark", own, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(self.source, vocabulary, self.start, self.lexer, json_options=self.json_options)
+        return compile_lark(
+            self.source,
+            vocabulary,
+            self.start,
+            self.lexer,
+            json_options=self.json_options,
+            dialect=self.dialect,
+            grammars=dict(self.grammars),
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -117,12 +138,18 @@ class ChoiceConstraint(TextConstraint):
 
 
 def lark(
-    source: str | Path, start: str = "start", lexer: str = "dynamic", *, json_options: JsonOptions | None = None
+    source: str | Path,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, Any] | None = None,
 ) -> LarkConstraint:
-    """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
+    """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer, json_options)
+    return LarkConstraint(source, start, lexer, json_options, dialect, tuple((grammars or {}).items()))
 
 
 def gbnf(

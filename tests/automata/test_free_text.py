@@ -38,6 +38,6 @@ def test_as_searched(seed: int) -> None:
     for i, word in enumerate(words):
         behind = {text for text in texts if first(text, words) == (len(text), i)}
         assert taken(free_text_dfa(search, i), texts) == behind
-        is_alone = words.index(word) == i and not any(other in word for other in words if other != word)
-        if is_alone and not can_join(data, data[i]):  # free text and the word, cut anywhere
+        alone = not can_join(data, data[i]) and not any(other in word for other in words if other != word)
+        if alone and words.index(word) == i:  # free text and the word, cut anywhere
             assert behind == {text for text in texts if text.endswith(word) and text[: -len(word)] in free}

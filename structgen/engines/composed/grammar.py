@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from structgen.engines.byte_sets import byte_set, flags
 from structgen.engines.cfg.analysis import CfgTables
@@ -83,6 +84,7 @@ class ComposedGrammar:
         self._memo: dict[Hashable, Any] = {}
         self._machine: CfgMachine | None = None
         self._lock = threading.Lock()
+        self._scratch = threading.local()
 
     def matcher(self) -> ComposedMatcher:
         """See `Grammar.matcher`."""
@@ -114,6 +116,13 @@ class ComposedGrammar:
     def is_wide(self, branch: Branch) -> bool:
         """Whether what a branch reads can end nearly everywhere, such as a line of text."""
         return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+
+    def scratch(self, rows: int) -> npt.NDArray[np.int32]:
+        """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""
+        found: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
+        if found is None or len(found) < rows:
+            found = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
+        return found
 
     def recall(self, key: Hashable) -> Any:
         """What was remembered under a key, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from structgen.automata.dfa import empty
 from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
-from structgen.engines.composed.tag_dispatch import check_counts
+from structgen.engines.composed.tags import check_counts
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
