@@ -21,7 +21,6 @@ from structgen.grammar.ebnf_tree import (
     repeat_of,
     sequence_of,
 )
-from structgen.grammar.limits import MAX_STATES
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.token_terminals import MAX_TOKENS, TokenPattern
 from structgen.grammar.xgrammar_regex import regex_dfa, regex_tree
@@ -124,7 +123,7 @@ _JSON_CHARACTERS = r'[^"\\\x00-\x1f]*'
 def _substring(source: EbnfText, given: MacroArguments) -> EbnfTree:
     call = _Call(source, given)
     call.only_named()
-    return AutomatonUse(substring_dfa([text.encode() for text in call.texts(given.positional)], MAX_STATES))
+    return AutomatonUse(substring_dfa(tuple(call.texts(given.positional))))
 
 
 def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
