@@ -40,7 +40,7 @@ def compile_together(
 
 
 def text_ends(constraint: Constraint, data: bytes, begin: int) -> tuple[list[int], bool]:
-    """Where a text of a constraint that begins at ``begin`` can end, ascending, and whether it may go on behind the data.
+    """Where a text of a constraint that begins at ``begin`` can end, ascending, and whether more may follow the data.
 
     One matcher over bytes; O(bytes) steps.
     """
