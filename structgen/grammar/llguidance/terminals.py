@@ -14,8 +14,8 @@ from structgen.automata.dfa import MAX_STATES, Dfa, complement, intersect
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.automata.pattern import search_dfa
+from structgen.automata.substrings import substring_dfa
 from structgen.errors import PatternError, TooComplexError
-from structgen.grammar.llguidance.substrings import substring_dfa
 from structgen.grammar.llguidance.syntax import (
     CharacterRange,
     Choice,
