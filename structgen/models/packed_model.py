@@ -18,8 +18,8 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class PackedModel:
-    """A ``RaggedReader`` whose rows share nothing but the call: rows of one token, pieces of prompts and draft trees are
-    read side by side, without padding.
+    """A ``RaggedReader`` whose rows share nothing but the call: rows of one token, pieces of prompts and draft trees
+    are read side by side, without padding.
 
     Args:
         target: its layers must hand their arguments on to transformers' attention interface; ``why_not_packed`` tells.
@@ -37,6 +37,11 @@ class PackedModel:
         self._target = target
         self.store = RowStore(prefix_bytes)
         self.windows: dict[int, int | None] = {}
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """See ``RaggedReader.shares_prefixes``."""
+        return self.store.prefixes.max_bytes > 0
 
     @property
     def token_bytes(self) -> int:

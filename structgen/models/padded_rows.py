@@ -37,11 +37,12 @@ class _Group:
 
 
 class PaddedRows:
-    """A ``RaggedReader`` over the calls that every language model has: rows that are first read in one call stay together,
-    a call of the model for each such group. Where the model reads no trees, a group reads as many tokens of each row as
-    the shortest part has."""
+    """A ``RaggedReader`` over the calls that every language model has: rows that are first read in one call stay
+    together, with a call of the model for each such group. Where the model reads no trees, a group reads as many tokens
+    of each row as the shortest part has."""
 
     reads_apart = False
+    shares_prefixes = False
     token_bytes = 0
     bytes = 0
 

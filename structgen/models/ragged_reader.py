@@ -61,6 +61,11 @@ class RaggedReader(Protocol):
         ...
 
     @property
+    def shares_prefixes(self) -> bool:
+        """Whether rows can begin with what others have read."""
+        ...
+
+    @property
     def token_bytes(self) -> int:
         """What a token of a row takes; 0 where it is not known."""
         ...

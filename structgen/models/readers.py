@@ -14,8 +14,8 @@ PREFIX_BYTES = 256 << 20
 
 
 def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES) -> RaggedReader:
-    """A reader of a ``LanguageModel``: its own (``ragged_reader``), packed rows for a transformers model on the processor
-    that passes the check of ``why_not_packed``, else padded rows.
+    """A reader of a ``LanguageModel``: its own (``ragged_reader``), packed rows for a transformers model on the
+    processor that passes the check of ``why_not_packed``, else padded rows.
 
     On accelerators rows are padded: there, a call of the attention for each row costs more than the padding.
 

@@ -137,6 +137,7 @@ class TinyRows:
 
     reads_apart = True
     reads_trees = True
+    shares_prefixes = True
     token_bytes = 1
 
     def __init__(self, model: TinyModel) -> None:
