@@ -14,7 +14,11 @@ ROWS = 64  # written at once where rows can join later; the others wait
 
 
 def write(
-    reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool = False, limits: SchedulerLimits | None = None
+    reader: RaggedReader,
+    requests: Sequence[Request],
+    *,
+    overlapped: bool = False,
+    limits: SchedulerLimits | None = None,
 ) -> Iterator[list[Event]]:
     """Write all requests to their ends, yielding what each step did. Each is what it would be on its own.
 
@@ -26,7 +30,8 @@ def write(
     Raises:
         GenerationError, ModelError: what a request failed with.
     """
-    own = SchedulerLimits(rows=ROWS if reader.reads_apart else max(1, len(requests)), waiting=None, step_factor=math.inf)
+    rows = ROWS if reader.reads_apart else max(1, len(requests))
+    own = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf)
     scheduler = Scheduler(reader, limits or own, overlapped=overlapped)
     for request in requests:
         scheduler.submit(request)
