@@ -25,7 +25,6 @@ from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import CapturingGrammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
-from structgen.models.ragged_reader import RaggedReader
 from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -180,6 +179,7 @@ class Generator:
         self.vocabulary = vocabulary or Vocabulary.from_transformers(
             tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
         )
+        self._reader = ragged_reader(model)  # with the prefixes that it has read
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
 
@@ -353,11 +353,6 @@ class Generator:
     def _cost_curve(self) -> CostCurve:
         """What reading several tokens at once costs; measured when drafts are first asked for."""
         return prepare(self.model)
-
-    @cached_property
-    def _reader(self) -> RaggedReader:
-        """How the model's rows are read, with the prefixes that were."""
-        return ragged_reader(self.model)
 
     def _write(
         self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings, *, streams: bool = False

@@ -109,3 +109,34 @@ def test_what_cannot_be_packed_is_told() -> None:
     assert "linear_attention" in str(why_not_packed(TransformersModel(transformers.Qwen3NextForCausalLM(hybrid))))
     alibi = transformers.BloomConfig(vocab_size=50, hidden_size=32, n_layer=2, n_head=4)
     assert why_not_packed(TransformersModel(transformers.BloomForCausalLM(alibi)))
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    packed = PackedModel(made("Llama"))
+    row, _ = packed.open([1, 2, 3])
+    packed.read([Part(row, [1, 2, 3])])
+    twin = packed.store.fork(row)
+    both = packed.read([Part(row, [4, 5]), Part(twin, [6])])
+    alone, _ = packed.open([1, 2, 3, 6])
+    assert torch.allclose(both.logits[1], packed.read([Part(alone, [1, 2, 3, 6])]).logits[0], atol=TOLERANCE)
+    assert (packed.store.length(row), packed.store.length(twin)) == (5, 4)
+
+
+def test_prefixes_leave_by_use_and_split_where_texts_part() -> None:
+    packed = PackedModel(made("Llama"), prefix_bytes=0)
+    store = packed.store
+    store.prefixes.max_bytes = 12 * packed.token_bytes
+    texts = [[1, 2, 3, 4, 5], [1, 2, 3, 9, 9], [7] * 4]
+    for text in texts:
+        row, _ = packed.open(text)
+        packed.read([Part(row, text[store.length(row) :])])
+        packed.remember(row)
+        packed.drop(row)
+    assert store.prefixes.bytes == 11 * packed.token_bytes == packed.bytes
+    assert [packed.known([*text, 0]) for text in texts] == [5, 5, 4]
+    packed.drop(packed.open([*texts[0], 0])[0])  # used again
+    row, _ = packed.open([8] * 3)
+    packed.read([Part(row, [8] * 3)])
+    packed.remember(row)
+    packed.drop(row)
+    assert [packed.known([*text, 0]) for text in texts] == [5, 3, 4] and packed.bytes <= 12 * packed.token_bytes

@@ -13,26 +13,21 @@ from structgen.models.ragged_reader import RaggedReader
 ROWS = 64  # written at once where rows can join later; the others wait
 
 
-def write(
-    reader: RaggedReader,
-    requests: Sequence[Request],
-    *,
-    overlapped: bool = False,
-    limits: SchedulerLimits | None = None,
-) -> Iterator[list[Event]]:
+def write(reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool = False) -> Iterator[list[Event]]:
     """Write all requests to their ends, yielding what each step did. Each is what it would be on its own.
 
-    Rows that are left when this is closed, or when one has failed, are forgotten.
+    Nobody waits for a step here, so prompts are read as they come. Rows that are left when this is closed, or when one
+    has failed, are forgotten.
 
     Args:
-        overlapped, limits: see ``Scheduler``; by default nobody waits for a step, so prompts are read as they come.
+        overlapped: see ``Scheduler``.
 
     Raises:
         GenerationError, ModelError: what a request failed with.
     """
     rows = ROWS if reader.reads_apart else max(1, len(requests))
-    own = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf)
-    scheduler = Scheduler(reader, limits or own, overlapped=overlapped)
+    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf)
+    scheduler = Scheduler(reader, limits, overlapped=overlapped)
     for request in requests:
         scheduler.submit(request)
     try:

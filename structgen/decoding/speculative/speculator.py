@@ -166,8 +166,8 @@ class Row:
     def follow(self) -> bool:
         """Go along the drafts with the token that was chosen. Whether the target has read what comes after it.
 
-        The tokens chosen are those of the plain loop, drawn in the same way from the same distributions; drafts only
-        decide how many of them one forward gives.
+        The tokens chosen are those of a loop without drafts, drawn in the same way from the same distributions; drafts
+        only decide how many of them one forward gives.
         """
         output = self.output
         output.advance_forced()
