@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
-from structgen.automata.dfa import Dfa, empty, from_strings, from_table, intersect
+from structgen.automata.dfa import Dfa, empty, from_strings, intersect
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
+from structgen.automata.joining import alternation, concatenation, repetition, shortest_matches
 from structgen.automata.pattern import search_dfa
 from structgen.errors import TooComplexError
 from structgen.grammar.ebnf_tree import AutomatonUse, EbnfRule, EbnfText, EbnfTree, RuleUse, TokenUse
@@ -52,7 +51,7 @@ class EbnfWriter:
         while done < len(self._names):
             rule = self._rules.get(self._names[done])
             if rule is not None and (rule.is_lazy or rule.max_chars is not None):
-                self._productions.append(Rule(done, tuple(self._of_dfa(done, self._cut(rule))), rule.place))
+                self._productions.append(Rule(done, tuple(self._of_dfa(done, self._cut(rule, ()))), rule.place))
             elif rule is not None:
                 self._productions_of(done, rule.tree)
             done += 1
@@ -65,32 +64,50 @@ class EbnfWriter:
         terminals, productions = tuple(self._list), tuple(self._productions)
         return ContextFreeGrammar(terminals, tuple(self._names), productions, 0, captures=captures)
 
-    def _cut(self, rule: EbnfRule) -> Dfa:
+    def _cut(self, rule: EbnfRule, path: tuple[EbnfRule, ...]) -> Dfa:
         """The texts of a rule that ends where it first can, or has so many characters at most."""
         place = rule.place
         try:
-            dfa = self._whole(rule)
+            dfa = self._as_dfa(rule.tree, (*path, rule))
+            if dfa is None:
+                option = "lazy" if rule.is_lazy else "max_chars"
+                EbnfText(self._text).fail_at(
+                    f"{option} is for regular rules, and this one refers to itself, uses special tokens or rules that "
+                    "are captured, or is nested too deeply",
+                    place,
+                )
             if rule.is_lazy:
-                dfa = _shortest_only(dfa)
+                dfa = shortest_matches(dfa)
             if rule.max_chars is not None:
                 dfa = intersect(dfa, search_dfa(Concat((START, Repeat(Chars(charset.ANY), 0, rule.max_chars), END))))
         except TooComplexError as error:
-            refuse = grammar_refusal(self._text, place.line, place.column)
-            raise refuse(error.message, error.budget or "size", error.limit) from None
+            raise EbnfText(self._text).too_complex(error, place) from None
         return dfa
 
-    def _whole(self, rule: EbnfRule) -> Dfa:
-        if isinstance(rule.tree, AutomatonUse):
-            return rule.tree.dfa
-        regular = self._as_regular(rule.tree, (), 0)
-        if regular is None:
-            option = "lazy" if rule.is_lazy else "max_chars"
-            EbnfText(self._text).fail_at(
-                f"{option} is for regular rules, and this one refers to itself, uses special tokens, macros or rules "
-                "with attributes of their own, or is too large",
-                rule.place,
-            )
-        return search_dfa(Concat((START, regular.node, END)))
+    def _as_dfa(self, tree: EbnfTree, path: tuple[EbnfRule, ...]) -> Dfa | None:
+        """The texts of a tree inside these rules; None where it is not regular."""
+        regular = self._as_regular(tree, (), 0)
+        if regular is not None:
+            return search_dfa(Concat((START, regular.node, END)))
+        if isinstance(tree, AutomatonUse):
+            return tree.dfa
+        if isinstance(tree, RuleUse):
+            rule = self._rules[tree.name]
+            if any(rule is other for other in path) or rule.captures or len(path) > MAX_TREE[0]:
+                return None
+            return self._as_dfa(rule.tree, (*path, rule)) if rule.is_plain else self._cut(rule, path)
+        if isinstance(tree, Repeat):
+            body = self._as_dfa(tree.body, path)
+            return None if body is None else repetition(body, tree.low, tree.high)
+        if isinstance(tree, Concat | Alternate):
+            parts: list[Dfa] = []
+            for part in tree.parts if isinstance(tree, Concat) else tree.options:
+                dfa = self._as_dfa(part, path)
+                if dfa is None:
+                    return None
+                parts.append(dfa)
+            return concatenation(parts) if isinstance(tree, Concat) else alternation(parts)
+        return None
 
     def _nonterminal(self, name: str) -> int:
         number = self._numbers.get(name)
@@ -294,12 +311,3 @@ def _word(tree: EbnfTree) -> str | None:
             return None
         points.append(part.charset[0][0])
     return "".join(map(chr, points))
-
-
-def _shortest_only(dfa: Dfa) -> Dfa:
-    """The texts that no other text begins."""
-    if dfa.is_empty:
-        return dfa
-    transitions = dfa.transitions.copy()
-    transitions[dfa.accepting] = -1
-    return from_table(transitions, dfa.accepting.view(np.uint8))

@@ -59,7 +59,7 @@ def parse_rust_regex(pattern: str, flags: str = "") -> RustRegex:
         PatternError: not legal, or not supported; the position is an offset in the pattern.
     """
     parser = _Parser(pattern, replace(Flags(), **dict.fromkeys(flags, True)))
-    return RustRegex(_without_anchors(parser.whole(), True, True, pattern), parser.lazy)
+    return RustRegex(_without_anchors(parser.whole(), True, True, parser), parser.lazy)
 
 
 def without_case(text: str) -> Node:
@@ -73,11 +73,12 @@ class _Parser:
         self._at = 0
         self._flags = flags
         self.lazy: list[int] = []
+        self.anchors: list[int] = []  # offsets, from left to right
 
     def whole(self) -> Node:
         node = self._alternatives()
         if self._at < len(self._text):
-            self._fail("a closing parenthesis that opens nothing")
+            self.fail("a closing parenthesis that opens nothing")
         return node
 
     def _alternatives(self) -> Node:
@@ -95,7 +96,7 @@ class _Parser:
             if self._at >= len(self._text) or self._text[self._at] in "|)":
                 return parts[0] if len(parts) == 1 else Concat(tuple(parts))
             if self._text[self._at] in "*+?{":
-                self._fail("a repetition of nothing")
+                self.fail("a repetition of nothing")
             atom = self._atom()
             if atom is not None:
                 parts.append(self._repeated(atom))
@@ -123,11 +124,11 @@ class _Parser:
     def _bounds(self) -> tuple[int, int | None]:
         found = _COUNT.match(self._text, self._at)
         if found is None:
-            self._fail("a repetition is {n}, {n,} or {n,m}; a brace that stands for itself is \\{")
+            self.fail("a repetition is {n}, {n,} or {n,m}; a brace that stands for itself is \\{")
         low = min(int(found[1][-20:]), MAX_REPEAT + 1)
         high = None if found[2] and not found[3] else min(int((found[3] or found[1])[-20:]), MAX_REPEAT + 1)
         if low > MAX_REPEAT or (high is not None and (high > MAX_REPEAT or high < low)):
-            self._fail("the numbers of a repetition must go up, and fit in 31 bits")
+            self.fail("the numbers of a repetition must go up, and fit in 31 bits")
         self._at = found.end()
         return low, high
 
@@ -141,14 +142,16 @@ class _Parser:
         if character == ".":
             self._at += 1
             ends = charset.normalise([(10, 10), (13, 13)] if self._flags.R else [(10, 10)])
-            return Chars(self._bytes_too(charset.ANY if self._flags.s else charset.complement(ends)))
+            return Chars(self._bytes_too(charset.ANY if self._flags.s else charset.complement(ends), self._at - 1))
         if character in "^$":
             self._at += 1
             if self._flags.m:
-                self._fail(f"an anchor of lines, by the flag m: {_NO_LOOKAROUND}", self._at - 1)
+                self.fail(f"an anchor of lines, by the flag m: {_NO_LOOKAROUND}", self._at - 1)
+            self.anchors.append(self._at - 1)
             return Anchor(character == "$")
         if character == "\\":
             if self._text[self._at + 1 : self._at + 2] in ("A", "z"):
+                self.anchors.append(self._at)
                 self._at += 2
                 return Anchor(self._text[self._at - 1] == "z")
             return Chars(self._escape())
@@ -161,11 +164,11 @@ class _Parser:
         start = self._at
         if found.group() == "(" and self._text.startswith("(?", self._at):
             look = self._text.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at)
-            self._fail(_NO_LOOKAROUND if look else "this group is not known")
+            self.fail(_NO_LOOKAROUND if look else "this group is not known")
         outside = self._flags
         if found["name"] is not None and not re.fullmatch(r"[A-Za-z_][\w.\[\]]*", found["name"]):
             look = found["name"].startswith(("=", "!"))
-            self._fail(_NO_LOOKAROUND if look else f"{found['name']!r} is no name for a group")
+            self.fail(_NO_LOOKAROUND if look else f"{found['name']!r} is no name for a group")
         if found["flags"] is not None:
             self._flags = self._changed(found["flags"], start + 2)
         self._at = found.end()
@@ -173,7 +176,7 @@ class _Parser:
             return None
         node = self._alternatives()
         if not self._take(")"):
-            self._fail("this group is not closed", start)
+            self.fail("this group is not closed", start)
         self._flags = outside
         return node
 
@@ -186,7 +189,7 @@ class _Parser:
             elif letter in "imsxuRU":
                 flags = replace(flags, **{letter: on})
             else:
-                self._fail(f"the flag {letter!r} is not known; flags are i, m, s, x, u, U and R", offset + i)
+                self.fail(f"the flag {letter!r} is not known; flags are i, m, s, x, u, U and R", offset + i)
         return flags
 
     def _cased(self, found: CharSet) -> CharSet:
@@ -198,10 +201,10 @@ class _Parser:
         others = [(a - 32, b - 32) for a, b in small] + [(a + 32, b + 32) for a, b in large]
         return charset.union(found, charset.normalise(others))
 
-    def _bytes_too(self, found: CharSet) -> CharSet:
+    def _bytes_too(self, found: CharSet, offset: int) -> CharSet:
         """A set that without the flag u would hold single bytes, which are no text."""
         if not self._flags.u and found and found[-1][1] > 127:
-            self._fail("without the flag u this matches bytes that are no UTF-8")
+            self.fail("without the flag u this matches bytes that are no UTF-8", offset)
         return found
 
     def _escape(self, in_class: bool = False) -> CharSet:
@@ -210,45 +213,45 @@ class _Parser:
         kind = self._text[start + 1 : start + 2]
         self._at += 2
         if not kind:
-            self._fail("a backslash at the end", start)
+            self.fail("a backslash at the end", start)
         if kind in _ESCAPES:
             return charset.single(_ESCAPES[kind])
         if kind in _HEX:
             return self._cased(charset.single(self._code_point(kind, start)))
         if kind in "dwsDWS":
             found = perl_class(kind.lower(), self._flags.u)
-            return self._bytes_too(charset.complement(found)) if kind.isupper() else found
+            return self._bytes_too(charset.complement(found), start) if kind.isupper() else found
         if kind in "pP":
             return self._property(kind == "P", start)
         if kind in "bB<>" and not in_class:
-            self._fail(_NO_LOOKAROUND, start)
+            self.fail(_NO_LOOKAROUND, start)
         if kind.isdigit():
-            self._fail("backreferences are not supported", start)
+            self.fail("backreferences are not supported", start)
         if not kind.isascii() or kind.isalpha() or kind in "<>":
-            self._fail(f"there is no escape \\{kind}", start)
+            self.fail(f"there is no escape \\{kind}", start)
         return charset.single(ord(kind))
 
     def _code_point(self, kind: str, start: int) -> int:
         found = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[kind]}}})").match(self._text, self._at)
         if found is None:
-            self._fail(f"\\{kind} needs {_HEX[kind]} hexadecimal digits, or braces around digits", start)
+            self.fail(f"\\{kind} needs {_HEX[kind]} hexadecimal digits, or braces around digits", start)
         self._at = found.end()
         point = int((found[1] or found[2])[-12:], 16)
         if point > charset.MAX_CODE_POINT or 0xD800 <= point <= 0xDFFF:
-            self._fail("this is no Unicode character", start)
+            self.fail("this is no Unicode character", start)
         if not self._flags.u and point > 127:
-            self._fail("without the flag u this matches bytes that are no UTF-8", start)
+            self.fail("without the flag u this matches bytes that are no UTF-8", start)
         return point
 
     def _property(self, negated: bool, start: int) -> CharSet:
         found = re.compile(r"\{([^}]*)\}|([A-Za-z])").match(self._text, self._at)
         if found is None or not self._flags.u:
-            self._fail("\\p is followed by {a property}, and needs the flag u", start)
+            self.fail("\\p is followed by {a property}, and needs the flag u", start)
         self._at = found.end()
         wanted = found[1] if found[1] is not None else found[2]
         members = property_by_name(wanted)
         if members is None:
-            self._fail(
+            self.fail(
                 f"there is no Unicode property {wanted!r} here (general categories, scripts, script extensions and "
                 "binary properties are known)",
                 start,
@@ -271,7 +274,7 @@ class _Parser:
             waiting = self._text[self._at : self._at + 2]
             self._at += 2
             found = self._items(start, first=False)
-        return self._bytes_too(charset.complement(total)) if negated else total
+        return self._bytes_too(charset.complement(total), start) if negated else total
 
     def _items(self, start: int, first: bool) -> CharSet:
         """The union of items up to an operator or the closing bracket."""
@@ -279,7 +282,7 @@ class _Parser:
         while True:
             self._skip()
             if self._at >= len(self._text):
-                self._fail("this class is not closed", start)
+                self.fail("this class is not closed", start)
             here = self._text[self._at : self._at + 2]
             if here in ("&&", "--", "~~"):
                 return charset.union(*sets)
@@ -293,7 +296,7 @@ class _Parser:
         if named and named[2] in ASCII_CLASSES:
             self._at = named.end()
             members = self._cased(ascii_class(named[2]))
-            return self._bytes_too(charset.complement(members)) if named[1] else members
+            return self._bytes_too(charset.complement(members), named.start()) if named[1] else members
         if self._text[self._at] == "[":
             return self._class()
         low, start = self._member(), self._at
@@ -304,9 +307,9 @@ class _Parser:
         self._skip()
         high = self._member()
         if len(low) != 1 or low[0][0] != low[0][1] or len(high) != 1 or high[0][0] != high[0][1]:
-            self._fail("a range goes from one character to another", start)
+            self.fail("a range goes from one character to another", start)
         if high[0][0] < low[0][0]:
-            self._fail("a range in a class must go up", start)
+            self.fail("a range in a class must go up", start)
         return self._cased(charset.normalise([(low[0][0], high[0][0])]))
 
     def _member(self) -> CharSet:
@@ -316,7 +319,7 @@ class _Parser:
             self._flags = flags
             return found
         if self._at >= len(self._text):
-            self._fail("this class is not closed")
+            self.fail("this class is not closed")
         self._at += 1
         return charset.single(ord(self._text[self._at - 1]))
 
@@ -327,23 +330,23 @@ class _Parser:
         self._at += len(sign)
         return True
 
-    def _fail(self, message: str, offset: int | None = None) -> NoReturn:
+    def fail(self, message: str, offset: int | None = None) -> NoReturn:
+        """Raise PatternError, at an offset or where the parser is."""
         raise PatternError(message, pattern=self._text, position=self._at if offset is None else offset)
 
 
-def _without_anchors(node: Node, at_start: bool, at_end: bool, pattern: str) -> Node:
+def _without_anchors(node: Node, at_start: bool, at_end: bool, parser: _Parser) -> Node:
     """The tree without anchors that hold by where they stand; others look around."""
     if isinstance(node, Anchor):
+        offset = parser.anchors.pop(0)
         if not (at_end if node.at_end else at_start):
-            sign = "$" if node.at_end else "^"
-            message = f"the anchor {sign} stands inside of the expression; {_NO_LOOKAROUND}"
-            raise PatternError(message, pattern=pattern, position=max(pattern.find(sign), 0))
+            parser.fail(f"an anchor inside of the expression; {_NO_LOOKAROUND}", offset)
         return Concat(())
     if isinstance(node, Alternate):
-        return Alternate(tuple(_without_anchors(option, at_start, at_end, pattern) for option in node.options))
+        return Alternate(tuple(_without_anchors(option, at_start, at_end, parser) for option in node.options))
     if isinstance(node, Repeat):
         once = node.high is not None and node.high <= 1
-        return node._replace(body=_without_anchors(node.body, at_start and once, at_end and once, pattern))
+        return node._replace(body=_without_anchors(node.body, at_start and once, at_end and once, parser))
     if not isinstance(node, Concat):
         return node
     firsts = [True]  # whether only anchors stand before each part
@@ -355,7 +358,7 @@ def _without_anchors(node: Node, at_start: bool, at_end: bool, pattern: str) -> 
     lasts = lasts[-2::-1]
     return Concat(
         tuple(
-            _without_anchors(part, at_start and first, at_end and last, pattern)
+            _without_anchors(part, at_start and first, at_end and last, parser)
             for part, first, last in zip(node.parts, firsts, lasts, strict=False)
         )
     )

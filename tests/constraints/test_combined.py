@@ -221,6 +221,24 @@ def test_instructions() -> None:
         assert expected in told
 
 
+def test_tool_calls() -> None:
+    parameters = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]}
+    call = structgen.tool_call(
+        "hermes", [{"name": "f", "parameters": parameters}], tool_choice="required", free_text="none"
+    )
+    either = "No: " + regex("[a-z]+") | call + "!"
+    text = '<tool_call>\n{"name": "f", "arguments": {"n": 2}}\n</tool_call>'
+    assert either.parse(f"{text}!") == (call.parse(text), "!")
+    assert either.parse("No: why") == ("No: ", "why")
+    for whole in (f"{text}!", "No: why"):
+        matcher = either.compile(BYTES).matcher()
+        assert matcher.accept_bytes(whole.encode()) and matcher.is_accepting()
+    assert not either.compile(BYTES).matcher().accept_bytes(text.replace("2", "3").encode())
+    tokens = [*(bytes([byte]) for byte in range(256)), b"<tool", b'{"n', b"}}\n", b"</tool_call>!", b"No: a", None]
+    words = Vocabulary(tokens, eos_token_ids=len(tokens) - 1)
+    check_laws(either.compile(words), walks=2, steps=8, prefixes=(b"", text[:20].encode(), text.encode()))
+
+
 NAMED = Vocabulary(
     [bytes([byte]) for byte in range(256)] + [None, None, None],
     eos_token_ids=256,

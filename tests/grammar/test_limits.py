@@ -215,9 +215,9 @@ GBNF_PIECES = [
 ]  # fmt: skip
 EBNF_PIECES = [
     '"a"', '"', '[a-b]', '[', ']', '(', ')', '(=', '|', '*', '{2}', '{2,', '}', '\nroot', '\nx', ' ::= ', '[lazy]',
-    '[capture]', '[max_chars=3]', '[max_tokens=', 'x', 'Regex(', 'Regex("a(b|c)*d?")', 'Substring(', 'Token(1)', 'Token(',
-    'TagDispatch(("x", x))', 'TagDispatch(', 'TokenTagDispatch((1, x), ', 'excludes=', '("b",)', ',', '5', 'true', '#',
-    'loop_after_dispatch=false', '\r', '\\x', '\\', 'é', '\x00', '\ud800',
+    '[capture]', '[max_chars=3]', '[max_tokens=', 'x', 'Regex(', 'Regex("a(b|c)*d?")', 'Substring(', 'Token(1)',
+    'Token(', 'TagDispatch(("x", x))', 'TagDispatch(', 'TokenTagDispatch((1, x), ', 'excludes=', '("b",)', ',',
+    '5', 'true', '#', 'loop_after_dispatch=false', '\r', '\\x', '\\', 'é', '\x00', '\ud800',
 ]  # fmt: skip
 REGEX_PIECES = [
     'a', 'b', '(', ')', '(?:', '(?=', '(?!', '(?<=', '(?<!', '[', ']', '[^a]', '*', '+', '?', '{2}', '{0,3}', '{3,1}',

@@ -144,6 +144,10 @@ def test_too_much_is_refused() -> None:
         read_gbnf("root ::= TagDispatch" + "(" * 1000, dialect="xgrammar")
     with pytest.raises(GrammarTooComplexError, match="too long"):
         read_gbnf(f'root ::= "{"a" * 100_001}"', dialect="xgrammar")
+    words = ", ".join(f'"{number}"' for number in range(10**5, 10**5 + 30_000))
+    with pytest.raises(GrammarTooComplexError, match="the search for 30000 words") as caught:
+        read_gbnf(f'root ::= "a" TagDispatch(excludes=({words}))', dialect="xgrammar")
+    assert (caught.value.line, caught.value.column) == (1, 14)
     with pytest.raises(GrammarTooComplexError):
         read_gbnf("root[max_chars=999999999] ::= [a-zé]*", dialect="xgrammar")
 
@@ -151,6 +155,13 @@ def test_too_much_is_refused() -> None:
 def test_unused_rules_are_reported() -> None:
     with pytest.warns(GrammarWarning, match=r"'b' is never used \(line 2\)"):
         read_gbnf('root ::= TagDispatch(("x", a))\nb ::= "b"\na ::= "a"', dialect="xgrammar")
+
+
+def test_lazy_rules_may_use_rules() -> None:
+    """Of which XGrammar refuses all but plain ones."""
+    text = 'root ::= a "c"\na[lazy] ::= b Regex("[bc]+a") | "x" b{1,2}\nb[lazy] ::= [ab]* "b"'
+    assert accepted(text, "abbac", "bcac", "xbc", "xaabc") == [True] * 4
+    assert accepted(text, "xbbc", "bac", "abbabac") == [False] * 3
 
 
 # --- differences by design: what XGrammar 0.2.8 does is in the comments ---

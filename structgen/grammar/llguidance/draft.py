@@ -64,6 +64,7 @@ class GrammarDraft:
     references: dict[int, str] = field(default_factory=dict)
     _known: dict[object, int] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
+    _solid: dict[bytes, Dfa] = field(default_factory=dict)
     _states: int = 0
 
     def nonterminal(self, name: str) -> int:
@@ -121,14 +122,16 @@ class GrammarDraft:
         place = source.place(at)
         if dfa.is_empty:
             return [self.nonterminal(f"{name}:none")]  # no rules, no texts
-        solid = without_empty(dfa)
+        solid = self._solid.get(dfa.digest)
+        if solid is None:
+            solid = self._solid[dfa.digest] = without_empty(dfa)
         if solid.is_empty:
             return []
         before = len(self.terminals)
         number = self.terminal(Terminal(name, solid, name, 0, place), layer, solid.digest)
         if number == before:
             self._count(len(solid), source, at)
-        if solid is dfa:
+        if not dfa.accepting[0]:
             return [~number]
         optional = self.nonterminal(f"{name}?")
         self.add(optional, (), place)

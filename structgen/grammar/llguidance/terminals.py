@@ -14,8 +14,8 @@ from structgen.automata.dfa import MAX_STATES, Dfa, complement, intersect
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.automata.pattern import search_dfa
+from structgen.automata.substrings import substring_dfa
 from structgen.errors import PatternError, TooComplexError
-from structgen.grammar.llguidance.substrings import substring_dfa
 from structgen.grammar.llguidance.syntax import (
     CharacterRange,
     Choice,
@@ -71,6 +71,7 @@ class Terminals:
 
     def __init__(self) -> None:
         self._parts: dict[tuple[int, str], Part] = {}
+        self._dfas: dict[int, tuple[object, Dfa]] = {}
         self._open: set[tuple[int, str]] = set()
         self.warnings: list[str] = []
 
@@ -81,8 +82,13 @@ class Terminals:
             GrammarError: it holds what is no terminal, or something illegal.
             GrammarTooComplexError: it is too large.
         """
+        known = self._dfas.get(id(tree))
+        if known is not None and known[0] is tree:
+            return known[1]
         try:
-            return self._as_dfa(self._part(tree, scope))
+            found = self._as_dfa(self._part(tree, scope))
+            self._dfas[id(tree)] = tree, found
+            return found
         except TooComplexError as error:
             raise scope.source.refusal(at)(error.message, error.budget or "size", error.limit) from None
 

@@ -67,6 +67,10 @@ GRAMMARS: dict[str, tuple[str, Sequence[str]]] = {
     "lazy expression": ('root ::= a "c"*\na[lazy] ::= Regex("(ab|c)+(b|a)?")', "abc"),
     "max_chars": ('root ::= a ";" a\na[max_chars=3] ::= [a-cé]*', "abcé;"),
     "max_chars and lazy": ('root ::= a "x"\na[ lazy , max_chars = 9 ] ::= [ab] "."', "ab.x"),
+    "max_chars and macros": (
+        'root ::= a ";"\na[max_chars=4] ::= ("[" Substring("a", "b", "c") | Regex("d(?:e|f)*", json_string=true)) "]"?',
+        "[abc];def",
+    ),
     "capture": ('root ::= x "-" y\nx[capture] ::= [a-b]+\ny[capture="the y"] ::= ("a" x?)*', "ab-"),
     # Regex
     "expression": (r'root ::= "<" Regex("\\d{2,3}(?:[a-c]|\\w-)?") ">"', "<0a_->"),
