@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pydantic
-import pydantic_core
 from referencing import Registry
 
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same
+from structgen.constraints.combined import Combinable
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -31,7 +32,7 @@ Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 
 @dataclass(frozen=True)
-class JsonSchemaConstraint:
+class JsonSchemaConstraint(Combinable):
     """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
 
     Attributes:
@@ -86,10 +87,7 @@ class JsonSchemaConstraint:
 
     def parse_partial(self, text: str) -> Any:
         """Plain JSON values of unfinished text: strings as far as they go, other unfinished scalars left out."""
-        try:
-            return pydantic_core.from_json(text, allow_partial="trailing-strings")
-        except ValueError:
-            return None
+        return loads_partial(text)
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""
@@ -134,31 +132,6 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
     return json_schema(source, options)
-
-
-def loads_exact(text: str) -> Any:
-    """JSON text as Python values without losing digits: a number that float would change is a ``Decimal``.
-
-    Raises:
-        GenerationError: no JSON, or nested deeper than Python's parser goes.
-    """
-    try:
-        return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
-    except json.JSONDecodeError as error:
-        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
-    except RecursionError:
-        raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
-
-
-def _exact_float(text: str) -> float | Decimal:
-    number = float(text)
-    exact = Decimal(text)
-    return number if Decimal(repr(number)) == exact else exact
-
-
-def _exact_int(text: str) -> int:
-    # Decimal has no limit of digits (CPython refuses int() beyond 4,300).
-    return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
 def _load(source: Any) -> Schema:

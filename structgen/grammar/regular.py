@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structgen.automata.dfa import Dfa, from_table
+from structgen.automata.dfa import Dfa, difference, from_strings
 from structgen.automata.dfa_cache import keeps_automata
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 
@@ -23,10 +23,7 @@ def without_empty(dfa: Dfa) -> Dfa:
     """The language less the empty text."""
     if dfa.is_empty or not dfa.accepting[0]:
         return dfa
-    table = np.concatenate([dfa.transitions[:1], dfa.transitions])  # another start, where no text ends
-    table[table >= 0] += 1
-    accepting = np.concatenate([[False], dfa.accepting])
-    return from_table(table, accepting.astype(np.uint8))
+    return difference(dfa, from_strings([""]), 2 * len(dfa) + 16)
 
 
 @keeps_automata

@@ -15,9 +15,10 @@ from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import JsonSchemaConstraint, loads_exact
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import UnsupportedSchemaError
 from structgen.generator import Generator
+from structgen.json_text import loads_exact
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import CharTokenizer, vocabulary
