@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,62 +16,42 @@ def substring_dfa(pieces: Sequence[bytes], max_states: int = MAX_STATES) -> Dfa:
     spelled byte by byte. Where spellings share beginnings, sets of places are followed; for characters there is one.
 
     Raises:
-        TooComplexError: more than ``max_states`` states.
+        TooComplexError: more than ``max_states`` states before the automaton is minimised.
     """
-    steps = _suffix_automaton([piece for piece in pieces if piece])
-    spelled = [_Spelling.of(of.items()) for of in steps]
-    sets: dict[frozenset[tuple[int, int]], int] = {
-        frozenset({(0, 0)}): 0
-    }  # places: a state, and a node of its spelling
-    rows, accepting = [], []
-    todo = list(sets)
-    for places in todo:
-        row = np.full(256, -1, np.int32)
-        following: dict[int, set[tuple[int, int]]] = {}
-        for state, node in places:
-            for byte, child in spelled[state].children[node].items():
-                reached = following.setdefault(byte, set())
-                if spelled[state].children[child]:
-                    reached.add((state, child))
-                if child in spelled[state].ends:
-                    reached.add((spelled[state].ends[child], 0))
-        for byte, reached in following.items():
-            key = frozenset(reached)
+    numbers = {piece: number for number, piece in enumerate(dict.fromkeys(pieces)) if piece}
+    steps = _suffix_automaton([numbers[piece] for piece in pieces if piece])
+    words = list(dict.fromkeys(pieces))
+    start = frozenset([(0, -1, 0)])
+    # A place is a state between pieces, (state, -1, 0), or inside of one, (state behind it, the piece, bytes of it).
+    sets: dict[frozenset[tuple[int, int, int]], int] = {start: 0}
+    todo = [start]
+    edges: list[tuple[int, int, int]] = []
+    for number, places in enumerate(todo):  # which grows on the way
+        following: dict[int, set[tuple[int, int, int]]] = {}
+        for state, piece, done in places:
+            inside = [(state, piece, done)] if piece >= 0 else [(t, p, 0) for p, t in steps[state].items()]
+            for target, word, at in inside:
+                ended = at + 1 == len(words[word])
+                reached = (target, -1, 0) if ended else (target, word, at + 1)
+                following.setdefault(words[word][at], set()).add(reached)
+        for byte, found in following.items():
+            key = frozenset(found)
             if key not in sets:
-                sets[key] = len(sets)
-                todo.append(key)
-                if len(sets) > max_states:
+                if len(sets) >= max_states:
                     raise too_complex(max_states, f"the substrings of {len(pieces)} pieces")
-            row[byte] = sets[key]
-        rows.append(row)
-        accepting.append(any(node == 0 for _, node in places))
-    return from_table(np.stack(rows), np.array(accepting, np.uint8))
+                sets[key] = len(todo)
+                todo.append(key)
+            edges.append((number, byte, sets[key]))
+    table = np.full((len(todo), 256), -1, np.int32)
+    origins, labels, targets = np.array(edges, np.int64).reshape(-1, 3).T
+    table[origins, labels] = targets
+    accepting = np.array([any(piece < 0 for _, piece, _ in places) for places in todo], np.uint8)
+    return from_table(table, accepting)
 
 
-@dataclass
-class _Spelling:
-    """The pieces that may follow, as a tree of bytes: children of each node, and the state behind each end."""
-
-    children: list[dict[int, int]] = field(default_factory=lambda: [{}])
-    ends: dict[int, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, steps: Iterable[tuple[bytes, int]]) -> _Spelling:
-        found = cls()
-        for piece, state in steps:
-            node = 0
-            for byte in piece:
-                if byte not in found.children[node]:
-                    found.children[node][byte] = len(found.children)
-                    found.children.append({})
-                node = found.children[node][byte]
-            found.ends[node] = state
-        return found
-
-
-def _suffix_automaton(letters: Sequence[bytes]) -> list[dict[bytes, int]]:
+def _suffix_automaton(letters: Sequence[int]) -> list[dict[int, int]]:
     """Steps of each state by letter; state 0 is the start, and all states accept."""
-    steps: list[dict[bytes, int]] = [{}]
+    steps: list[dict[int, int]] = [{}]
     length, link = [0], [-1]  # of the longest text of a state; the state of its longest suffix that is in another
     last = 0
     for letter in letters:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
-from structgen.compilers import Dialect
+from structgen.compilers import LarkDialect
 from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.errors import (
     EmptyLanguageError,
@@ -95,7 +95,7 @@ def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
     return json_schema(read_text("-") if source == "-" else source, options)
 
 
-def lark_dialect(path: Path) -> Dialect:
+def lark_dialect(path: Path) -> LarkDialect:
     """The dialect of a Lark file: llguidance's, if it says so by ``%llguidance {}`` before anything else."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

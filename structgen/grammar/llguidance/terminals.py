@@ -15,7 +15,7 @@ from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, No
 from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.automata.pattern import search_dfa
 from structgen.errors import PatternError, TooComplexError
-from structgen.grammar.llguidance.substrings import substring_dfa
+from structgen.grammar.llguidance.substrings import chunk_dfa
 from structgen.grammar.llguidance.syntax import (
     CharacterRange,
     Choice,
@@ -121,7 +121,7 @@ class Terminals:
             case Expression():
                 return self._expression(tree, scope)
             case Pieces(chunks=chunks):
-                return substring_dfa(chunks)
+                return chunk_dfa(chunks)
             case Name(name=name, parameter=parameter, at=at):
                 if parameter is not None:
                     scope.source.fail(at, "terminals have no parameters")

@@ -1,30 +1,16 @@
-"""Automata of substrings against all substrings."""
+"""How texts are cut into words, and long texts; their automata are those of `structgen.automata.substrings`."""
 
 from __future__ import annotations
 
 import itertools
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structgen.automata.dfa import accepts
 from structgen.compilers import compile_lark
-from structgen.errors import TooComplexError
-from structgen.grammar.llguidance.substrings import substring_dfa, words_of
+from structgen.grammar.llguidance.substrings import words_of
 from tests.grammar.llguidance.peers import BYTES
-
-
-@given(st.lists(st.text("abé", max_size=3), max_size=7))
-def test_exactly_the_joined_neighbours(chunks: list[str]) -> None:
-    expected = {"".join(chunks[i:j]) for i in range(len(chunks) + 1) for j in range(i, len(chunks) + 1)}
-    dfa = substring_dfa(tuple(chunks))
-    for size in range(5):
-        for letters in itertools.product("abé", repeat=size):
-            word = "".join(letters)
-            assert accepts(dfa, word) == (word in expected), word
-    assert all(accepts(dfa, text) for text in expected)
 
 
 @given(st.text("ab_1 .é\n-", max_size=20))
@@ -48,8 +34,3 @@ def test_long_texts() -> None:
         matcher = compile_lark(f'start: %regex {{"{kind}": "{text}"}}', BYTES, dialect="llguidance").matcher()
         assert matcher.accept_bytes(text[text.index(" ", 5000) :][:3000].encode())
         assert matcher.next_bytes().any()
-
-
-def test_too_long() -> None:
-    with pytest.raises(TooComplexError, match="the automaton of the substrings"):
-        substring_dfa(tuple("abcab"), 4)
