@@ -18,6 +18,8 @@ from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.engines.capture import Capture
+from structgen.engines.captures.capturing import CapturingGrammar
 from structgen.engines.drafts import (
     fill_draft_token_bitmasks,
     find_jump_forward_string,
@@ -30,6 +32,7 @@ from structgen.engines.protocols import Grammar as CompiledGrammar
 from structgen.engines.protocols import Matcher as GrammarMatcher
 from structgen.errors import (
     BitmaskError,
+    CapturesTooComplexError,
     CompletionTooLongError,
     ConstraintError,
     EmptyLanguageError,
@@ -66,6 +69,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BitmaskError",
+    "Capture",
+    "CapturesTooComplexError",
+    "CapturingGrammar",
     "ChoiceResult",
     "CompiledGrammar",
     "CompletionTooLongError",

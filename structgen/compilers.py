@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
+from structgen.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.composed.json_lines import check_lines, embed_lines
-from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
+from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
 from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
 from structgen.grammar.lark_reader import read_lark
@@ -70,9 +72,10 @@ def compile_lark(
     lexer: str = "dynamic",
     *,
     json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
-) -> CfgGrammar | LalrGrammar | ComposedGrammar:
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
     as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
 
@@ -86,6 +89,7 @@ def compile_lark(
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
         json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
             options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
+        captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
         grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
 
@@ -95,8 +99,9 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer`` or ``dialect``, ``json_options`` for "contextual", which has no ``%json``, or
-            ``grammars`` in the dialect "lark".
+        OptionsError: another ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no ``%json``, or
+            ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names what is no
+            rule or terminal, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
@@ -104,7 +109,9 @@ def compile_lark(
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
-        return _compile_llguidance(source, vocabulary, start, json_options, grammars or {})
+        if checked_captures(captures):
+            raise OptionsError("captures are named in the grammar in the dialect 'llguidance': name[capture]: ...")
+        return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
     if dialect != "lark" or grammars:
         wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
         raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
@@ -113,16 +120,21 @@ def compile_lark(
 
         if json_options is not None:
             raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
+        if checked_captures(captures):
+            raise OptionsError(
+                "captures need lexer='dynamic': what Lark's LALR parser takes does not show in the rules alone, "
+                "but in its lexer; parse the output with Lark itself"
+            )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
-    read = read_lark(source, start, json_options=json_options)
+    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
-        return embed(grammar, _schemas(read.embedded, vocabulary, naming), naming)
-    return compile_grammar(grammar, naming)
+        return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
+    return with_captures(compile_grammar(grammar, naming))
 
 
 def _compile_llguidance(
@@ -154,8 +166,9 @@ def compile_gbnf(
     start: str = "root",
     *,
     max_repetitions: int | None = None,
+    captures: CapturesOption = (),
     dialect: GbnfDialect = "llama.cpp",
-) -> CfgGrammar:
+) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
     ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
 
@@ -165,20 +178,23 @@ def compile_gbnf(
         start: the rule that outputs must match.
         max_repetitions: the largest number that ``{n,m}`` may have; None: 2,000 in llama.cpp, as there, and as many as
             32 bits can say in XGrammar.
+        captures: rules whose texts `Matcher.captures` names, or these with the names.
         dialect: "llama.cpp" or "xgrammar".
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
-        OptionsError: ``max_repetitions`` is no count, or another ``dialect``.
+        OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
+            that is used.
     """
     if dialect not in MAX_REPEAT:
         raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions, dialect=dialect), vocabulary, text))
+    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
+    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -247,6 +263,9 @@ def compile_json_lines(
     options = options or JsonOptions()
     check_lines(min_lines, max_lines, options)
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
+
+
+compile_tag_dispatch = capturing(_compile_tag_dispatch)
 
 
 def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:

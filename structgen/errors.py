@@ -24,6 +24,7 @@
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
+        ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -264,3 +265,12 @@ class IncompleteOutputError(GenerationError):
 
 class UnsatisfiableTargetError(GenerationError):
     """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""
+
+
+class CapturesTooComplexError(GenerationError):
+    """Finding the captures of a text would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+
+    def __init__(self, message: str, *, budget: str, limit: int) -> None:
+        self.budget = budget
+        self.limit = limit
+        super().__init__(f"{message} would exceed a budget ({budget}: {limit:,}). Find those of shorter texts.")

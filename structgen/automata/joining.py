@@ -67,11 +67,23 @@ def shortest_matches(dfa: Dfa) -> Dfa:
     return from_table(transitions, dfa.accepting.view(np.uint8).copy())
 
 
-def with_any_ending(dfa: Dfa) -> Dfa:
-    """The texts that begin with one of the automaton's."""
+def with_any_ending(dfa: Dfa, at_least: int = 0) -> Dfa:
+    """The texts that begin with one of the automaton's, and go on for ``at_least`` 0 or 1 characters. O(states)."""
     if dfa.is_empty:
         return dfa
-    return _joined([(dfa, universal())], 2 * len(dfa) + 64)
+    rest = universal()
+    begin, base = len(dfa), len(dfa) + 1  # of the rest: where it must go on, and its own states
+    moved = np.where(rest.transitions >= 0, rest.transitions + base, -1)
+    table = np.concatenate([dfa.transitions, moved[:1], moved]).astype(np.int32)
+    ends = np.concatenate([dfa.accepting, np.zeros(1 + len(rest), np.bool_)])
+    into = np.where(ends)[0]
+    own = table[:begin]
+    own[np.isin(own, into)] = begin
+    if dfa.accepting[0]:
+        table[0] = moved[0]
+    accepting = np.concatenate([np.zeros(begin, np.bool_), [at_least == 0], rest.accepting])
+    accepting[0] |= bool(dfa.accepting[0]) and at_least == 0
+    return from_table(table, accepting.astype(np.uint8))
 
 
 def _joined(options: Sequence[tuple[Dfa, ...]], max_states: int) -> Dfa:

@@ -12,6 +12,7 @@ from structgen.compilers import compile_choice
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.parts import BYTES, compile_together, text_ends
+from structgen.engines.captures.capturing import with_captures
 from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
@@ -84,7 +85,7 @@ class _Combination(Combinable, ABC):
             terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
             source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
             parts = compile_together(self.parts, vocabulary)
-            return embed(source, dict(zip(numbers, parts, strict=True)), vocabulary)
+            return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
 
         return COMPILED.get(joined(self.content_key(), vocabulary), build)
 

@@ -13,8 +13,10 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
-from structgen.constraints.parts import compile_together
+from structgen.constraints.parts import BYTES, compile_together
 from structgen.constraints.tagged_text import FoundPart, read_parts
+from structgen.engines.capture import Captures, LazyCaptures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import compile_rules
 from structgen.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
@@ -40,6 +42,7 @@ class TagPart:
     value: Any
     text: str
     tag: int = field(default=0, compare=False)
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
 Parts: TypeAlias = "list[str | TagPart]"
@@ -113,7 +116,19 @@ class TagDispatch(Combinable):
     def _with_value(self, part: FoundPart) -> TagPart:
         constraint = self.constraints[part.tag]
         value = constraint.parse_partial(part.text) if part.is_open else constraint.parse(part.text)
-        return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag)
+
+        def find() -> Captures:
+            return captures_of(constraint.compile(BYTES), part.text.encode(), is_finished=not part.is_open)
+
+        return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag, LazyCaptures(find))
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of all parts of a text, in its order.
+
+        Raises:
+            GenerationError: it is no tagged text as described. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""

@@ -11,11 +11,16 @@ from typing import Any
 from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
+from structgen.engines.capture import Captures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
+from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+_TEXT = TextVocabulary()
 
 
 class TextConstraint(Combinable, ABC):
@@ -33,6 +38,14 @@ class TextConstraint(Combinable, ABC):
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
         return None if isinstance(getattr(self, "source", None), Path) else self
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of a text of the constraint, wherever it comes from.
+
+        Raises:
+            GenerationError: it is no such text. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(_TEXT), text.encode(errors="replace"))
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -53,12 +66,13 @@ class TextConstraint(Combinable, ABC):
 
 @dataclass(frozen=True)
 class LarkConstraint(TextConstraint):
-    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them."""
+    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
+    captured: tuple[tuple[str, str], ...] = ()
     dialect: LarkDialect = "lark"
     grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
 
@@ -69,7 +83,7 @@ class LarkConstraint(TextConstraint):
         others = [
             joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
         ]
-        own = (self.source, self.start, self.lexer, self.json_options, self.dialect)
+        own = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
         return joined("lark", own, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -79,6 +93,7 @@ class LarkConstraint(TextConstraint):
             self.start,
             self.lexer,
             json_options=self.json_options,
+            captures=dict(self.captured),
             dialect=self.dialect,
             grammars=dict(self.grammars),
         )
@@ -90,16 +105,22 @@ class LarkConstraint(TextConstraint):
 
 @dataclass(frozen=True)
 class GbnfConstraint(TextConstraint):
-    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them."""
+    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int | None = None
+    captured: tuple[tuple[str, str], ...] = ()
     dialect: GbnfDialect = "llama.cpp"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         return compile_gbnf(
-            self.source, vocabulary, self.start, max_repetitions=self.max_repetitions, dialect=self.dialect
+            self.source,
+            vocabulary,
+            self.start,
+            max_repetitions=self.max_repetitions,
+            captures=dict(self.captured),
+            dialect=self.dialect,
         )
 
     def instruction(self) -> str:
@@ -143,20 +164,27 @@ def lark(
     lexer: str = "dynamic",
     *,
     json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, Any] | None = None,
 ) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer, json_options, dialect, tuple((grammars or {}).items()))
+    others = tuple((grammars or {}).items())
+    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures), dialect, others)
 
 
 def gbnf(
-    source: str | Path, start: str = "root", *, max_repetitions: int | None = None, dialect: GbnfDialect = "llama.cpp"
+    source: str | Path,
+    start: str = "root",
+    *,
+    max_repetitions: int | None = None,
+    captures: CapturesOption = (),
+    dialect: GbnfDialect = "llama.cpp",
 ) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions, dialect)
+    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.capture import Captures
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -154,6 +155,17 @@ class Matcher(Protocol):
         """Equal for matchers of one grammar with the same future; None where that cannot be told.
 
         With ``own``, only states of this matcher are compared, between which it was not rolled back.
+        """
+        ...
+
+    def captures(self) -> Captures:
+        """The named parts of the text so far; of a text whose end was not accepted those in progress are not complete.
+
+        A function of the grammar and the text alone, whatever was tried and rolled back. Empty where the grammar names
+        nothing.
+
+        Raises:
+            CapturesTooComplexError: the text is too long, or its grammar leaves too much open.
         """
         ...
 

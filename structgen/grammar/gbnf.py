@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
 from structgen.automata.ecma_ast import Chars, Concat
 from structgen.errors import ConstraintError, GrammarError, GrammarWarning
+from structgen.grammar.captured import capture_symbols
 from structgen.grammar.ebnf_tree import (
     EbnfRule,
     EbnfText,
@@ -41,7 +43,12 @@ MAX_REPEAT: dict[GbnfDialect, int] = {"llama.cpp": 2_000, "xgrammar": (1 << 31) 
 
 
 def read_gbnf(
-    text: str, start: str = "root", max_repetitions: int | None = None, *, dialect: GbnfDialect = "llama.cpp"
+    text: str,
+    start: str = "root",
+    max_repetitions: int | None = None,
+    *,
+    dialect: GbnfDialect = "llama.cpp",
+    captures: Iterable[tuple[str, str]] = (),
 ) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
@@ -50,10 +57,12 @@ def read_gbnf(
         start: the rule that texts must match.
         max_repetitions: the largest number that ``{n,m}`` may have; None: the dialect's own limit (``MAX_REPEAT``).
         dialect: whose notation it is.
+        captures: rules that are captured besides those that say so, and the names of what they capture.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
         GrammarTooComplexError: too long, nested too deeply, or its automata are too large or take too long to make.
+        OptionsError: ``captures`` names what is no rule, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
@@ -62,18 +71,24 @@ def read_gbnf(
     most = MAX_REPEAT[dialect] if max_repetitions is None else max_repetitions
     with limited(grammar_refusal(text)):
         rules = _Parser(EbnfText(text), most).rules() if dialect == "llama.cpp" else read_xgrammar_rules(text, most)
-        return _written(text, rules, start)
+        return _written(text, rules, start, tuple(captures))
 
 
-def _written(text: str, rules: dict[str, EbnfRule], start: str) -> ContextFreeGrammar:
+def _written(
+    text: str, rules: dict[str, EbnfRule], start: str, captures: tuple[tuple[str, str], ...]
+) -> ContextFreeGrammar:
     if start not in rules:
         raise GrammarError(f"there is no rule {start!r} to start from", hint=f"The rules are {', '.join(rules)[:300]}.")
     for rule in rules.values():
         for use in rule_uses(rule.tree):
             if use.name not in rules:
                 EbnfText(text).fail_at(f"the rule {use.name!r} is not defined", use.place)
-    for name in rules.keys() - reached_rules(rules, start):
+    reached = reached_rules(rules, start)
+    for name in rules.keys() - reached:
         warnings.warn(f"rule {name!r} is never used (line {rules[name].place.line})", GrammarWarning, stacklevel=4)
+    capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
+    for symbol, name in captures:
+        rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, name))
     return EbnfWriter(text, rules).write(start)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from structgen.automata.dfa import Dfa
+from structgen.automata.joining import alternation, repetition
+from structgen.errors import TooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.grammar.regular import runs
 
 MAX_STATES = 256
 """Runs of ignored texts are one terminal where it has no more states."""
@@ -60,7 +62,7 @@ def without_ignored(grammar: ContextFreeGrammar) -> ContextFreeGrammar:
         return replace(grammar, ignored=())
     names, gap = [*grammar.nonterminals, "start with ignored text", "ignored text"], size + 1
     rules = [Rule(size, (gap, grammar.start)), Rule(gap, ())]
-    run = runs([terminals[t].dfa for t in ignored], MAX_STATES)
+    run = _runs([terminals[t].dfa for t in ignored])
     if run is not None:
         rules.append(Rule(gap, (~len(terminals),)))
         terminals += (Terminal("ignored text", run),)
@@ -79,6 +81,14 @@ def without_ignored(grammar: ContextFreeGrammar) -> ContextFreeGrammar:
             rules.append(replace(rule, rhs=rhs))
     names_of_all = tuple(names)
     return replace(grammar, terminals=terminals, nonterminals=names_of_all, rules=tuple(rules), start=size, ignored=())
+
+
+def _runs(dfas: list[Dfa]) -> Dfa | None:
+    """One or more texts of some automata, one behind the other; None if that takes too many states."""
+    try:
+        return repetition(alternation(dfas, MAX_STATES), 1, None, MAX_STATES)
+    except TooComplexError:
+        return None
 
 
 def _moved(symbols: tuple[int, ...], nonterminals: int, terminals: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from structgen.errors import (
     PatternTooComplexError,
     TooComplexError,
 )
+from structgen.grammar.captured import capture_symbols
 from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.grammar.lark_internals import load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
@@ -65,6 +66,7 @@ def read_lark(
     start: str = "start",
     import_paths: Iterable[str | Path] = (),
     json_options: JsonOptions | None = None,
+    captures: Iterable[tuple[str, str]] = (),
 ) -> LarkGrammar:
     """Read a grammar in Lark's language.
 
@@ -73,23 +75,30 @@ def read_lark(
         start: the rule that texts must match.
         import_paths: folders where ``%import`` looks, besides the grammar's own and Lark's library.
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
+        captures: rules and terminals that are captured, and the names of what they capture.
 
     Raises:
         GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
         ConstraintError: the package lark is missing, or the file cannot be read.
+        OptionsError: ``captures`` names what is no rule or terminal, or none that is used.
     """
     text, name, folders = load_text(source)
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, name, start, [*folders, *map(str, import_paths)], checked_options(json_options))
+        extended = [*folders, *map(str, import_paths)]
+        return _read(text, name, start, extended, checked_options(json_options), tuple(captures))
 
 
-def _read(text: str, name: str, start: str, folders: list[str], options: JsonOptions) -> LarkGrammar:
+def _read(
+    text: str, name: str, start: str, folders: list[str], options: JsonOptions, captures: tuple[tuple[str, str], ...]
+) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
     terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
     places = Places(text)
-    builder = _Builder(text, places, extras)
+    builder = _Builder(text, places, extras, captures)
     grammar = builder.build(terminals, rules, ignored, start)
+    if captures:
+        grammar = replace(grammar, captures=builder.captured(defined, terminals, ignored, start))
     reached = {rule.origin.name.partition("{")[0] for rule in rules}  # an instance of a template: name{...}
     warnings = tuple(
         f"rule {str(rule)!r} is never used (line {places.of(rule).line})"
@@ -286,13 +295,17 @@ def translated(error: Exception, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: Places, extras: _Extras) -> None:
+    def __init__(self, text: str, places: Places, extras: _Extras, captures: tuple[tuple[str, str], ...]) -> None:
+        self._captures = captures
+        self._captured = {symbol for symbol, _ in captures}
         self._text = text
         self._places = places
         self._extras = extras
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
         self._states = 0
+        self._rules: dict[str, int] = {}
+        self._used: dict[str, int] = {}  # terminals that stand in rules
         self.embedded: dict[int, EmbeddedSchema] = {}
         self.warnings: list[str] = []
 
@@ -309,6 +322,9 @@ class _Builder:
             if (word := _word(rule, patterns)) is not None:
                 words.setdefault(rule.origin.name, []).append(word)
         words = {name: texts for name, texts in words.items() if len(texts) >= MANY_WORDS}
+        if self._captures:  # the order of a rule's options then counts, and each captured terminal is one
+            others = {rule.origin.name for rule in rules if self._option_counts(rule, patterns)}
+            words = {name: texts for name, texts in words.items() if name not in others}
         converted = [self._words(names[name], name, texts) for name, texts in words.items()]
         for rule in rules:
             if rule.origin.name in words and _word(rule, patterns) is not None:
@@ -318,8 +334,25 @@ class _Builder:
                 for symbol in rule.expansion
             ]
             converted.append(Rule(names[rule.origin.name], tuple(symbols), self._places.of(rule.origin.name)))
+        self._used = dict(self._numbers)
+        self._rules = names
         skipped = tuple(self._terminal(name, patterns) for name in ignored)
         return ContextFreeGrammar(tuple(self._terminals), tuple(names), tuple(converted), 0, skipped)
+
+    def _option_counts(self, rule: LarkRule, patterns: dict[str, TerminalDef]) -> bool:
+        """Whether an option of a rule is captured, or no single word."""
+        return _word(rule, patterns) is None or rule.expansion[0].name in self._captured
+
+    def captured(
+        self, rules: list[str], terminals: list[TerminalDef], ignored: list[str], start: str
+    ) -> tuple[tuple[int, str], ...]:
+        """The symbols that are captured, with names."""
+        others = dict.fromkeys(rules, f"{start!r} never uses")
+        others |= {
+            t.name: "no rule uses; what is a part of another terminal is no part of the output" for t in terminals
+        }
+        others |= {name: "stands between all others (%ignore)" for name in ignored}
+        return capture_symbols(self._captures, self._rules, self._used, others)
 
     def _words(self, number: int, name: str, texts: list[str]) -> Rule:
         """One terminal for many words."""

@@ -109,19 +109,16 @@ class ArgumentRules:
     # --- one argument ---
     def argument(self, name: str, values: MemberValues) -> tuple[int, ...] | None:
         """The symbols of an argument; None if none of its values can be written."""
-        return self._argument(("argument", name, values.key, self._kinds.of(name)), name, values)
+        return self._argument(name, self._kinds.of(name), values)
 
     def other(self, names: Dfa, values: MemberValues) -> tuple[int, ...] | None:
-        """The symbols of an argument with one of these names."""
+        """The symbols of an argument with one of these names; None if it cannot be written."""
         allowed = intersect(names, full_match_dfa(name_expression(self._pattern)), self._options.max_automaton_states)
-        if allowed.is_empty:
-            return None
-        key = self._builder.regular(("names", allowed.digest), lambda: allowed)
-        return self._argument(("argument", allowed.digest, values.key, self._kinds.others), key, values)
+        name = self._builder.regular(("names", allowed.digest), lambda: allowed)
+        return None if name is None else self._argument(name, self._kinds.others, values)
 
-    def _argument(self, key: object, name: str | tuple[int, ...], values: MemberValues) -> tuple[int, ...] | None:
+    def _argument(self, name: str | tuple[int, ...], kinds: int, values: MemberValues) -> tuple[int, ...] | None:
         pattern = self._pattern
-        kinds = self._kinds.of(name) if isinstance(name, str) else self._kinds.others
         texts = []
         if values.kinds & STRING:
             string = self._string(values, 0 if pattern.tells_strings else kinds, name)
@@ -145,16 +142,18 @@ class ArgumentRules:
                 pointer=self._place(name, values),
                 hint="Leave it out of the schema, or use a format that writes arguments as JSON.",
             )
+        limit = self._options.max_automaton_states
         try:
-            dfa = raw_strings(values.strings(), closing, kinds, self._options.max_automaton_states)
+            return self._builder.regular(
+                ("string", values.key, kinds), lambda: raw_strings(values.strings(), closing, kinds, limit)
+            )
         except TooComplexError as error:
             raise SchemaTooComplexError(
                 f"{error.message}, so that strings do not hold {closing!r}",
                 limit=error.limit,
-                budget="max_automaton_states" if error.limit == self._options.max_automaton_states else None,
+                budget="max_automaton_states" if error.limit == limit else None,
                 pointer=self._place(name, values),
             ) from None
-        return None if dfa.is_empty else self._builder.regular(("string", dfa.digest), lambda: dfa)
 
     def _place(self, name: str | tuple[int, ...], values: MemberValues) -> str:
         if isinstance(name, str) and name in (self._tool.parameters.get("properties") or ()):

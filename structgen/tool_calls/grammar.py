@@ -34,6 +34,7 @@ class GrammarBuilder:
         self._nonterminals: list[str] = ["start"]
         self._rules: list[Rule] = []
         self._symbols: dict[Hashable, tuple[int, ...]] = {}
+        self._regular: dict[Hashable, tuple[int, ...] | None] = {}
         self._contents: dict[int, Content] = {}
 
     def rule(self, symbol: int, *right: int) -> None:
@@ -72,21 +73,19 @@ class GrammarBuilder:
                 found += self.optional(self.pieces(piece.pattern))
             else:
                 assert isinstance(piece, Gap | CallId)
-                found += self.regular(("expression", piece.expression), partial(full_match_dfa, piece.expression))
+                found += self.regular(piece.expression, partial(full_match_dfa, piece.expression)) or ()
         return tuple(found)
 
-    def regular(self, key: Hashable, build: Callable[[], Dfa]) -> tuple[int, ...]:
-        """The symbols of a regular language, which may hold the empty text; found again by its key."""
-        if key not in self._symbols:
+    def regular(self, key: Hashable, build: Callable[[], Dfa]) -> tuple[int, ...] | None:
+        """The symbols of a regular language, which may hold the empty text; None: it holds none. Built once a key."""
+        if key not in self._regular:
             dfa = build()
             solid = without_empty(dfa)
             symbols: tuple[int, ...] = () if solid.is_empty else (self._terminal(str(key)[:100], solid),)
-            if dfa.is_empty:
-                symbols = (self.nonterminal("nothing"),)  # without rules
-            elif dfa.accepting[0] and symbols:
+            if not dfa.is_empty and dfa.accepting[0] and symbols:
                 symbols = self.optional(symbols)
-            self._symbols[key] = symbols
-        return self._symbols[key]
+            self._regular[key] = None if dfa.is_empty else symbols
+        return self._regular[key]
 
     def optional(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
         """These symbols, or nothing."""
@@ -114,7 +113,7 @@ class GrammarBuilder:
             dfa = free_text_dfa(word_search(words))
             return dfa if but is None else difference(dfa, but)
 
-        return self.optional(self.regular(("text", tuple(words), None if but is None else but.digest), build))
+        return self.optional(self.regular(("text", tuple(words), None if but is None else but.digest), build) or ())
 
     def compile(self) -> Grammar:
         """The grammar of the nonterminal 0 over the vocabulary."""

@@ -183,7 +183,7 @@ def stops(pattern: Pattern, slot: Slot) -> str:
 
 
 def name_expression(pattern: Parameters) -> str:
-    """What names of parameters match (in Python and ECMA-262 alike): no line feed, no blanks around."""
+    """What names of parameters match, in Python and ECMA-262 alike: no line feed in them, no blanks around them."""
     stopping = "".join(f"\\x{ord(c):02x}" for c in dict.fromkeys(stops(pattern.string, KEY)))
     return f"[^ \\t\\r\\n{stopping}](?:[^\\n{stopping}]*[^ \\t\\r\\n{stopping}])?"
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from structgen.exact_json import decode_exact
 from structgen.formula.values import ANY, STRING
+from structgen.json_text import decode_exact
 from structgen.tool_calls.arguments import kinds_of
 from structgen.tool_calls.calls import CallPieces, Calls, ToolCall
 from structgen.tool_calls.definitions import Tool
@@ -84,8 +84,6 @@ class CallReader:
     # --- where calls are ---
     def _next(self, at: int) -> int | None:
         """Where the next calls begin."""
-        if not self._calls.tools:
-            return None
         if self._format.harmony:
             return next_header(self._text, at)
         if at == 0 and self._is_bare():

@@ -45,9 +45,12 @@ def test_shortest_matches(part: str) -> None:
 
 @given(PARTS)
 def test_with_any_ending(part: str) -> None:
-    whole, longer = dfa(part), with_any_ending(dfa(part))
-    for word in WORDS:
-        assert accepts(longer, word) == any(accepts(whole, word[:end]) for end in range(len(word) + 1)), word
+    whole = dfa(part)
+    for more in (0, 1):
+        longer = with_any_ending(whole, more)
+        for word in WORDS:
+            expected = any(accepts(whole, word[:end]) for end in range(len(word) + 1 - more))
+            assert accepts(longer, word) == expected, (word, more)
 
 
 def test_nothing() -> None:

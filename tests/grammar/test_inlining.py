@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 
 from structgen.automata.dfa import empty, from_strings
@@ -14,7 +13,6 @@ from structgen.automata.pattern import full_match_dfa
 from structgen.grammar import inlining
 from structgen.grammar.inlining import inlined, without_ignored
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.grammar.regular import runs
 from tests.engines.cfg.reference import Reference
 
 LENGTH = 5
@@ -87,12 +85,3 @@ def test_deeper_is_the_same_as_one_after_the_other() -> None:
         middle, _ = inlined(two, {3: three})
         outside_in, first = inlined(one, {3: two})
         assert language(inlined(one, {3: middle})[0]) == language(inlined(outside_in, {first[3] + 3: three})[0])
-
-
-@pytest.mark.parametrize("patterns", [["a"], ["a", "b b"], ["a+", " "], ["ab", "aba", "ba?"], ["[ab]* [ab]*"]])
-def test_runs(patterns: list[str]) -> None:
-    found = runs([full_match_dfa(pattern) for pattern in patterns], 256)
-    assert found is not None
-    wanted = full_match_dfa("(" + "|".join(f"(?:{pattern})" for pattern in patterns) + ")+")
-    assert np.array_equal(found.transitions, wanted.transitions) and np.array_equal(found.accepting, wanted.accepting)
-    assert runs([full_match_dfa("[ab]*a[ab]{9}")], 256) is None

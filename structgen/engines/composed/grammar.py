@@ -234,6 +234,8 @@ def _in_place(
     grammar: ContextFreeGrammar, contents: Mapping[int, Grammar]
 ) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
     """A grammar with the rules of those contents that have some put in their place, and the contents that are left."""
+    if grammar.captures and grammar.ignored:  # a capture could not tell what is ignored around it any more
+        return grammar, dict(contents)
     left = dict[int, Grammar]()
     parts: dict[int, tuple[ContextFreeGrammar, Mapping[int, Grammar]]] = {}
     weights = {id(grammar): _weight(grammar)}

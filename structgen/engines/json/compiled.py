@@ -24,6 +24,7 @@ from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError
 from structgen.formula.language import Formula
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -96,6 +97,14 @@ class JsonGrammar:
     def memory_bytes(self) -> int:
         """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
         return self.tables.memory_bytes
+
+    def parse(self, text: str) -> Any:
+        """The value of a text of the language, with exact numbers. Raises GenerationError: see `loads_exact`."""
+        return loads_exact(text)
+
+    def parse_partial(self, text: str) -> Any:
+        """The value of an unfinished text, as far as it goes; None where there is none yet."""
+        return loads_partial(text)
 
     @cached_property
     def completions(self) -> JsonCompletions:

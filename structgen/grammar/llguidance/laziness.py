@@ -12,10 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-
-from structgen.automata.dfa import Dfa, difference, from_table, universal
-from structgen.automata.joining import alternation, concatenation, with_any_ending
+from structgen.automata.dfa import Dfa, difference
+from structgen.automata.joining import alternation, with_any_ending
 from structgen.errors import GrammarError, TooComplexError
 from structgen.grammar.limits import grammar_refusal
 from structgen.grammar.llguidance.draft import GrammarDraft
@@ -118,7 +116,7 @@ class _Precedence:
 
     def _left(self, dfa: Dfa, lazy: list[int], is_lazy: bool) -> Dfa:
         ends = alternation([self._draft.terminals[t].dfa for t in lazy])
-        beyond = concatenation([ends, _some_text()], 20_000) if is_lazy else with_any_ending(ends)
+        beyond = with_any_ending(ends, at_least=1 if is_lazy else 0)
         return difference(dfa, beyond, 20_000 + 4 * len(dfa))
 
     def fail(self, terminal: int, lazy: Iterable[int]) -> None:
@@ -137,12 +135,6 @@ class _Precedence:
             if is_outside
             else "Leave out of it what the lazy rule ends with, as in TEXT & ~/(?s:.*)end(?s:.*)/.",
         )
-
-
-@cache
-def _some_text() -> Dfa:
-    """All texts but the empty one."""
-    return difference(universal(), from_table(np.full((1, 256), -1, np.int32), np.ones(1, np.uint8)))
 
 
 class Neighbours(NamedTuple):

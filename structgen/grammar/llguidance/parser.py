@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from structgen.grammar.llguidance.attributes import read_attributes
+from structgen.grammar.llguidance.json_spelling import with_guidance
 from structgen.grammar.llguidance.parameters import read_condition, read_parameter
 from structgen.grammar.llguidance.substrings import chunks_of
 from structgen.grammar.llguidance.syntax import (
@@ -290,7 +291,7 @@ class _Parser:
                 self._fail(token.at, "grammars are referred to by name, not by number, as in llguidance")
             return Reference(token.text[1:], token.at)
         if token.kind == "%json":
-            return Json(token.value, token.at)
+            return Json(with_guidance(token.value, cursor.source, token.at), token.at)
         if token.kind == "%regex":
             return Pieces(chunks_of(cursor.source, token), token.at)
         if token.kind == "%lark":

@@ -77,9 +77,11 @@ GRAMMARS: dict[str, str] = {
     "substring_terminal": 'start: QUOTE ("," QUOTE)*\n'
     'QUOTE: "\\"" %regex {"substring_words": "to be or not to be"} "\\""',
     # --- %json, nested grammars ---
-    "json": 'start: TEXT | fun_call\nTEXT: /[^{](.|\\n)*/\nfun_call: %json {"type": "object", "properties": '
-    '{"name": {"const": "get"}}, "required": ["name"], "additionalProperties": false, "x-guidance": '
-    '{"whitespace_flexible": false}}',
+    "json": 'start: TEXT | fun_call\nTEXT: /[^{](.|\\n)*/\nfun_call: %json {"enum": [{"name": "get"}, {"id": [1, 2]}], '
+    '"x-guidance": {"whitespace_flexible": false}}',
+    "json_object": 'start: "call " fun_call "!"\nfun_call: %json {"type": "object", "properties": {'
+    '"a": {"type": "null"}, "b": {"enum": ["x", "yz"]}}, "required": ["a"], "additionalProperties": false, '
+    '"x-guidance": {"whitespace_flexible": false}}',
     "json_ignore": 'start: "a" %json {"enum": [1, 22]} "b" "c"\n%ignore " "',
     "nested": 'start: "a" %lark {\n  start: x ";"\n  x: "x" y{1,2}\n  y: "y"\n} "b" y\ny: "q"',
     "nested_ignore": 'start: "a" %lark {\n  start: "x" "y" "z"\n  %ignore "-"\n} "b" "c"\n%ignore " "',

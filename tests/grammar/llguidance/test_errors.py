@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from structgen.compilers import compile_lark
-from structgen.errors import EmptyLanguageError, GrammarError, GrammarTooComplexError, OptionsError
+from structgen.errors import ConstraintError, EmptyLanguageError, GrammarError, GrammarTooComplexError, OptionsError
 from structgen.grammar.llguidance.reader import read_llguidance
+from tests.grammar.llguidance.grammars import GRAMMARS
 from tests.grammar.llguidance.peers import BYTES, Peer
 
 WRONG = {
@@ -85,6 +88,7 @@ WRONG = {
 """Refused by llguidance as well, but for what `ONLY_HERE` holds."""
 
 UNSUPPORTED = {
+    'start: %json {"x-guidance": {"item_separator": ", "}}': (1, 8, "x-guidance with item_separator: ', ' is not"),
     'start: item T\nitem: "a" l? | "b"\nl[lazy]: /[a-w]*;/\nT: /[a-w;]*/': (1, 13, "depends on what comes before it"),
     "start: x | %json {}\nx[lazy]: /[{a]*;/": (1, 12, "may begin where %json does"),
     'start: x\nx[max_tokens=3]: "a"': (2, 3, "max_tokens of a rule is not supported"),
@@ -153,3 +157,57 @@ def test_warnings() -> None:
     read = read_llguidance('start: /".*?"/\nunused: "a"')
     assert any("'unused' is never used (line 2)" in warning for warning in read.warnings)
     assert any("laziness in the regular expression" in warning for warning in read.warnings)
+
+
+PIECES = [
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "|",
+    "&",
+    "~",
+    "*",
+    "+",
+    "?",
+    '"',
+    "/",
+    "\\",
+    "\n",
+    " ",
+    "-",
+    ":",
+    "::",
+    "_",
+    "@x",
+    "<a>",
+]
+PIECES += [
+    "%json {}",
+    "%lark {\n",
+    '%regex {"substring_chars": "ab"}',
+    "[lazy]",
+    '[suffix="a"]',
+    "{2,3}",
+    "~2",
+    "..",
+    '"a"',
+    "A",
+]
+PIECES += ["b", "start", "%if true", "\\d", "é", "[^a]", "(?i)", "$", "^", "\ud800", "\0", "%ignore", "%llguidance {"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_written_is_read_or_refused(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(150):
+        text = rng.choice(list(GRAMMARS.values()))
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(text) + 1)
+            text = text[:at] + rng.choice([*PIECES, ""]) + text[at + rng.randrange(2) :]
+        try:
+            read_llguidance(text)
+        except ConstraintError as error:
+            assert not isinstance(error, GrammarError) or error.line > 0, (text, error)
