@@ -21,7 +21,15 @@ STAGES: list[set[str]] = [
     {"errors", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
-    {"json_schema", "grammar", "engines.byte_sets", "engines.capture", "engines.protocols", "engines.bitmask", "engines.logits"},
+    {
+        "json_schema",
+        "grammar",
+        "engines.byte_sets",
+        "engines.bitmask",
+        "engines.capture",
+        "engines.logits",
+        "engines.protocols",
+    },
     {
         "engines.matcher",
         "engines.state_matcher",

@@ -12,7 +12,7 @@ import numpy as np
 
 from structgen.engines.byte_sets import byte_set
 from structgen.engines.capture import Capture, Captures
-from structgen.engines.captures.chart import Chart, Lengths
+from structgen.engines.captures.chart import Chart, TextEnds
 from structgen.engines.captures.derivation import Derivation
 from structgen.engines.captures.network import Network
 from structgen.engines.protocols import Grammar
@@ -107,7 +107,7 @@ class CaptureReader:
             start = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
             raise GenerationError(f"There are no captures in what is no text of the grammar: {start!r}")
         shown = _Shown(data, vocabulary, found)
-        result: dict[str, Capture | list[Capture] | None] = {}
+        result: dict[str, Any] = {}
         for name, most in self.most.items():
             own = [shown.capture(each) for each in found if each.name == name]
             result[name] = own if most > 1 else own[0] if own else None
@@ -143,15 +143,15 @@ class _Embedded:
     def most(self) -> Mapping[str, int]:
         return self._reader.most if self._reader is not None and self.has_names else {}
 
-    def lengths(self, data: bytes, at: int) -> Lengths:
+    def text_ends(self, data: bytes, at: int) -> TextEnds:
         """See `structgen.engines.captures.chart.TextReader`. A step of its matcher for each byte."""
         matcher, ends = self._grammar.matcher(), []
         for place in range(at, len(data) + 1):
             if matcher.is_accepting():
                 ends.append(place)
             if place < len(data) and not matcher.accept_bytes(data[place : place + 1]):
-                return Lengths(ends, False)
-        return Lengths(ends, bool(matcher.next_bytes().any()))
+                return TextEnds(ends, False)
+        return TextEnds(ends, bool(matcher.next_bytes().any()))
 
     def find_within(self, data: bytes, start: int, end: int, is_complete: bool) -> list[Found]:
         """The captures in one of its texts."""
