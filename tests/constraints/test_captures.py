@@ -15,7 +15,10 @@ from structgen.engines.captures import chart
 from structgen.engines.captures.capturing import CapturingGrammar, captures_of
 from structgen.engines.laws import check_laws, mask_of
 from structgen.errors import CapturesTooComplexError, GenerationError, OptionsError
+from structgen.generator import Generator
+from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.fakes import CharTokenizer, vocabulary
 
 pytest.importorskip("lark")
 
@@ -359,3 +362,40 @@ def test_captures_are_looked_for_when_asked_for_and_can_be_sent() -> None:
     part = TAGS.parse("1,ab")[0]
     assert not isinstance(part, str)
     assert pickle.loads(pickle.dumps(part)).captures == part.captures == {"word": Capture("ab", "ab", 0, 2)}
+
+
+# --- outputs ---
+LETTERS = vocabulary(b"ab", b";a", b'{"', eos=1)
+
+
+def generator() -> Generator:
+    return Generator(TinyModel(LETTERS.size), CharTokenizer(eos=1), vocabulary=LETTERS)
+
+
+@pytest.mark.parametrize("draft", [None, "ngram"])
+def test_results_have_captures(draft: Any) -> None:
+    for seed in range(4):
+        result = generator().generate("p", CALLS, temperature=1.0, seed=seed, max_new_tokens=60, draft=draft)
+        assert result.captures == CALLS.captures(result.text)
+        assert [args["a"] for args in (c.value for c in result.captures["args"])]
+        assert pickle.loads(pickle.dumps(result)).captures == result.captures
+    assert generator().generate("p", structgen.choice(["ab"])).captures == {}
+    assert generator().generate("p", max_new_tokens=3).captures == {}
+
+
+def test_events_have_the_captures_so_far() -> None:
+    events = list(generator().stream("p", CALLS, temperature=1.0, seed=1, max_new_tokens=60))
+    for event in events[:-1]:
+        matcher = CALLS.compile(LETTERS).matcher()
+        assert matcher.accept_bytes(event.text.encode())
+        assert event.captures == matcher.captures()
+    result = events[-1].result
+    assert result is not None and events[-1].captures == result.captures == CALLS.captures(result.text)
+    assert any(not capture.complete for event in events for capture in event.captures["call"])
+
+
+def test_a_stop_string_is_cut_off() -> None:
+    constraint = lark('start: word ("," word)*\nword: /[ab]+/', captures=["word"])
+    for seed in range(6):
+        result = generator().generate("p", constraint, temperature=1.0, seed=seed, max_new_tokens=12, stop=[","])
+        assert texts(result.captures) == {"word": [result.text]} and "," not in result.text
