@@ -11,9 +11,11 @@ from structgen.compilers import (
     compile_tag_dispatch,
 )
 from structgen.constraints.base import Constraint
+from structgen.constraints.combined import ConcatConstraint, UnionConstraint, concat, union
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.engines.capture import Capture
@@ -59,6 +61,7 @@ from structgen.errors import (
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
+from structgen.tool_calls.calls import ToolCall
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -72,6 +75,7 @@ __all__ = [
     "ChoiceResult",
     "CompiledGrammar",
     "CompletionTooLongError",
+    "ConcatConstraint",
     "Constraint",
     "ConstraintError",
     "EmptyLanguageError",
@@ -104,6 +108,9 @@ __all__ = [
     "TokenError",
     "TokenizerError",
     "TooComplexError",
+    "ToolCall",
+    "ToolCalls",
+    "UnionConstraint",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
@@ -123,6 +130,7 @@ __all__ = [
     "compile_lark",
     "compile_regex",
     "compile_tag_dispatch",
+    "concat",
     "fill_draft_token_bitmasks",
     "fill_next_token_bitmasks",
     "find_jump_forward_string",
@@ -134,6 +142,8 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "tool_call",
     "traverse_draft_tree",
+    "union",
     "validate_tokens",
 ]

@@ -33,9 +33,21 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[StructgenError], args: tuple[Any, ...]) -> StructgenError:
+    """An error as it was, without making its message anew."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ConstraintError(StructgenError):
@@ -54,11 +66,20 @@ class SchemaError(ConstraintError):
         self.pointer = pointer
         self.keyword = keyword
         self.hint = hint
-        place = f"at {pointer or 'the root'}"
-        if keyword is not None:
-            place += f", keyword {keyword!r}"
-        text = f"{message} ({place})"
-        super().__init__(f"{text}. {hint}" if hint else text)
+        super().__init__(self._text())
+
+    def move_below(self, prefix: str) -> None:
+        """Say that the schema document stands at the JSON Pointer ``prefix`` of a larger one."""
+        if not self.pointer or self.pointer.startswith("/"):  # else in another document
+            self.pointer = prefix + self.pointer
+            self.args = (self._text(),)
+
+    def _text(self) -> str:
+        place = f"at {self.pointer or 'the root'}"
+        if self.keyword is not None:
+            place += f", keyword {self.keyword!r}"
+        text = f"{self.message} ({place})"
+        return f"{text}. {self.hint}" if self.hint else text
 
 
 class UnresolvableReferenceError(SchemaError):

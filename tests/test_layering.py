@@ -18,17 +18,17 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
-    {"errors", "options", "first_import", "kernels"},
+    {"errors", "json_text", "options", "first_import", "kernels", "workers"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
     {
         "json_schema",
         "grammar",
         "engines.byte_sets",
-        "engines.bitmask",
         "engines.capture",
-        "engines.logits",
         "engines.protocols",
+        "engines.bitmask",
+        "engines.logits",
     },
     {
         "engines.matcher",
@@ -43,10 +43,10 @@ STAGES: list[set[str]] = [
     {"engines.json.tables"},
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
-    {"compilers"},
+    {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
-    {"benchmarking"},
+    {"benchmarking", "serving"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}

@@ -12,7 +12,7 @@ from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
 from structgen.constraints.json import JsonSchemaConstraint, Schema
 from structgen.errors import GenerationError, UnsupportedSchemaError
 from structgen.json_schema.exact_validator import exact_validator
-from structgen.json_schema.reading import loads_exact
+from structgen.json_text import loads_exact
 
 CHUNK = 4096
 

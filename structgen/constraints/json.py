@@ -19,11 +19,12 @@ from referencing import Registry
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same
+from structgen.constraints.combined import Combinable
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
-from structgen.json_schema.reading import loads_exact, loads_partial
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -31,7 +32,7 @@ Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 
 @dataclass(frozen=True)
-class JsonSchemaConstraint:
+class JsonSchemaConstraint(Combinable):
     """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
 
     Attributes:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
-from structgen.constraints.cache import COMPILED, joined
+from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.combined import Combinable
 from structgen.engines.capture import Captures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.captured import CapturesOption, checked_captures
-from structgen.grammar.gbnf import MAX_REPEAT
+from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 _TEXT = TextVocabulary()
 
 
-class TextConstraint(ABC):
+class TextConstraint(Combinable, ABC):
     """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
@@ -71,6 +73,18 @@ class LarkConstraint(TextConstraint):
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
     captured: tuple[tuple[str, str], ...] = ()
+    dialect: LarkDialect = "lark"
+    grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`; that of constraints in ``grammars`` is part of it."""
+        if isinstance(self.source, Path):
+            return None
+        others = [
+            joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
+        ]
+        own = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
+        return joined("lark", own, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         return compile_lark(
@@ -80,6 +94,8 @@ class LarkConstraint(TextConstraint):
             self.lexer,
             json_options=self.json_options,
             captures=dict(self.captured),
+            dialect=self.dialect,
+            grammars=dict(self.grammars),
         )
 
     def instruction(self) -> str:
@@ -93,18 +109,24 @@ class GbnfConstraint(TextConstraint):
 
     source: str | Path = field(repr=False)
     start: str = "root"
-    max_repetitions: int = MAX_REPEAT
+    max_repetitions: int | None = None
     captured: tuple[tuple[str, str], ...] = ()
+    dialect: GbnfDialect = "llama.cpp"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        captures = dict(self.captured)
         return compile_gbnf(
-            self.source, vocabulary, self.start, max_repetitions=self.max_repetitions, captures=captures
+            self.source,
+            vocabulary,
+            self.start,
+            max_repetitions=self.max_repetitions,
+            captures=dict(self.captured),
+            dialect=self.dialect,
         )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
-        return f"Answer with a text of this grammar (GBNF):\n{_text(self.source)}"
+        name = "GBNF" if self.dialect == "llama.cpp" else "XGrammar's EBNF"
+        return f"Answer with a text of this grammar ({name}):\n{_text(self.source)}"
 
 
 @dataclass(frozen=True)
@@ -143,22 +165,26 @@ def lark(
     *,
     json_options: JsonOptions | None = None,
     captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, Any] | None = None,
 ) -> LarkConstraint:
-    """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
+    """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures))
+    others = tuple((grammars or {}).items())
+    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures), dialect, others)
 
 
 def gbnf(
     source: str | Path,
     start: str = "root",
     *,
-    max_repetitions: int = MAX_REPEAT,
+    max_repetitions: int | None = None,
     captures: CapturesOption = (),
+    dialect: GbnfDialect = "llama.cpp",
 ) -> GbnfConstraint:
-    """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures))
+    """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
+    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

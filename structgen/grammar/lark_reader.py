@@ -6,25 +6,24 @@ what they mean there. Terminals become automata over bytes (`structgen.grammar.p
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import (
     ConstraintError,
     GrammarError,
-    OptionsError,
     PatternError,
     PatternTooComplexError,
     TooComplexError,
 )
 from structgen.grammar.captured import capture_symbols
+from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.grammar.lark_internals import load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
@@ -32,25 +31,16 @@ from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Termi
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.token_terminals import TokenPattern, token_pattern
-from structgen.options import JsonOptions, changed_options, checked_options
+from structgen.options import JsonOptions, checked_options
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
     from lark.lexer import TerminalDef
 
 _EMBEDDED = "STRUCTGEN_JSON_"
-OPTIONS_KEY = "x-structgen"
-"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
 _SPECIAL = "STRUCTGEN_TOKEN_"
 MANY_WORDS = 16
 """So many options of a rule that are single words become one terminal."""
-
-
-class EmbeddedSchema(NamedTuple):
-    """What stands behind ``%json``: a schema, without its key ``x-structgen``, and its options."""
-
-    schema: Any
-    options: JsonOptions
 
 
 @dataclass(frozen=True)
@@ -151,7 +141,7 @@ def special_tokens(text: str) -> Iterator[tuple[str, Place]]:
     """The special tokens that a grammar's text names, with their places."""
     for found in _EXTRA.finditer(text):
         if found["token"]:
-            yield found.group(), _at(text, found.start())
+            yield found.group(), place_at(text, found.start())
 
 
 def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
@@ -165,8 +155,7 @@ def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
             name, end = _token_name(extras, text, found), found.end()
         else:
             name = f"{_EMBEDDED}{len(extras.schemas)}"
-            schema, end = _schema(text, found.end())
-            extras.schemas[name] = _with_options(schema, options, text, found.end())
+            extras.schemas[name], end = read_schema(text, found.end(), options)
         pieces += [text[done : found.start()], name]
         done = end
     plain = "".join([*pieces, text[done:]])
@@ -174,20 +163,9 @@ def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
     return (plain + f"\n%declare {names}\n" if names else plain), extras
 
 
-def _schema(text: str, start: int) -> tuple[Any, int]:
-    """The schema of a ``%json``, and where it ends."""
-    try:
-        return json.JSONDecoder().raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        place = _at(text, error.pos)
-        raise GrammarError(
-            f"%json is not followed by a JSON Schema: {error.msg}", line=place.line, column=place.column, source=text
-        ) from None
-
-
 def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
     """The terminal that takes the place of a special token; equal ones share it."""
-    place = _at(text, found.start())
+    place = place_at(text, found.start())
     try:
         pattern = token_pattern(found.group())
     except ConstraintError as error:
@@ -207,24 +185,6 @@ def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
     name = f"{_SPECIAL}{len(extras.tokens)}"
     extras.tokens[name] = pattern, place
     return name
-
-
-def _with_options(schema: Any, options: JsonOptions, text: str, offset: int) -> EmbeddedSchema:
-    """The schema at an offset of the text without its options, and these."""
-    if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
-        return EmbeddedSchema(schema, options)
-    changes = schema.pop(OPTIONS_KEY)
-    try:
-        return EmbeddedSchema(schema, changed_options(options, changes))
-    except OptionsError as error:
-        place = _at(text, text.index(f'"{OPTIONS_KEY}"', offset) if f'"{OPTIONS_KEY}"' in text[offset:] else offset)
-        message = f"the options in {OPTIONS_KEY!r} behind %json: {error}"
-        raise GrammarError(message, line=place.line, column=place.column, source=text) from None
-
-
-def _at(text: str, offset: int) -> Place:
-    before = text[:offset]
-    return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
 class Places:

@@ -23,9 +23,10 @@ def spellable(
 ) -> ContextFreeGrammar:
     """A grammar without what this vocabulary could begin and not finish. O(states of the terminals).
 
-    A terminal stays as it is where every state between characters that tokens can lead to is completed by characters
-    that tokens spell, byte by byte or whole (always, for the vocabularies of most models); else it is left with the
-    texts that keep to such states. Text that only longer tokens could spell counts as none.
+    A terminal stays as it is where every state that tokens can end in is completed by characters that tokens spell,
+    byte by byte or whole (always, for the vocabularies of most models); else it is left with the texts that keep to
+    such states. Text that only longer tokens could spell counts as none; so does a character, though it is a token,
+    where another token ends inside it and the rest cannot be spelled byte by byte.
 
     Args:
         grammar: the normal form.
@@ -88,8 +89,13 @@ def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
 
 
 def missing_characters(vocabulary: Vocabulary) -> CharSet:
-    """The characters that no tokens spell, neither byte by byte nor whole."""
-    whole = normalise((ord(data.decode()),) * 2 for data in _whole_characters(vocabulary))
+    """The characters that tokens spell neither byte by byte nor whole, or could begin and not finish."""
+    missing, cuts = set(vocabulary.missing_bytes), set(_cuts(vocabulary))
+    whole = normalise(
+        (ord(data.decode()),) * 2
+        for data in _whole_characters(vocabulary)
+        if not any(data[:n] in cuts and not missing.isdisjoint(data[n:]) for n in range(1, len(data)))
+    )
     return intersection(_characters_with(vocabulary.missing_bytes), complement(whole))
 
 
@@ -125,28 +131,68 @@ def _is_character(token: bytes) -> bool:
         return False
 
 
+@lru_cache(8)
+def _cuts(vocabulary: Vocabulary) -> tuple[bytes, ...]:
+    """The beginnings of characters that tokens can end in: cut at the end of one, and perhaps carried on by others."""
+    inner = {token for token in vocabulary.tokens if 1 <= len(token) <= 2 and all(0x80 <= b < 0xC0 for b in token)}
+    found: set[bytes] = set()
+    fresh = {tail for token in vocabulary.tokens if (tail := _cut_tail(token))}
+    while fresh:
+        found |= fresh
+        fresh = {more for cut in fresh for token in inner if (more := _cut_tail(cut + token))} - found
+    return tuple(sorted(found))
+
+
+def _cut_tail(token: bytes) -> bytes:
+    """The unfinished character at the end of a token's text, with its first byte; empty where there is none."""
+    for n in range(1, min(len(token), 3) + 1):
+        if token[-n] >= 0xC0:
+            return token[-n:] if n < 2 + (token[-n] >= 0xE0) + (token[-n] >= 0xF0) else b""
+        if token[-n] < 0x80:
+            break
+    return b""
+
+
 MOST_STEPS = 1 << 26
-"""States times tokens that are characters; more are not looked at, and count as if the tokens were not there."""
+"""States times tokens that are characters, or end inside one; more are not looked at: as if no such tokens were there,
+and as if all characters were cut."""
 
 
 def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
-    """The automaton without the states between characters from which no tokens complete a text."""
-    if dfa.is_empty:
-        return dfa
+    """The automaton without the states that tokens can end in and from which none complete a text."""
     alone, anywhere = np.ones(256, np.bool_), np.zeros(256, np.bool_)
     alone[list(vocabulary.missing_bytes)] = False
     anywhere[np.unique(vocabulary.token_bytes)] = True
-    lost = _reached(dfa.transitions, anywhere) & ~_completed(dfa, alone, _whole_characters(vocabulary))
-    outside = dfa.transitions >= 0
-    outside[:, 0x80:0xC0] = False
-    lost &= outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
-    if not lost.any():
-        return dfa
-    if lost[0]:
-        return empty()
-    left = dfa.transitions.copy()
-    left[np.append(lost, False)[left]] = -1  # (-1, none, is the last)
-    return from_table(left, dfa.accepting.view(np.uint8).copy())
+    while not dfa.is_empty:
+        reached = _reached(dfa.transitions, anywhere)
+        outside = dfa.transitions >= 0
+        outside[:, 0x80:0xC0] = False
+        between = outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
+        ends = reached & (between | _cut_states(dfa, reached & between, _cuts(vocabulary)))
+        lost = ends & ~_completed(dfa, alone, _whole_characters(vocabulary))
+        if not lost.any():
+            return dfa
+        if lost[0]:
+            return empty()
+        left = dfa.transitions.copy()
+        left[np.append(lost, False)[left]] = -1  # (-1, none, is the last)
+        dfa = from_table(left, dfa.accepting.view(np.uint8).copy())  # without these, others may be lost
+    return dfa
+
+
+def _cut_states(dfa: Dfa, sources: Flags, cuts: tuple[bytes, ...]) -> Flags:
+    """The states inside characters where these beginnings of characters lead from states between characters."""
+    found = np.zeros(len(dfa), np.bool_)
+    if len(cuts) * len(dfa) > MOST_STEPS:
+        return ~found
+    before = np.flatnonzero(sources)
+    for cut in cuts:
+        after = before
+        for byte in cut:
+            after = dfa.transitions[after, byte]
+            after = after[after >= 0]
+        found[after] = True
+    return found
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:

@@ -104,3 +104,43 @@ def test_vocabularies_of_models_lose_nothing() -> None:
     assert not missing_characters(whole) and not missing_characters(utf8)
     assert missing_characters(model) == ((4, 4), (6, 6), (0x40000, 0xBFFFF))
     assert missing_characters(vocabulary("a", "é")) == ((0, 96), (98, 232), (234, 0xD7FF), (0xE000, 0x10FFFF))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_dead_ends_inside_characters(seed: int) -> None:
+    """Vocabularies with pieces of characters and some of their bytes: whatever is begun can be finished."""
+    rng = random.Random(f"pieces {seed}")
+    characters = [c.encode() for c in "😀😁éÀ€"]
+    pieces = [data[i:j] for data in characters for i in range(len(data)) for j in range(i + 1, len(data) + 1)]
+    words = vocabulary(*dict.fromkeys([b"a", b"b", *rng.sample(pieces, rng.randint(3, 14)), "é€".encode()[1:4]]))
+    for source in ('("a" | "ab" | "😀")* "b"', '[😀😁é]+ "a"?', '"€" | "É" | "a" [À-é]* "b"', '[^a]{1,3} | "a" root'):
+        for compile_one in (
+            lambda source=source: compile_gbnf("root ::= " + source, words),
+            lambda source=source: compile_lark(f"start: A\nA: /{_SAME[source]}/", words, lexer="contextual"),
+        ):
+            try:
+                grammar = compile_one()
+            except ConstraintError:
+                continue
+            for _ in range(8):
+                assert walk(grammar, rng), (words.tokens, source)
+
+
+_SAME = {
+    '("a" | "ab" | "😀")* "b"': "(a|ab|😀)*b",
+    '[😀😁é]+ "a"?': "[😀😁é]+a?",
+    '"€" | "É" | "a" [À-é]* "b"': "€|É|a[À-é]*b",
+    '[^a]{1,3} | "a" root': "a*[^a]{1,3}",
+}
+
+
+def test_characters_that_are_tokens_are_kept_where_no_token_ends_inside_them() -> None:
+    whole = vocabulary("a", "😀", "é", b"\xf0\x9f")
+    assert compile_regex("[😀é]", vocabulary("a", "😀", "é")).matcher().accept_bytes("😀".encode())
+    with pytest.raises(EmptyLanguageError):
+        compile_regex("😀", whole)
+    for lexer in ("dynamic", "contextual"):
+        matcher = compile_lark("start: /[😀é]+/", whole, lexer=lexer).matcher()
+        bitmask = allocate_token_bitmask(1, whole.size)
+        matcher.fill_next_token_bitmask(bitmask)
+        assert bitmask[0, 0] & 0xF == 0b100

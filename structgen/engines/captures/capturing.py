@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import wraps
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from structgen.engines.capture import Captures
 from structgen.engines.captures.reader import CaptureReader, reader_of
 from structgen.engines.protocols import Grammar, Matcher
+from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
@@ -64,6 +65,11 @@ class CapturingGrammar(Generic[GrammarT]):
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`."""
         return self.grammar.last_bytes()
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, Mapping[int, Grammar]] | None:
+        """See `Grammar.normal_form`: none where a capture could not tell what is ignored around it any more."""
+        form = self.grammar.normal_form()
+        return None if form is None or (form[0].ignored and form[0].captures) else form
 
 
 class CapturingMatcher:

@@ -186,8 +186,5 @@ def reader_of(grammar: Grammar) -> CaptureReader | None:
     known = getattr(grammar, "capture_reader", None)
     if isinstance(known, CaptureReader):
         return known
-    source = getattr(grammar, "source", None)
-    if not isinstance(source, ContextFreeGrammar):
-        return None
-    contents = {terminal: content.grammar for terminal, content in getattr(grammar, "contents", {}).items()}
-    return CaptureReader(source, contents)
+    form = grammar.normal_form()
+    return None if form is None else CaptureReader(*form)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,10 @@ from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
+from structgen.formula.language import Formula
 from structgen.json_schema.lowering import Lowered, lower
-from structgen.json_schema.reading import loads_exact, loads_partial
 from structgen.json_schema.report import Report
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -75,6 +78,9 @@ class JsonGrammar:
         for byte in np.flatnonzero(self.matcher().next_bytes()).tolist():
             found |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
         return found
+
+    def normal_form(self) -> None:
+        """See `Grammar.normal_form`: it has none."""
 
     @property
     def completions_are_shortest(self) -> bool:
@@ -151,13 +157,29 @@ def compile_json_schema(
     """
     check_arguments(vocabulary, registry)
     options = checked_options(options)
-    try:
+    with restated(options):
         lowered = lower(schema, options, registry)
-        graph = GoalGraph(lowered, options)
-        root = graph.compile(lowered.root)
-        if vocabulary.missing_bytes:
-            _check_bytes(root, vocabulary, options)
-        return JsonGrammar(lowered, graph, root, vocabulary)
+        return grammar_of(lowered, lowered.root, vocabulary)
+
+
+def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
+    """The JSON text of the values of a formula, which speaks of a lowered schema.
+
+    Raises:
+        SchemaError, TokenizerError: see `compile_json_schema`.
+    """
+    graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
+    root = graph.compile(formula)
+    if vocabulary.missing_bytes:
+        _check_bytes(root, vocabulary, lowered.options)
+    return JsonGrammar(lowered, graph, root, vocabulary)
+
+
+@contextmanager
+def restated(options: JsonOptions) -> Iterator[None]:
+    """A block that compiles a schema: what is too much is said of the schema."""
+    try:
+        yield
     except TooComplexError as error:
         raise schema_too_complex(error, options) from None
     except RecursionError:

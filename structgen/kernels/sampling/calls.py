@@ -69,4 +69,3 @@ def logits_of(keys: Int64) -> tuple[npt.NDArray[np.float32], Int64]:
 def apply(logits: Addresses, masks: Addresses, *, columns: int, words: int, kind: int) -> None:
     """Write -inf over what the masks of R rows forbid: rows of ``columns`` logits of a ``kind``, masks of ``words``."""
     _apply(logits, masks, x=columns | kind << KIND_SHIFT, y=words)
-

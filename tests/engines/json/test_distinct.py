@@ -303,3 +303,28 @@ def test_an_indented_bracket_must_not_repeat_an_item() -> None:
     assert matcher.accept_bytes(b"[\n  " + item + b"\n  },\n  " + item)
     assert not matcher.accept_bytes(b"\n")
     assert matcher.accept_bytes(b',\n    "a": 0\n  }\n]') and matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"exclusiveMinimum": 1e300, "multipleOf": 5},
+        {"exclusiveMinimum": 1e300, "not": {"multipleOf": 1}},
+        {"exclusiveMinimum": 1e300, "not": {"multipleOf": 1e-300}},
+        {"minimum": -2e300, "maximum": -1e300, "not": {"multipleOf": 0.001}},
+        {"minimum": 1e-300, "maximum": 2e-300},
+        {"minimum": 1e200, "type": "integer", "multipleOf": 7},
+    ],
+    ids=str,
+)
+def test_numbers_whose_members_are_hundreds_of_digits_away(item: dict[str, Any]) -> None:
+    """What the next item can become is not looked for among all shorter texts, nor given up."""
+    matcher = compile_json_schema({"items": {"type": "number", **item}, "uniqueItems": True}, BYTES).matcher()
+    assert matcher.accept_bytes(b"[")
+    first, *_ = matcher.shortest_completion().split(b"]")
+    assert matcher.accept_bytes(first + b",") if first else True
+    for byte in matcher.shortest_completion()[:20]:
+        assert matcher.next_bytes()[byte] and matcher.accept_bytes(bytes([byte]))
+    rest = matcher.shortest_completion()
+    assert matcher.accept_bytes(rest) and matcher.is_accepting()
+    assert not any(matcher.stats.values())

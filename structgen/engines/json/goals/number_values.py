@@ -9,6 +9,8 @@ ten. Without, it is digits whose fraction does not end in zero.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -34,6 +36,9 @@ from structgen.engines.json.numbers.states import (
 
 MAX_STATES = 400
 """States looked at for one count; what lies behind them is not counted, which makes it a lower bound."""
+
+NEAR = 8
+"""Bytes of a shortest text within which members are counted."""
 
 _DIGITS = range(0x30, 0x3A)
 
@@ -76,24 +81,43 @@ def _is_followed(state: State, following: State, byte: int, plain: bool) -> bool
 
 
 def value_texts(automaton: NumberAutomaton) -> Iterator[bytes]:
-    """The numbers of an automaton, shortest first; hardly any value twice. Endless where the values are."""
-    layer = {automaton.start: [b""]}
-    while layer:
-        following: dict[int, list[bytes]] = {}
-        for state, texts in layer.items():
-            if automaton.accepting(state):
-                yield from texts
-            for byte, after in _followed(automaton, state):
-                following.setdefault(after, []).extend(text + bytes([byte]) for text in texts)
-        layer = following
+    """The numbers of an automaton, shortest first; hardly any value twice. Endless where the values are.
+
+    Best first by the length that a text has at least, of equals the longest: what has 600 digits is not looked for
+    among all shorter texts.
+    """
+    heap = [(automaton.missing(automaton.start), 0, b"", automaton.start)]
+    while heap:
+        _, _, text, state = heappop(heap)
+        if automaton.accepting(state):
+            yield text
+        for byte, after in _followed(automaton, state):
+            length = len(text) + 1
+            heappush(heap, (length + automaton.missing(after), -length, text + bytes([byte]), after))
 
 
 def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
-    """How many values go on from a state: at least 1, at most ``limit``, a lower bound."""
+    """How many values go on from a state: at least 1, at most ``limit``, a lower bound.
+
+    Where members are far, those are counted that share all but the end of the shortest text.
+    """
+    text = automaton.shortest(state)
+    near = state
+    for byte in text[:-NEAR]:
+        near = dict(automaton.row(near))[byte]
+    found = _counted(automaton, near, limit)
+    return found if near == state or found == limit else max(found, _counted(automaton, state, limit))
+
+
+@lru_cache(64)
+def _counted(automaton: NumberAutomaton, state: int, limit: int) -> int:
+    """The same by what is within `MAX_STATES`."""
     places: dict[tuple[int, bool], int] = {(state, False): 0}
     rows: list[dict[int, int]] = []
     accepting: list[bool] = []
     for place, padded in numbers_of(places):
+        if automaton.is_endless(place):
+            return limit
         inner, plain = automaton.inner(place)
         ends = _ends_padded(inner, padded, plain)
         accepting.append(automaton.accepting(place) and not ends)

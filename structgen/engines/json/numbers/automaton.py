@@ -41,6 +41,7 @@ class _Reader(Protocol):
     def moves(self, state: Any, /) -> list[tuple[bytes, Any]]: ...
     def accepts(self, state: Any, /) -> bool: ...
     def suffix(self, state: Any, /) -> bytes | None: ...
+    def is_endless(self, state: Any, /) -> bool: ...
     def known(self, state: Any, /) -> bytes | None: ...
     def missing(self, state: Any, /) -> int: ...
     def inner(self, state: Any, /) -> tuple[State, bool]: ...
@@ -90,6 +91,10 @@ class NumberAutomaton:
         """What a state stands for, and whether numbers have no exponents."""
         return self._reader.inner(self._states[state])
 
+    def is_endless(self, state: int) -> bool:
+        """Whether endlessly many values go on from a state by their exponents alone."""
+        return self._reader.is_endless(self._states[state])
+
     def contains(self, value: Fraction) -> bool:
         """Whether ``value`` satisfies the spec, however it is spelled."""
         return self.spec.contains(value)
@@ -137,35 +142,38 @@ class NumberAutomaton:
         """
         came: dict[int, tuple[int, int]] = {start: (-1, 0)}
         depths, done = {start: 0}, set()
-        heap = [(self._missing(start), 0, 0, start)]
+        heap = [(self.missing(start), 0, 0, start)]
         while heap:
             _, _, _, state = heappop(heap)
             if state in done:
                 continue
             done.add(state)
             if self._accepting[state]:
-                return self._spell(came, state)
+                return self._spell(came, state, length is None)
             if states is not None and len(came) > states:
                 return None
             depth = depths[state] + 1
             for byte, after in self.row(state):
                 if depth >= depths.get(after, depth + 1):
                     continue
-                least = depth + self._missing(after)
+                least = depth + self.missing(after)
                 if length is None or least <= length:
                     came[after], depths[after] = (state, byte), depth
                     heappush(heap, (least, -depth, len(came), after))
         return None
 
-    def _missing(self, state: int) -> int:
+    def missing(self, state: int) -> int:
+        """A lower bound of the bytes that a number still needs, that of each successor at most one less. O(1)."""
         return self._reader.missing(self._states[state])
 
-    @staticmethod
-    def _spell(came: dict[int, tuple[int, int]], state: int) -> bytes:
+    def _spell(self, came: dict[int, tuple[int, int]], state: int, is_shortest: bool) -> bytes:
+        """The text to a state, kept for the states that it passes where it is a shortest."""
         text = bytearray()
         while came[state][0] >= 0:
             state, byte = came[state]
             text.append(byte)
+            if is_shortest:
+                self._completions[state] = bytes(reversed(text))
         return bytes(reversed(text))
 
     def _descend(self, state: int) -> bytes:
@@ -206,6 +214,9 @@ class _LimitedReader:
 
     def suffix(self, state: tuple[int, int]) -> bytes | None:
         return None
+
+    def is_endless(self, state: tuple[int, int]) -> bool:
+        return False
 
     def missing(self, state: tuple[int, int]) -> int:
         return 0

@@ -166,23 +166,49 @@ class NumberReader:
         """The state, and whether numbers have no exponents."""
         return state, self.plain
 
+    def is_endless(self, state: State) -> bool:
+        """Whether the digits written so far are a member with endlessly many exponents: so many values follow."""
+        match state:
+            case Tail(_, exponents, zero) | Exponent(exponents, _, zero) | Power(_, exponents, zero):
+                return not zero and not _is_bounded(exponents)
+            case Digits():
+                return not _is_bounded(self._exponents(state))
+        return False
+
     def missing(self, state: State) -> int:
-        """A lower bound of the bytes still needed: digits until a multiple, or a non-multiple, can be reached."""
-        if not self.crowded:
+        """A lower bound of the bytes still needed: digits to a least member, to a multiple or to a non-multiple."""
+        if not self.crowded and not self.plain:
             return self._missing_digits(state)
-        if not isinstance(state, Digits) or self._exponents(state):
-            return 0
+        needed = self._missing_plain(state) if self.plain else 0
+        if not self.crowded or not isinstance(state, Digits) or self._exponents(state):
+            return needed
         count, power, divisor = 1, 10, self.steps.odd
         while (-state.residue * power - 1) % divisor + 1 >= power:
             count, power = count + 1, power * 10
-        return count
+        return max(count, needed)
+
+    def _missing_plain(self, state: State) -> int:
+        """Without exponents: digits before the point that the least member has, and behind it for forbidden steps."""
+        if not isinstance(state, Start | Zero | Digits):
+            return 0
+        whole: float = 0
+        if isinstance(state, Start) and not self.has_zero:
+            sides = self.sides if state.sign > 0 else [self.sides[self._side[state.sign]]]
+            whole = min(side.low_point for side in sides if self._has_members(side))
+        elif isinstance(state, Digits) and state.phase == INTEGER:
+            whole = self.sides[state.side].low_point - state.point
+        if not -math.inf < self.steps.last < 0:
+            return int(max(0, whole))
+        behind = 0 if isinstance(state, Start) else state.fraction
+        point = isinstance(state, Start) or state.phase in (INTEGER, ZERO)
+        return int(max(0, whole) + max(0, -self.steps.last - behind) + point)
 
     def _missing_digits(self, state: State) -> int:
         """Digits from the first, which lies as high as the least member's, down to one that no forbidden step allows.
 
         A non-multiple of 1 above 1e300 has 302 digits, whatever its exponent; and a point or an exponent, too.
         """
-        if self.plain or self.steps.last == math.inf or not isinstance(state, Start | Zero | Digits):
+        if self.steps.last == math.inf or not isinstance(state, Start | Zero | Digits):
             return 0
         sides, digits = self.sides, 0
         if isinstance(state, Start):
@@ -369,6 +395,10 @@ class NumberReader:
 
     def _after_end(self, _: End) -> Moves:
         yield from ()
+
+
+def _is_bounded(intervals: Intervals) -> bool:
+    return not intervals or (intervals[0][0] > -math.inf and intervals[-1][1] < math.inf)
 
 
 def _has(intervals: Intervals, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""JSON text as Python values."""
+"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from structgen.errors import GenerationError
 
 
 def loads_exact(text: str) -> Any:
-    """JSON text as Python values without losing digits: a number that float would change is a ``Decimal``.
+    """The value of a JSON text.
 
     Raises:
         GenerationError: no JSON, or nested deeper than Python's parser goes.
@@ -23,6 +23,23 @@ def loads_exact(text: str) -> Any:
         raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
     except RecursionError:
         raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
+
+
+def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
+    """The JSON value that begins at a place of a text, and the place behind it; None: there is none."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+
+
+def loads_partial(text: str) -> Any:
+    """The value of unfinished JSON text: strings as far as they go, other unfinished scalars left out; None where there
+    is none yet."""
+    try:
+        return pydantic_core.from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        return None
 
 
 def _exact_float(text: str) -> float | Decimal:
@@ -36,10 +53,8 @@ def _exact_int(text: str) -> int:
     return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
-def loads_partial(text: str) -> Any:
-    """Python values of unfinished JSON text: strings as far as they go, other unfinished scalars left out; None where
-    there is none yet."""
-    try:
-        return pydantic_core.from_json(text, allow_partial="trailing-strings")
-    except ValueError:
-        return None
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=_exact_int, parse_constant=_no_constant)
