@@ -122,14 +122,6 @@ class TagDispatch(Combinable):
 
         return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag, LazyCaptures(find))
 
-    def captures(self, text: str) -> Captures:
-        """The named parts of all parts of a text, in its order.
-
-        Raises:
-            GenerationError: it is no tagged text as described. CapturesTooComplexError: see there.
-        """
-        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
-
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""
         rules = self.rules
