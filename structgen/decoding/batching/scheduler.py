@@ -26,6 +26,7 @@ from structgen.decoding.output import Output
 from structgen.decoding.speculative.tree import DraftTree
 from structgen.decoding.speculative.verification import Walk, verify
 from structgen.errors import CancelledError, GenerationError, QueueError
+from structgen.models.prefixes import common
 from structgen.models.ragged_reader import Part, RaggedReader, Reading
 
 MIN_SHARED = 32  # tokens that prompts must have in common for the later ones to wait until the first has read them
@@ -235,9 +236,12 @@ class Scheduler:
         if not self.reader.shares_prefixes:
             return False
         prompt, salt = handle.request.prompt, handle.request.salt
-        others = [other for other in self._open if other.state is State.READING and other.request.salt == salt]
-        common = max((_agreeing(prompt, other.request.prompt) for other in others), default=0)
-        return common >= MIN_SHARED and common >= self.reader.known(prompt, salt) + MIN_SHARED
+        reading = (other.request for other in self._open if other.state is State.READING)
+        others = [other.prompt for other in reading if other.salt == salt]
+        begins = list(prompt[:MIN_SHARED])
+        alike = (common(prompt, other) for other in others if list(other[:MIN_SHARED]) == begins)
+        shared = max(alike, default=0)
+        return shared >= MIN_SHARED and shared >= self.reader.known(prompt, salt) + MIN_SHARED
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
@@ -448,9 +452,3 @@ class Scheduler:
             reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
             new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
             self._events.append(Event(handle, *new, text, reason, handle.error))
-
-
-def _agreeing(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts begin alike with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))

@@ -26,9 +26,9 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.tree import Node
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.plain_loop import decode as plain
 from tests.decoding.speculative.worlds import ALPHA, TableModel, g_test, matcher, outcomes, samples, small_vocabulary
 from tests.decoding.writing import decode
-from tests.decoding.writing import decode as plain
 from tests.fakes import CharTokenizer, FakeMatcher, NestedMatcher, WordsMatcher, vocabulary
 
 TARGET = TableModel(5, seed=1, scale=2.0)
