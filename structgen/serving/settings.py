@@ -1,0 +1,69 @@
+"""What a server is run with: limits on size, rate, queue and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from structgen.errors import OptionsError
+from structgen.options import check_count
+
+SchemaInPrompt = Literal["none", "user", "system"]
+
+
+@dataclass(frozen=True)
+class ServingSettings:
+    """Limits and defaults of a server; sizes in bytes, times in seconds.
+
+    Attributes:
+        model_names: names that requests may call the model by; the first is told.
+        api_keys: who may ask; none: everybody who reaches the server.
+        tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
+        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        default_max_tokens: the budget of requests that name none.
+        max_body: largest request. max_specification: largest schema or grammar in it. max_depth, max_nodes: how deep a
+            schema may be nested, and how many values it may have. max_pattern: longest expression, in characters.
+        max_choices: largest ``n``.
+        max_rows: outputs written at once. max_waiting: outputs that wait for their turn; more are turned away (429).
+        queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
+            closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
+            reads nothing. drain_seconds: how long work may go on after a signal to stop. compile_seconds: longest wait
+            for a constraint to be compiled.
+        requests_per_minute: of one key (without keys: of one address); None: any number.
+
+    Raises:
+        OptionsError: a value out of range.
+    """
+
+    model_names: tuple[str, ...] = ("default",)
+    api_keys: frozenset[str] = frozenset()
+    tool_format: str | None = None
+    schema_in_prompt: SchemaInPrompt = "user"
+    default_max_tokens: int = 2048
+    max_body: int = 4 << 20
+    max_specification: int = 256 << 10
+    max_depth: int = 64
+    max_nodes: int = 20_000
+    max_pattern: int = 2_000
+    max_choices: int = 16
+    max_rows: int = 32
+    max_waiting: int = 256
+    queue_seconds: float = 30.0
+    total_seconds: float = 120.0
+    body_seconds: float = 30.0
+    write_seconds: float = 60.0
+    drain_seconds: float = 30.0
+    compile_seconds: float = 30.0
+    requests_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.model_names or not all(self.model_names):
+            raise OptionsError("model_names must name the model at least once")
+        for name, value in vars(self).items():
+            if name.startswith(("max_", "default_max")):
+                check_count(name, value)
+            if name.endswith("_seconds") and not 0 < value < float("inf"):
+                raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
+        check_count("requests_per_minute", self.requests_per_minute, optional=True)
+        if self.schema_in_prompt not in ("none", "user", "system"):
+            raise OptionsError(f"schema_in_prompt must be none, user or system, not {self.schema_in_prompt!r}")
