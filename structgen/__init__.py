@@ -14,6 +14,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.engines.drafts import (
@@ -56,6 +57,7 @@ from structgen.errors import (
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
+from structgen.tool_calls.calls import ToolCall
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -98,6 +100,8 @@ __all__ = [
     "TokenError",
     "TokenizerError",
     "TooComplexError",
+    "ToolCall",
+    "ToolCalls",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
@@ -128,6 +132,7 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "tool_call",
     "traverse_draft_tree",
     "validate_tokens",
 ]

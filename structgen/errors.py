@@ -53,11 +53,20 @@ class SchemaError(ConstraintError):
         self.pointer = pointer
         self.keyword = keyword
         self.hint = hint
-        place = f"at {pointer or 'the root'}"
-        if keyword is not None:
-            place += f", keyword {keyword!r}"
-        text = f"{message} ({place})"
-        super().__init__(f"{text}. {hint}" if hint else text)
+        super().__init__(self._text())
+
+    def move_below(self, prefix: str) -> None:
+        """Say that the schema document stands at the JSON Pointer ``prefix`` of a larger one."""
+        if not self.pointer or self.pointer.startswith("/"):  # else in another document
+            self.pointer = prefix + self.pointer
+            self.args = (self._text(),)
+
+    def _text(self) -> str:
+        place = f"at {self.pointer or 'the root'}"
+        if self.keyword is not None:
+            place += f", keyword {self.keyword!r}"
+        text = f"{self.message} ({place})"
+        return f"{text}. {self.hint}" if self.hint else text
 
 
 class UnresolvableReferenceError(SchemaError):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
-    {"errors", "options", "first_import", "kernels"},
+    {"errors", "exact_json", "options", "first_import", "kernels"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
     {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.logits"},
@@ -35,6 +35,7 @@ STAGES: list[set[str]] = [
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
     {"compilers"},
+    {"tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
     {"benchmarking"},

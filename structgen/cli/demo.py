@@ -11,7 +11,8 @@ from rich.rule import Rule
 import structgen
 from structgen.cli.common import INVALID, BadInput, out, print_json, summary
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import json_schema, loads_exact
+from structgen.constraints.json import json_schema
+from structgen.exact_json import loads_exact
 from structgen.generator import GenerationResult, Generator
 from structgen.options import JsonOptions
 

@@ -22,6 +22,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.exact_json import loads_exact
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
 from structgen.options import JsonOptions, checked_options
@@ -134,31 +135,6 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
     return json_schema(source, options)
-
-
-def loads_exact(text: str) -> Any:
-    """JSON text as Python values without losing digits: a number that float would change is a ``Decimal``.
-
-    Raises:
-        GenerationError: no JSON, or nested deeper than Python's parser goes.
-    """
-    try:
-        return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
-    except json.JSONDecodeError as error:
-        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
-    except RecursionError:
-        raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
-
-
-def _exact_float(text: str) -> float | Decimal:
-    number = float(text)
-    exact = Decimal(text)
-    return number if Decimal(repr(number)) == exact else exact
-
-
-def _exact_int(text: str) -> int:
-    # Decimal has no limit of digits (CPython refuses int() beyond 4,300).
-    return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
 def _load(source: Any) -> Schema:

@@ -15,8 +15,9 @@ import pytest
 from typing_extensions import TypedDict
 
 from structgen.constraints.cache import CompiledCache
-from structgen.constraints.json import as_constraint, json_schema, loads_exact
+from structgen.constraints.json import as_constraint, json_schema
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.exact_json import loads_exact
 from structgen.options import JsonOptions
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}

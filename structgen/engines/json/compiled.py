@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -142,13 +144,28 @@ def compile_json_schema(
     """
     check_arguments(vocabulary, registry)
     options = checked_options(options)
-    try:
+    with restated(options):
         lowered = lower(schema, options, registry)
         graph = GoalGraph(lowered, options)
-        root = graph.compile(lowered.root)
-        if vocabulary.missing_bytes:
-            _check_bytes(root, vocabulary, options)
-        return JsonGrammar(lowered, graph, root, vocabulary)
+        return grammar_of(lowered, graph, graph.compile(lowered.root), vocabulary)
+
+
+def grammar_of(lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> JsonGrammar:
+    """The JSON text of the values of a node of a solved graph.
+
+    Raises:
+        TokenizerError: ``vocabulary`` lacks tokens without which texts could come to a dead end.
+    """
+    if vocabulary.missing_bytes:
+        _check_bytes(root, vocabulary, graph.options)
+    return JsonGrammar(lowered, graph, root, vocabulary)
+
+
+@contextmanager
+def restated(options: JsonOptions) -> Iterator[None]:
+    """A block that compiles a schema: what is too much is said of the schema."""
+    try:
+        yield
     except TooComplexError as error:
         raise schema_too_complex(error, options) from None
     except RecursionError:

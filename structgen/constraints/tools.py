@@ -1,0 +1,163 @@
+"""Tool calls in a model's own format, as a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from structgen.constraints.cache import COMPILED
+from structgen.errors import ConstraintError, GenerationError
+from structgen.options import JsonOptions, check_choice, checked_options
+from structgen.tool_calls.arguments import members_of
+from structgen.tool_calls.calls import CallPieces, Calls, FreeText, ToolCall, check_names
+from structgen.tool_calls.definitions import choose, read_tools
+from structgen.tool_calls.formats import format_named
+from structgen.tool_calls.outputs import compile_calls
+from structgen.tool_calls.reading import CallReader
+from structgen.tool_calls.writing import instruction, write
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
+
+CLOSED = JsonOptions(additional_members="closed")
+"""How schemas of tools are read unless something else is said: a tool takes the arguments that it declares."""
+
+
+@dataclass(frozen=True)
+class ToolCalls:
+    """Free text and tool calls in a model's own format. Make it with ``tool_call``.
+
+    Attributes:
+        calls: which calls there may be, and how they are written.
+    """
+
+    calls: Calls
+
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        """The ``ComposedGrammar`` over ``vocabulary``; a few are kept for the process.
+
+        Raises:
+            SchemaError: the parameters of a tool cannot be used, or not be written in this format.
+        """
+        check_vocabulary(vocabulary)
+        return COMPILED.get((self.content_key(), vocabulary), lambda: compile_calls(self.calls, vocabulary))
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`."""
+        return "tools", self.calls
+
+    def parse(self, text: str) -> CallPieces:
+        """Free text and ``ToolCall``s in the order of the text. Text beside calls that is only blanks is left out.
+
+        Values are read as the schemas of the tools say, but not checked against them: an output of this constraint
+        satisfies them, and outputs written without it can be read, too.
+
+        Raises:
+            GenerationError: what should be a call is none, or there are not as many calls, or not the text, that the
+                constraint asks for.
+        """
+        pieces, wrong = CallReader(self.calls, text).read()
+        if wrong is not None:
+            raise GenerationError(
+                f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
+                f"has it: {text[wrong : wrong + 200]!r}"
+            )
+        self._check(pieces)
+        return pieces
+
+    def _check(self, pieces: CallPieces) -> None:
+        count = sum(isinstance(piece, ToolCall) for piece in pieces)
+        if self.calls.required and not count:
+            raise GenerationError("The output has no tool call, and one is required.")
+        if count > 1 and not self.calls.parallel:
+            raise GenerationError(f"The output has {count} tool calls, and only one is allowed.")
+        if not self.calls.text_after and count and isinstance(pieces[-1], str):
+            raise GenerationError(f"The output goes on after its calls: {pieces[-1][:200]!r}")
+        if self.calls.free_text == "none" and pieces and isinstance(pieces[0], str):
+            raise GenerationError(f"The output has other text than calls: {pieces[0][:200]!r}")
+
+    def parse_partial(self, text: str) -> CallPieces:
+        """As ``parse`` of unfinished text; an unfinished call has the arguments so far, once its name is written.
+
+        Free text at the end may hold the first characters of a call.
+        """
+        reader = CallReader(self.calls, text)
+        pieces, _ = reader.read()
+        return pieces if reader.unfinished is None else [*pieces, reader.unfinished]
+
+    def render(self, pieces: Iterable[str | ToolCall]) -> str:
+        """The text of free text and calls, as this format writes it.
+
+        Raises:
+            ConstraintError: a tool that is not there, or arguments that this format cannot write: a string that holds
+                what closes it, or that would be read as another type.
+        """
+        pieces = list(pieces)
+        names = {tool.name for tool in self.calls.tools}
+        for piece in pieces:
+            if isinstance(piece, ToolCall) and piece.name not in names:
+                raise ConstraintError(f"there is no tool {piece.name!r}; there are {', '.join(sorted(names))}")
+        try:
+            text = write(self.calls, pieces)
+        except TypeError as error:
+            raise ConstraintError(f"arguments are no JSON values: {error}") from None
+        written = [piece for piece in pieces if isinstance(piece, ToolCall)]
+        found = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]
+        if [(call.name, call.arguments) for call in found] != [(call.name, call.arguments) for call in written]:
+            raise ConstraintError(
+                f"the calls {written!r:.300} cannot be written in the format {self.calls.format.name!r} so that the "
+                f"same is read again: {text[:300]!r}"
+            )
+        return text
+
+    def instruction(self) -> str | None:
+        """Shows the tools and how they are called. Chat templates that take tools say it in their own words."""
+        return instruction(self.calls) if self.calls.tools else None
+
+
+def tool_call(
+    format: str,
+    tools: Any,
+    *,
+    tool_choice: Any = "auto",
+    parallel_tool_calls: bool = True,
+    free_text: FreeText | None = None,
+    json_options: JsonOptions | None = None,
+) -> ToolCalls:
+    """Tool calls in a model's own dialect; the value of an output is a list of free text and ``ToolCall``s.
+
+    ::
+
+        tool_call("qwen3_coder", [{"type": "function", "function": {"name": "f", "parameters": {...}}}])
+
+    Arguments satisfy the JSON Schemas of the tools. See docs/tools.md for the formats.
+
+    Args:
+        format: how the model writes calls: "hermes", "llama3", "qwen3_coder", "harmony", ...
+        tools: function definitions as OpenAI's API takes them. A tool with ``strict: false`` is called with what can be
+            enforced of its schema; else what cannot be is refused.
+        tool_choice: "auto": text or calls; "required": at least one call; "none": no calls; a tool by name:
+            ``{"name": ...}``; ``{"type": "allowed_tools", ...}``.
+        parallel_tool_calls: whether there may be more than one call.
+        free_text: where other text may be: "anywhere"; "before": before the first call only; "none". None: "none" where
+            a call is required, "before" where there may be one call only, else "anywhere".
+        json_options: how JSON may be spelled and schemas are read; None:
+            ``JsonOptions(additional_members="closed")``, with which tools get no arguments that they do not declare.
+
+    Raises:
+        OptionsError: no such format (the nearest is named), or another ``tool_choice`` or ``free_text``.
+        ConstraintError: tools that are no function definitions, without names or with the same, or with names that the
+            format cannot write.
+        SchemaError: the parameters of a tool cannot be used; the pointer leads into the list of tools.
+    """
+    form = format_named(format)
+    choice = choose(read_tools(tools), tool_choice)
+    parallel = bool(parallel_tool_calls)
+    if free_text is None:
+        free_text = "none" if choice.required else "anywhere" if parallel else "before"
+    check_choice("free_text", free_text, ("anywhere", "before", "none"))
+    options = CLOSED if json_options is None else checked_options(json_options)
+    calls = Calls(form, choice.tools, choice.required, parallel, free_text, options)
+    check_names(form, choice.tools)
+    for tool in choice.tools:
+        members_of(tool, calls.options_of(tool))  # a bad schema is refused before a model is asked
+    return ToolCalls(calls)

@@ -1,0 +1,175 @@
+"""Tools as OpenAI's API defines them, and which of them may or must be called."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal, NoReturn
+
+from structgen.errors import ConstraintError, OptionsError, SchemaError
+from structgen.json_schema.plain import plain_json
+
+MAX_TOOLS = 1_000
+"""Tools of one constraint."""
+NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""What a tool takes that says nothing of its parameters (as OpenAI's API reads it)."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that a model may call. Equal if all that is said of it is.
+
+    Attributes:
+        name: its name.
+        parameters: the JSON Schema of its arguments.
+        definition: what was given, ``{"name": ..., "parameters": ...}``.
+        pointer: the JSON Pointer of ``parameters`` in the list of tools.
+        lenient: ``strict`` was given as false: what cannot be enforced of the schema is left out.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(compare=False, repr=False)
+    definition: Mapping[str, Any] = field(compare=False, repr=False)
+    pointer: str
+    lenient: bool
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ToolChoice:
+    """Which tools may be called, and whether one must be.
+
+    Attributes:
+        tools: those that may be.
+        required: whether there must be a call.
+    """
+
+    tools: tuple[Tool, ...]
+    required: bool
+
+
+def read_tools(tools: Any) -> tuple[Tool, ...]:
+    """Read a list of function definitions: ``{"type": "function", "function": {...}}``, or what stands inside.
+
+    Raises:
+        ConstraintError: no list, something that is no function, no name, or one that occurs twice.
+        SchemaError: ``parameters`` is no object of JSON (the pointer leads into the list).
+    """
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
+        raise ConstraintError(f"tools are a list of function definitions, not {type(tools).__name__}")
+    if len(tools) > MAX_TOOLS:
+        raise ConstraintError(f"there are {len(tools)} tools, more than {MAX_TOOLS:,}")
+    found: dict[str, Tool] = {}
+    for number, tool in enumerate(tools):
+        read = _read(tool, number)
+        if read.name in found:
+            raise ConstraintError(f"two tools are called {read.name!r} (the second is tool {number})")
+        found[read.name] = read
+    return tuple(found.values())
+
+
+def _read(tool: Any, number: int) -> Tool:
+    if not isinstance(tool, Mapping):
+        raise ConstraintError(f"tool {number} is {type(tool).__name__}; expected a function definition (a dict)")
+    if tool.get("type", "function") != "function" and "function" not in tool and "parameters" not in tool:
+        raise ConstraintError(f"tool {number} is of type {tool['type']!r}; only functions are supported")
+    pointer, inner = f"/{number}", tool
+    if "function" in tool:
+        pointer, inner = f"/{number}/function", tool["function"]
+        if not isinstance(inner, Mapping):
+            raise ConstraintError(f"'function' of tool {number} is {type(inner).__name__}; expected a dict")
+    name = inner.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConstraintError(f"tool {number} has no name; expected {{'name': ..., 'parameters': ...}}")
+    strict = inner.get("strict")
+    if not isinstance(strict, bool | None):
+        raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")
+    parameters = NO_PARAMETERS if inner.get("parameters") is None else inner["parameters"]
+    pointer += "/parameters"
+    if not isinstance(parameters, Mapping):
+        what = f"'parameters' of the tool {name!r} is {type(parameters).__name__}; expected a JSON Schema (a dict)"
+        raise SchemaError(what, pointer=pointer)
+    with placed(pointer):
+        parameters = copy.deepcopy(plain_json(parameters))
+        definition = {**copy.deepcopy(plain_json({k: v for k, v in inner.items() if k != "type"}))}
+    return Tool(
+        name, parameters, definition, pointer, strict is False, repr((name, parameters, inner.get("description")))
+    )
+
+
+@contextmanager
+def placed(pointer: str) -> Iterator[None]:
+    """A block that reads a schema that stands at ``pointer`` in the list of tools: errors say where that is."""
+    try:
+        yield
+    except SchemaError as error:
+        error.move_below(pointer)
+        raise
+
+
+def choose(tools: tuple[Tool, ...], choice: Any) -> ToolChoice:
+    """The tools that ``tool_choice`` leaves, as OpenAI's API reads it.
+
+    Args:
+        tools: all tools.
+        choice: "auto", "required", "none", ``{"name": ...}``, ``{"type": "function", "function": {"name": ...}}`` or
+            ``{"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [...]}}``.
+
+    Raises:
+        OptionsError: something else.
+        ConstraintError: a tool that is not there (the nearest name is told), or no tools where one must be called.
+    """
+    if choice == "none":
+        return ToolChoice((), False)
+    required = choice != "auto"
+    if isinstance(choice, Mapping):
+        mode: Literal["auto", "required"] = "required"
+        if choice.get("type") == "allowed_tools":
+            allowed = choice.get("allowed_tools", choice)
+            mode, names = _allowed(allowed)
+        else:
+            names = [_name(choice)]
+        tools = tuple(_named(tools, name) for name in dict.fromkeys(names))
+        required = mode == "required"
+    elif choice not in ("auto", "required"):
+        _refuse(choice)
+    if not tools:
+        raise ConstraintError("there are no tools to call; give some, or tool_choice='none'")
+    return ToolChoice(tools, required)
+
+
+def _allowed(allowed: Any) -> tuple[Literal["auto", "required"], list[str]]:
+    tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+    if (
+        not isinstance(tools, Sequence)
+        or isinstance(tools, str)
+        or allowed.get("mode", "auto") not in ("auto", "required")
+    ):
+        _refuse(allowed)
+    return allowed.get("mode", "auto"), [_name(tool) for tool in tools]
+
+
+def _name(reference: Any) -> str:
+    inner = reference.get("function", reference) if isinstance(reference, Mapping) else None
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str):
+        _refuse(reference)
+    return name
+
+
+def _refuse(choice: Any) -> NoReturn:
+    raise OptionsError(
+        "tool_choice must be 'auto', 'required', 'none', {'name': ...}, {'type': 'function', 'function': "
+        f"{{'name': ...}}}} or {{'type': 'allowed_tools', ...}}, not {choice!r:.200}"
+    )
+
+
+def _named(tools: tuple[Tool, ...], name: str) -> Tool:
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    near = get_close_matches(name, [tool.name for tool in tools], 1, 0.4)
+    raise ConstraintError(f"there is no tool {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
