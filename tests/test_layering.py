@@ -38,7 +38,7 @@ STAGES: list[set[str]] = [
     {"tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
-    {"benchmarking"},
+    {"benchmarking", "serving"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}

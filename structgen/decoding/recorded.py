@@ -47,9 +47,7 @@ class RecordedOutput(Output):
         prompt_ids: Sequence[int] = (),
         top: int = 0,
     ) -> None:
-        super().__init__(
-            vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids
-        )
+        super().__init__(vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids)
         self._kept = top
         self._drawn: dict[int, TokenChoice] = {}  # by place; what is missing was forced
 

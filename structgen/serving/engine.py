@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
@@ -25,6 +25,7 @@ from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.rows import QueueTimeoutError, RowEnd, RowEvent, RowRequest, RowWriter, SeparateRows
 from structgen.serving.settings import ServingSettings
 
+_T = TypeVar("_T")
 LOG = logging.getLogger("structgen.serving")
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
 _SAMPLING = tuple(field.name for field in fields(SamplingParams))
@@ -180,7 +181,7 @@ class AsyncEngine:
         """See ``GrammarCompiler.compile``."""
         return await self._compiler.compile(constraint)
 
-    async def read(self, tokenize: Callable[[Any], list[int]]) -> list[int]:
+    async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
 
@@ -218,7 +219,9 @@ class AsyncEngine:
         assert result is not None
         return result
 
-    async def astream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncGenerator[StreamEvent, None]:
+    async def astream(
+        self, prompt: Prompt, constraint: Any = None, **options: Any
+    ) -> AsyncGenerator[StreamEvent, None]:
         """As ``Generator.stream``, for many callers at once; leaving the iterator cancels the output."""
         checked = as_constraint(constraint)
         request = await self._request(prompt, checked, **options)

@@ -84,16 +84,12 @@ class RequestError(StructgenError):
 
 def overloaded(message: str, retry_after: float, code: str = "queue_full") -> RequestError:
     """429: later it may go."""
-    return RequestError(
-        message, status=429, type="rate_limit_error", code=code, retry_after=retry_after, retry=True
-    )
+    return RequestError(message, status=429, type="rate_limit_error", code=code, retry_after=retry_after, retry=True)
 
 
 def unavailable(message: str, code: str, retry_after: float | None = None) -> RequestError:
     """503: this server takes no work; another, or this one later, may."""
-    return RequestError(
-        message, status=503, type="server_error", code=code, retry_after=retry_after, retry=True
-    )
+    return RequestError(message, status=503, type="server_error", code=code, retry_after=retry_after, retry=True)
 
 
 def dotted(place: Place) -> str:
@@ -132,8 +128,11 @@ def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
             within = getattr(error, "pointer", "")
             return RequestError.at(place, str(error), code, within if within.startswith("/") else "")
     if isinstance(error, (IncompleteOutputError, CompletionTooLongError)):
+        why = str(error).replace("max_new_tokens", "max_tokens")
         return RequestError(
-            f"The output cannot be closed within the token budget. {error}", code="output_does_not_fit", param="max_tokens"
+            f"The output cannot be closed within the token budget. {why}",
+            code="output_does_not_fit",
+            param="max_tokens",
         )
     if isinstance(error, StructgenError):
         return RequestError(str(error), status=500, type="server_error", code="generation_failed")

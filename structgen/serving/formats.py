@@ -111,8 +111,8 @@ def _structural_tag(value: Any, place: Place) -> Constraint:
             f"The field {unknown[0]!r} of structural tags is not supported; give structures and triggers",
             "unsupported_parameter",
         )
-    structures, triggers = value.get("structures"), value.get("triggers")
-    if not _are(structures, dict) or not _are(triggers, str) or not all(triggers):
+    structures, triggers = _list_of(value.get("structures"), dict), _list_of(value.get("triggers"), str)
+    if not structures or not triggers or not all(triggers):
         raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
     tags: dict[Any, Any] = {trigger: [] for trigger in triggers}
     for number, structure in enumerate(structures):
@@ -125,11 +125,14 @@ def _structural_tag(value: Any, place: Place) -> Constraint:
             raise RequestError.at(where, f"no trigger begins {begin!r}")
         rest = begin[len(trigger) :]
         tags[trigger].append(" ".join([*_literal(rest), "%json", json.dumps(schema), *_literal(end)]))
-    return tag_dispatch({trigger: lark("start: " + " | ".join(parts) + "\n") for trigger, parts in tags.items() if parts})
+    return tag_dispatch(
+        {trigger: lark("start: " + " | ".join(parts) + "\n") for trigger, parts in tags.items() if parts}
+    )
 
 
-def _are(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, kind) for item in value)
+def _list_of(value: Any, kind: type) -> list[Any]:
+    """A list of such things; empty if it is none."""
+    return value if isinstance(value, list) and all(isinstance(item, kind) for item in value) else []
 
 
 def _literal(text: str) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
-
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
 """A list that is read until the first thing in it that is wrong."""

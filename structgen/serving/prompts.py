@@ -51,7 +51,9 @@ def check_template_fields(tokenizer: Any, given: Mapping[str, Any]) -> None:
     for name in given:
         if name in reserved or not name.isidentifier() or not template_takes(tokenizer, name):
             raise RequestError.at(
-                ("chat_template_kwargs", name), f"The model's chat template takes no field {name!r}", "unsupported_parameter"
+                ("chat_template_kwargs", name),
+                f"The model's chat template takes no field {name!r}",
+                "unsupported_parameter",
             )
 
 

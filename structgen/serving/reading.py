@@ -32,7 +32,9 @@ def read_json(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RequestError(f"The body is no UTF-8 (byte {error.start}).", code="invalid_json") from None
     except UnicodeEncodeError:
-        raise RequestError("The body holds half of a surrogate pair, which is no character.", code="invalid_json") from None
+        raise RequestError(
+            "The body holds half of a surrogate pair, which is no character.", code="invalid_json"
+        ) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         line = error.doc.splitlines()[error.lineno - 1 : error.lineno] or [""]
@@ -106,7 +108,10 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
     elif kind == "missing":
         code, message = "missing_required_parameter", "it is required"
     else:
-        code, message = "invalid_value", f"{'; or '.join(alternatives)}; not {json.dumps(details['input'], default=str)[:200]}"
+        code, message = (
+            "invalid_value",
+            f"{'; or '.join(alternatives)}; not {json.dumps(details['input'], default=str)[:200]}",
+        )
     return RequestError.at(place, f"{dotted(place) or 'the request'}: {message}", code)
 
 
@@ -148,7 +153,10 @@ def check_size(value: Any, place: Place, settings: ServingSettings) -> None:
         if isinstance(item, Mapping):
             size += sum(len(key) for key in item)
             pattern = item.get("pattern")
-            patterns = [pattern, *(item["patternProperties"] if isinstance(item.get("patternProperties"), dict) else ())]
+            patterns = [
+                pattern,
+                *(item["patternProperties"] if isinstance(item.get("patternProperties"), dict) else ()),
+            ]
             if any(isinstance(one, str) and len(one) > settings.max_pattern for one in patterns):
                 raise _too_complex(place, f"an expression of more than {settings.max_pattern:,} characters")
             stack += [(each, depth + 1) for each in item.values()]

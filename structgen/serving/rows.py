@@ -88,7 +88,7 @@ class RowEvent:
 
 
 class RowWriter(Protocol):
-    """Writes outputs, a step of all at a time. Used by one thread; only ``waiting`` and ``running`` are read by others."""
+    """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``."""
 
     @property
     def waiting(self) -> int:
@@ -128,7 +128,7 @@ class _Row:
 
 
 class SeparateRows:
-    """Writes each output with the plain loop, a step of each in turn: as many model calls a step as there are outputs."""
+    """Writes each output with the plain loop, a step of each in turn: a model call for each of them a step."""
 
     def __init__(self, model: LanguageModel, vocabulary: Vocabulary, max_rows: int = 32) -> None:
         self._model, self._vocabulary, self._max_rows = model, vocabulary, max_rows
