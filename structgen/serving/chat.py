@@ -8,10 +8,18 @@ from typing import Any
 
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.errors import StructgenError
+from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint, format_constraint, structured_constraint
-from structgen.serving.openai_types import AssistantMessage, ChatRequest, Message, ToolMessage
-from structgen.serving.outputs import OutputForm, OutputPart, OutputReader
+from structgen.serving.openai_types import (
+    AssistantCustomCall,
+    AssistantMessage,
+    AssistantToolCall,
+    ChatRequest,
+    Message,
+    ToolMessage,
+)
+from structgen.serving.outputs import CUSTOM_INPUT, OutputForm, OutputPart, OutputReader
 from structgen.serving.prompts import (
     ChatPrompt,
     check_template_fields,
@@ -48,12 +56,12 @@ def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, sett
     """
     if request.top_logprobs is not None and not request.logprobs:
         raise RequestError.at(("top_logprobs",), "top_logprobs needs logprobs to be true")
-    constraint = _one_constraint(
+    constraint = one_constraint(
         format_constraint(request.response_format, settings),
         structured_constraint(request.structured_outputs, settings),
     )
+    tools, custom = as_functions(request.tools or [])
     choice: Any = request.tool_choice
-    tools = None if request.tools is None else [tool.model_dump(exclude_unset=True) for tool in request.tools]
     return reply_work(
         [plain_message(message) for message in request.messages],
         tokenizer,
@@ -61,8 +69,9 @@ def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, sett
         settings,
         request=request,
         constraint=constraint,
-        tools=tools or [],
-        tool_choice=choice if choice is None or isinstance(choice, str) else choice.model_dump(),
+        tools=tools,
+        custom=custom,
+        tool_choice=choice if choice is None or isinstance(choice, str) else choice_as_function(choice.model_dump()),
         parallel=request.parallel_tool_calls is not False,
         effort=request.reasoning_effort,
         template_fields=request.chat_template_kwargs or {},
@@ -80,6 +89,7 @@ def reply_work(
     request: Any,
     constraint: PlacedConstraint | None,
     tools: Sequence[Mapping[str, Any]],
+    custom: frozenset[str],
     tool_choice: Any,
     parallel: bool,
     effort: str | None,
@@ -104,7 +114,7 @@ def reply_work(
     given = [{"type": "function", "function": dict(tool.definition)} for tool in calls.calls.tools] if calls else []
     text = rendered(tokenizer, ChatPrompt(shown, given if takes_tools else (), notes, fields))
     thinking = thinking_of(tokenizer, text)
-    form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None)
+    form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
     return Work(
         prompts=[token_ids(tokenizer, text)],
         params=sampling_of(request, vocabulary),
@@ -134,13 +144,16 @@ def plain_message(message: Message) -> dict[str, Any]:
         if message.refusal and not plain["content"]:
             plain["content"] = message.refusal
         if message.tool_calls:
-            plain["tool_calls"] = [
-                {"id": call.id, "name": call.function.name, "arguments": arguments_of(call.function.arguments)}
-                for call in message.tool_calls
-            ]
+            plain["tool_calls"] = [_plain_call(call) for call in message.tool_calls]
     if isinstance(message, ToolMessage):
         plain["tool_call_id"] = message.tool_call_id
     return plain
+
+
+def _plain_call(call: AssistantToolCall | AssistantCustomCall) -> dict[str, Any]:
+    if isinstance(call, AssistantCustomCall):
+        return {"id": call.id, "name": call.custom.name, "arguments": {CUSTOM_INPUT: call.custom.input}}
+    return {"id": call.id, "name": call.function.name, "arguments": arguments_of(call.function.arguments)}
 
 
 def arguments_of(text: str) -> Any:
@@ -148,8 +161,8 @@ def arguments_of(text: str) -> Any:
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        return {"input": text}
-    return value if isinstance(value, dict) else {"input": text}
+        return {CUSTOM_INPUT: text}
+    return value if isinstance(value, dict) else {CUSTOM_INPUT: text}
 
 
 def thinking_of(tokenizer: Any, prompt: str) -> Thinking:
@@ -159,7 +172,12 @@ def thinking_of(tokenizer: Any, prompt: str) -> Thinking:
     return "may" if THINK in template_of(tokenizer) and not prompt.rstrip().endswith(THOUGHT) else "none"
 
 
-def _one_constraint(one: PlacedConstraint | None, other: PlacedConstraint | None) -> PlacedConstraint | None:
+def one_constraint(one: PlacedConstraint | None, other: PlacedConstraint | None) -> PlacedConstraint | None:
+    """The one constraint that is asked for in two ways.
+
+    Raises:
+        RequestError: both are used.
+    """
     if one is not None and other is not None:
         raise RequestError.at(("structured_outputs",), "response_format and structured_outputs exclude each other")
     return one or other
@@ -234,6 +252,15 @@ def _whole(constraint: PlacedConstraint | None, calls: ToolCalls | None, thinkin
 
 
 # --- what is answered ---
+CALLS = ("call", "custom")
+
+
+def _called(part: OutputPart, text: str, *, with_name: bool) -> dict[str, Any]:
+    """A call, or what is new of it."""
+    kind, field = ("custom", "input") if part.kind == "custom" else ("function", "arguments")
+    return {"type": kind, kind: {"name": part.name, field: text}} if with_name else {kind: {field: text}}
+
+
 class ChatWriter:
     """Writes the answers to one request.
 
@@ -309,13 +336,9 @@ class ChatWriter:
         text = "".join(part.text for part in parts if part.kind == "text")
         thought = "".join(part.text for part in parts if part.kind == "thinking")
         calls = [
-            {
-                "id": self._id(index, number, part),
-                "type": "function",
-                "function": {"name": part.name, "arguments": part.text},
-            }
+            {"id": self._id(index, number, part), **_called(part, part.text, with_name=True)}
             for number, part in enumerate(parts)
-            if part.kind == "call"
+            if part.kind in CALLS
         ]
         message: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
         if thought:
@@ -329,18 +352,15 @@ class ChatWriter:
             return {"content": text}
         if part.kind == "thinking":
             return {"reasoning_content": text}
-        place = sum(other.kind == "call" for other in self._readers[index].parts[:number])
-        call: dict[str, Any] = {"index": place, "function": {"arguments": text}}
-        if is_new:
-            call = {"index": place, "id": self._id(index, number, part), "type": "function"}
-            call["function"] = {"name": part.name, "arguments": text}
-        return {"tool_calls": [call]}
+        place = sum(other.kind in CALLS for other in self._readers[index].parts[:number])
+        head = {"index": place, "id": self._id(index, number, part)} if is_new else {"index": place}
+        return {"tool_calls": [{**head, **_called(part, text, with_name=is_new)}]}
 
     def _id(self, index: int, number: int, part: OutputPart) -> str:
         return self._ids.setdefault((index, number), part.id or call_id(self._work.form.calls))
 
     def _finish(self, event: RowEvent, parts: Sequence[OutputPart]) -> str:
-        return self._work.finish_reason(end_of(event).finish_reason, any(part.kind == "call" for part in parts))
+        return self._work.finish_reason(end_of(event).finish_reason, any(part.kind in CALLS for part in parts))
 
     def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
         top = self._work.logprobs

@@ -49,8 +49,8 @@ class StructgenExtension(RequestPart):
     schema_in_prompt: Literal["none", "user", "system"] | None = None
 
 
-class SamplingFields(RequestPart):
-    """How tokens are drawn, and how many."""
+class CommonFields(RequestPart):
+    """How tokens are drawn, and what all endpoints take besides."""
 
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -64,9 +64,6 @@ class SamplingFields(RequestPart):
         None
     )
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
-    stop: str | Annotated[Items[str], Field(max_length=4)] | None = None
-    n: Annotated[int, Field(ge=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] | None = None
     structured_outputs: StructuredOutputs | None = None
     structgen: StructgenExtension = StructgenExtension()
@@ -82,6 +79,14 @@ class SamplingFields(RequestPart):
     prompt_cache_retention: str | None = None
     prompt_cache_options: dict[str, Any] | None = None
     cache_salt: str | None = None
+
+
+class SamplingFields(CommonFields):
+    """What chat and completions have in common."""
+
+    stop: str | Annotated[Items[str], Field(max_length=4)] | None = None
+    n: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 # --- response formats and tools ---
@@ -132,8 +137,43 @@ class FunctionTool(RequestPart):
     function: FunctionDefinition
 
 
+class CustomGrammar(RequestPart):
+    """The grammar of what a custom tool takes."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class CustomText(RequestPart):
+    """A custom tool takes any text."""
+
+    type: Literal["text"]
+
+
+class CustomGrammarFormat(RequestPart):
+    """A custom tool takes texts of a grammar."""
+
+    type: Literal["grammar"]
+    grammar: CustomGrammar
+
+
+class CustomDefinition(RequestPart):
+    """A tool that takes a text."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    description: str | None = None
+    format: Annotated[CustomText | CustomGrammarFormat, Field(discriminator="type")] | None = None
+
+
+class CustomTool(RequestPart):
+    """A tool that is no function."""
+
+    type: Literal["custom"]
+    custom: CustomDefinition
+
+
 class FunctionName(RequestPart):
-    """A function by name."""
+    """A tool by name."""
 
     name: str
 
@@ -145,11 +185,18 @@ class NamedFunction(RequestPart):
     function: FunctionName
 
 
+class NamedCustom(RequestPart):
+    """``{"type": "custom", "custom": {"name": ...}}``."""
+
+    type: Literal["custom"]
+    custom: FunctionName
+
+
 class AllowedTools(RequestPart):
     """Some of the tools."""
 
     mode: Literal["auto", "required"]
-    tools: Items[NamedFunction]
+    tools: Items[Annotated[NamedFunction | NamedCustom, Field(discriminator="type")]]
 
 
 class AllowedToolsChoice(RequestPart):
@@ -159,7 +206,7 @@ class AllowedToolsChoice(RequestPart):
     allowed_tools: AllowedTools
 
 
-NamedToolChoice = Annotated[NamedFunction | AllowedToolsChoice, Field(discriminator="type")]
+NamedToolChoice = Annotated[NamedFunction | NamedCustom | AllowedToolsChoice, Field(discriminator="type")]
 
 
 # --- chat ---
@@ -204,8 +251,23 @@ class AssistantToolCall(RequestPart):
     """A call in an assistant's message."""
 
     id: str
-    type: Literal["function"] = "function"
+    type: Literal["function"]
     function: FunctionCall
+
+
+class CustomInput(RequestPart):
+    """A call of a custom tool: its name, and the text."""
+
+    name: str
+    input: str
+
+
+class AssistantCustomCall(RequestPart):
+    """A call of a custom tool in an assistant's message."""
+
+    id: str
+    type: Literal["custom"]
+    custom: CustomInput
 
 
 AssistantPart = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
@@ -219,7 +281,7 @@ class AssistantMessage(RequestPart):
     name: str | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
-    tool_calls: Items[AssistantToolCall] | None = None
+    tool_calls: Items[Annotated[AssistantToolCall | AssistantCustomCall, Field(discriminator="type")]] | None = None
     audio: None = None
     function_call: None = None
     annotations: list[Any] | None = None
@@ -252,7 +314,7 @@ class ChatRequest(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: ResponseFormat | None = None
-    tools: Items[FunctionTool] | None = None
+    tools: Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
     parallel_tool_calls: bool | None = None
     prediction: Prediction | None = None

@@ -14,10 +14,12 @@ from structgen.errors import GenerationError
 from structgen.serving.replies import THINK, THOUGHT, Thinking
 from structgen.tool_calls.calls import ToolCall
 
-PartKind = Literal["thinking", "text", "call"]
+PartKind = Literal["thinking", "text", "call", "custom"]
 _MESSAGE = re.compile(
     r"<\|channel\|>(analysis|commentary|final)<\|message\|>(.*?)(?:<\|end\|>(?:<\|start\|>assistant)?|\Z)", re.S
 )
+CUSTOM_INPUT = "input"
+"""The one argument of the function that stands for a custom tool."""
 _CUT = "\0"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -28,7 +30,7 @@ class OutputPart:
 
     Attributes:
         kind: what it is.
-        text: its text; of a call, its arguments as JSON text.
+        text: its text; of a call, its arguments as JSON text; of a call of a custom tool, the text that it takes.
         name, id: of a call.
     """
 
@@ -65,11 +67,13 @@ class OutputForm:
         calls: the calls that may be in it.
         thinking: whether there is a section of thinking.
         answer_or_calls: the whole is either calls or an answer in which nothing is a call.
+        custom: names of the tools that take a text.
     """
 
     calls: ToolCalls | None = None
     thinking: Thinking = "none"
     answer_or_calls: bool = False
+    custom: frozenset[str] = frozenset()
 
     def parts(self, text: str, *, is_whole: bool) -> list[OutputPart]:
         """The parts of a text; of one that goes on, as far as they cannot change."""
@@ -111,10 +115,14 @@ class OutputForm:
                 if piece and (is_whole or piece.strip()):
                     found += _channels(piece, is_whole) if calls.calls.format.harmony else [OutputPart("text", piece)]
             else:
-                whole = is_whole or not is_last
-                text_ = json_text(piece.arguments) if whole else begun_json(piece.arguments)
-                found.append(OutputPart("call", text_, piece.name, piece.id))
+                found.append(self._call(piece, is_whole or not is_last))
         return found
+
+    def _call(self, call: ToolCall, is_whole: bool) -> OutputPart:
+        if call.name in self.custom:
+            return OutputPart("custom", str(call.arguments.get(CUSTOM_INPUT, "")), call.name, call.id)
+        text = json_text(call.arguments) if is_whole else begun_json(call.arguments)
+        return OutputPart("call", text, call.name, call.id)
 
 
 class OutputReader:

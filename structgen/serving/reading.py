@@ -104,7 +104,7 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
         return _unsupported(str(place[-1]), [], place[:-1])
     kind = str(details["type"])
     if kind.startswith("union_tag"):
-        code, message = "unsupported_value", details["msg"]
+        code, message = "unsupported_value", details["msg"].replace("_kind()", "'type'")
     elif kind == "missing":
         code, message = "missing_required_parameter", "it is required"
     else:

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 from structgen.serving.chat import ChatWriter, chat_work
 from structgen.serving.completions import CompletionWriter, completion_work
 from structgen.serving.errors import RequestError
-from structgen.serving.openai_types import ChatRequest, CompletionRequest, SamplingFields
+from structgen.serving.openai_types import ChatRequest, CommonFields, CompletionRequest
+from structgen.serving.responses import ResponseWriter, response_work
+from structgen.serving.responses_types import ResponseRequest
 from structgen.serving.rows import RowEvent
 from structgen.serving.sse import DONE, encode_event
 from structgen.serving.work import Work
@@ -51,7 +53,7 @@ class Surface:
     """
 
     path: str
-    request: type[SamplingFields]
+    request: type[CommonFields]
     work: Callable[..., Work]
     writer: Callable[..., AnswerWriter]
     id_prefix: str
@@ -72,7 +74,17 @@ def _completion_writer(_: Any, *arguments: Any, **head: Any) -> AnswerWriter:
     return CompletionWriter(*arguments, **head)
 
 
+def _response_failure(writer: AnswerWriter, error: RequestError) -> bytes:
+    assert isinstance(writer, ResponseWriter)
+    return _named(writer.failure(error))
+
+
+def _named(event: dict[str, Any]) -> bytes:
+    return encode_event(event, event["type"])
+
+
 SURFACES = (
+    Surface("/v1/responses", ResponseRequest, response_work, ResponseWriter, "resp_", _named, _response_failure),
     Surface("/v1/chat/completions", ChatRequest, chat_work, _chat_writer, "chatcmpl-", encode_event, _failure, DONE),
     Surface(
         "/v1/completions", CompletionRequest, completion_work, _completion_writer, "cmpl-", encode_event, _failure, DONE

@@ -15,7 +15,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
-from structgen.serving.openai_types import SamplingFields
+from structgen.serving.openai_types import CommonFields, SamplingFields
 from structgen.serving.outputs import OutputForm
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest
 from structgen.serving.settings import ServingSettings
@@ -90,7 +90,7 @@ class Work:
         return "tool_calls" if has_calls else "stop"
 
 
-def sampling_of(request: SamplingFields, vocabulary: Vocabulary) -> SamplingParams:
+def sampling_of(request: CommonFields, vocabulary: Vocabulary) -> SamplingParams:
     """How tokens are drawn. Temperature 1 where nothing is said, as OpenAI's API has it.
 
     Raises:
