@@ -21,6 +21,7 @@ _MESSAGE = re.compile(
 CUSTOM_INPUT = "input"
 """The one argument of the function that stands for a custom tool."""
 _CUT = "\0"
+_UNSURE = re.compile(r"(?:null|-?[0-9]+)\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -199,11 +200,11 @@ def json_text(value: Any) -> str:
 def begun_json(value: Any) -> str:
     """What the JSON of a value begins with that is still being written: what is here may grow, but not change.
 
-    Closing brackets and quotes at the end are left out, and everything from the first number with a fraction on, since
-    how it is written depends on digits that may still come.
+    Closing brackets and quotes at the end are left out, a number or null that may only stand for what is still to come,
+    and everything from the first number with a fraction on, since how it is written depends on digits that may follow.
     """
     text = "".join(_pieces(value, cut_floats=True))
-    return text.partition(_CUT)[0].rstrip('}]"')
+    return _UNSURE.sub("", text.partition(_CUT)[0].rstrip('}]"'))
 
 
 def _pieces(value: Any, cut_floats: bool) -> Iterator[str]:

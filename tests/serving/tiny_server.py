@@ -12,47 +12,9 @@ from typing import Any
 import uvicorn
 
 from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
 from structgen.serving.app import ModelServer
 from structgen.serving.settings import ServingSettings
-from structgen.vocabulary.vocabulary import Vocabulary
-
-EOS = 256
-VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=EOS)
-
-
-class ByteTokenizer:
-    """A token a byte, and a chat template of a line."""
-
-    eos_token_id = EOS
-
-    def __init__(self, chat_template: str | None = "{{ messages }}") -> None:
-        self.chat_template = chat_template
-        self.seen: list[str] = []
-
-    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        self.seen.append(text)
-        return list(text.encode())
-
-    def apply_chat_template(self, messages: list[dict[str, Any]], **fields: Any) -> str:
-        lines = [f"<{message['role']}>{message['content']}\n" for message in messages]
-        return "".join(lines) + "<assistant>"
-
-
-class SlowModel(TinyModel):
-    """A tiny model whose every forward takes some time."""
-
-    seconds = 0.0
-
-    def forward(self, token_ids: Any, cache: Any) -> Any:
-        time.sleep(self.seconds)
-        return super().forward(token_ids, cache)
-
-
-def generator(seconds: float = 0.0, template: str | None = "{{ messages }}", **options: Any) -> Generator:
-    model = SlowModel(VOCABULARY.size, **options)
-    model.seconds = seconds
-    return Generator(model, ByteTokenizer(template), vocabulary=VOCABULARY)
+from tests.serving.tiny import generator
 
 
 class RunningServer:
@@ -62,21 +24,30 @@ class RunningServer:
         self.server = server
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
+        self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._uvicorn = uvicorn.Server(uvicorn.Config(server.app(), log_config=None, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._uvicorn.run, args=([self._socket],), daemon=True)
 
     def start(self) -> None:
+        """Run, and wait until it listens."""
         self._thread.start()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not self._uvicorn.started and time.monotonic() < until:
             time.sleep(0.01)
         assert self._uvicorn.started
 
     def stop(self) -> None:
+        """Stop, and wait for it."""
         self._uvicorn.should_exit = True
-        self._thread.join(10)
+        self._thread.join(20)
+
+    def wait_until_idle(self, seconds: float = 10.0) -> bool:
+        """Whether nothing is written any more within some seconds."""
+        until = time.monotonic() + seconds
+        while not self.server.engine.is_idle and time.monotonic() < until:
+            time.sleep(0.01)
+        return self.server.engine.is_idle
 
 
 @contextlib.contextmanager
