@@ -50,10 +50,10 @@ def run(load: Callable[[], Generator], settings: ServingSettings, host: str, por
     """Serve until a signal; the exit code: 0, or 1 where the model thread was lost."""
     import uvicorn
 
-    from structgen.serving.app import ModelServer
+    from structgen.serving.app import ApiServer
 
     log_to_stderr()
-    server = ModelServer(load(), settings)
+    server = ApiServer(load(), settings)
 
     class DrainingServer(uvicorn.Server):
         """Drains at the first signal, and stops at the second."""

@@ -54,7 +54,7 @@ class RequestRecord:
         return json.dumps({**fields, **self.details})
 
 
-class ModelServer:
+class ApiServer:
     """A model behind HTTP.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -23,9 +24,12 @@ HELLO = [{"role": "user", "content": "Hello"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 TOOLS = [
     {"type": "function", "function": {"name": "f", "parameters": {**SCHEMA}}},
-    {"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]+"}}}},
-]  # fmt: skip
-HEAD = {"id": "x", "created": 1, "model": "tiny"}
+    {
+        "type": "custom",
+        "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]+"}}},
+    },
+]
+HEAD: dict[str, Any] = {"id": "x", "created": 1, "model": "tiny"}
 
 
 def work_of(tokenizer: Any = None, settings: ServingSettings = SETTINGS, **fields: Any) -> Work:
@@ -53,9 +57,20 @@ def error_of(**fields: Any) -> RequestError:
 # --- what is asked for ---
 def test_sampling_fields() -> None:
     work = work_of(
-        temperature=0.5, top_p=0.9, top_k=5, min_p=0.1, frequency_penalty=1, presence_penalty=-1, repetition_penalty=1.2,
-        logit_bias={"65": -100}, seed=-1, stop="END", n=2, max_tokens=7, priority=3,
-    )  # fmt: skip
+        temperature=0.5,
+        top_p=0.9,
+        top_k=5,
+        min_p=0.1,
+        frequency_penalty=1,
+        presence_penalty=-1,
+        repetition_penalty=1.2,
+        logit_bias={"65": -100},
+        seed=-1,
+        stop="END",
+        n=2,
+        max_tokens=7,
+        priority=3,
+    )
     params = work.params
     assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.5, 0.9, 5, 0.1)
     assert (params.frequency_penalty, params.presence_penalty, params.repetition_penalty) == (1.0, -1.0, 1.2)
@@ -76,10 +91,13 @@ def test_messages_of_all_roles() -> None:
     messages = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}],
+        },
         {"role": "tool", "content": "42", "tool_call_id": "1"},
-    ]  # fmt: skip
+    ]
     expected = (
         "<system>Be brief.\n<user>one\ntwo\n"
         '<assistant><tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>\n'
@@ -92,10 +110,13 @@ def test_templates_that_take_tools_get_them() -> None:
     tokenizer = ByteTokenizer("{{ messages }} {{ tools }}")
     messages = [
         *HELLO,
-        {"role": "assistant", "content": "", "tool_calls": [
-            {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}],
+        },
         {"role": "tool", "content": "42", "tool_call_id": "1"},
-    ]  # fmt: skip
+    ]
     work_of(tokenizer, messages=messages, tools=TOOLS)
     given_tools = tokenizer.fields["tools"]
     assert [tool["function"]["name"] for tool in given_tools] == ["f", "c"]
@@ -108,9 +129,11 @@ def test_templates_that_do_not_are_told_in_the_system_message() -> None:
     assert prompt.startswith("<system># Tools") and '"name": "f"' in prompt
 
 
-@pytest.mark.parametrize(("role", "begins"), [("user", "<user>Hello\n\nAnswer with JSON"), ("system", "<system>Answer with JSON")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("role", "begins"), [("user", "<user>Hello\n\nAnswer with JSON"), ("system", "<system>Answer with JSON")]
+)
 def test_where_the_model_is_told_of_the_schema(role: str, begins: str) -> None:
-    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
     assert prompt_of(work_of(response_format=form, structgen={"schema_in_prompt": role})).startswith(begins)
     assert prompt_of(work_of(response_format=form, settings=ServingSettings(schema_in_prompt=role))).startswith(begins)  # type: ignore[arg-type]
     assert "Answer" not in prompt_of(work_of(response_format=form, structgen={"schema_in_prompt": "none"}))
@@ -128,19 +151,38 @@ def test_where_the_model_is_told_of_the_schema(role: str, begins: str) -> None:
         ({"structured_outputs": {"grammar": 'root ::= "a" root | "b"'}}, "aab", "aa"),
         ({"structured_outputs": {"json_object": True}}, "{}", "1"),
         ({"tools": TOOLS}, 'Hm. <tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "<tool_call>x"),
-        ({"tools": TOOLS, "tool_choice": "none"}, "Hm.", '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'),
-        ({"tools": TOOLS, "tool_choice": "required"}, '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>', "Hm."),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "f"}}},
-         '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
-         '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>'),
-        ({"tools": TOOLS, "tool_choice": {"type": "custom", "custom": {"name": "c"}}},
-         '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>',
-         '<tool_call>\n{"name": "c", "arguments": {"input": "abd"}}\n</tool_call>'),
-        ({"tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, '{"a": 1}', "Hm."),
-        ({"tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
-         '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', '{"a": 1}<tool_call>'),
+        (
+            {"tools": TOOLS, "tool_choice": "none"},
+            "Hm.",
+            '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+        ),
+        (
+            {"tools": TOOLS, "tool_choice": "required"},
+            '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>',
+            "Hm.",
+        ),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "f"}}},
+            '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+            '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>',
+        ),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "custom", "custom": {"name": "c"}}},
+            '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>',
+            '<tool_call>\n{"name": "c", "arguments": {"input": "abd"}}\n</tool_call>',
+        ),
+        (
+            {"tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
+            '{"a": 1}',
+            "Hm.",
+        ),
+        (
+            {"tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
+            '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+            '{"a": 1}<tool_call>',
+        ),
     ],
-)  # fmt: skip
+)
 def test_constraints(fields: dict[str, Any], good: str, bad: str) -> None:
     work = work_of(**fields)
     assert accepts(work, good) and not accepts(work, bad)
@@ -155,12 +197,15 @@ def test_lark_grammars() -> None:
 def test_structural_tags() -> None:
     pytest.importorskip("lark")
     tag = {
-        "type": "structural_tag", "triggers": ["<function="],
+        "type": "structural_tag",
+        "triggers": ["<function="],
         "structures": [{"begin": f"<function={name}>", "schema": SCHEMA, "end": "</function>"} for name in "fg"],
-    }  # fmt: skip
+    }
     for given_tag in (tag, json.dumps(tag)):
         work = work_of(structured_outputs={"structural_tag": given_tag})
-        assert accepts(work, 'Hm <function=f>{"a": 1}</function> <function=g>{"a": 2}</function>') and accepts(work, "Hm")
+        assert accepts(work, 'Hm <function=f>{"a": 1}</function> <function=g>{"a": 2}</function>') and accepts(
+            work, "Hm"
+        )
         assert not accepts(work, '<function=h>{"a": 1}</function>') and not accepts(work, "<function=f>{}</function>")
 
 
@@ -170,25 +215,53 @@ def test_structural_tags() -> None:
         ({"structured_outputs": {}}, "structured_outputs", "invalid_value"),
         ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "structured_outputs", "invalid_value"),
         ({"structured_outputs": {"json": "file.json"}}, "structured_outputs.json", "invalid_value"),
-        ({"structured_outputs": {"structural_tag": {"type": "structural_tag", "format": {}}}},
-         "structured_outputs.structural_tag.format", "unsupported_parameter"),
-        ({"structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"}}, "structured_outputs", "invalid_value"),
+        (
+            {"structured_outputs": {"structural_tag": {"type": "structural_tag", "format": {}}}},
+            "structured_outputs.structural_tag.format",
+            "unsupported_parameter",
+        ),
+        (
+            {"structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"}},
+            "structured_outputs",
+            "invalid_value",
+        ),
         ({"top_logprobs": 3}, "top_logprobs", "invalid_value"),
         ({"n": 99}, "n", "invalid_value"),
         ({"stop": ""}, "stop", "invalid_value"),
         ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens", "invalid_value"),
         ({"logit_bias": {"99999": 1}}, "logit_bias.99999", "invalid_value"),
         ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, "tool_choice", "invalid_value"),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}},
+            "tool_choice",
+            "invalid_value",
+        ),
         ({"tools": [TOOLS[0], TOOLS[0]]}, "tools", "invalid_constraint"),
-        ({"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "x"}}}}]},
-         "tools[0].custom.format.grammar.syntax", "unsupported_value"),
+        (
+            {
+                "tools": [
+                    {
+                        "type": "custom",
+                        "custom": {
+                            "name": "c",
+                            "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "x"}},
+                        },
+                    }
+                ]
+            },
+            "tools[0].custom.format.grammar.syntax",
+            "unsupported_value",
+        ),
         ({"reasoning_effort": "high"}, "reasoning_effort", "unsupported_parameter"),
-        ({"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}, "chat_template_kwargs.chat_template", "unsupported_parameter"),
+        (
+            {"chat_template_kwargs": {"chat_template": "{{ 1 }}"}},
+            "chat_template_kwargs.chat_template",
+            "unsupported_parameter",
+        ),
         ({"chat_template_kwargs": {"tokenize": True}}, "chat_template_kwargs.tokenize", "unsupported_parameter"),
         ({"messages": [{"role": "user", "content": "refuse me"}]}, "messages", "chat_template_refused"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_done_is_refused_with_its_place(fields: dict[str, Any], param: str, code: str) -> None:
     error = error_of(**fields)
     assert (error.param, error.code, error.status) == (param, code, 400)
@@ -223,17 +296,21 @@ def test_template_fields_and_effort() -> None:
 
 
 def test_thinking_comes_before_what_is_constrained() -> None:
-    form = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
+    form: Any = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
     may = work_of(ByteTokenizer("{{ messages }} <think>"), **form)
     assert accepts(may, '<think>Hm {"b"</think>\n\n{"a": 1}') and accepts(may, '{"a": 1}') and not accepts(may, "Hm")
     begun = work_of(ByteTokenizer("{{ ending }}"), **form, chat_template_kwargs={"ending": "<think>\n"})
     assert accepts(begun, 'Hm</think>{"a": 1}') and not accepts(begun, '{"a": 1}')
     with_tools = work_of(ByteTokenizer("{{ messages }} <think>"), tools=TOOLS, tool_choice="required")
-    assert accepts(with_tools, '<think><tool_call></think><tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>')
+    assert accepts(
+        with_tools, '<think><tool_call></think><tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+    )
 
 
 # --- what is answered ---
-def streamed(work: Work, text: str, cuts: list[int], finish: str = "stop") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def streamed(
+    work: Work, text: str, cuts: list[int], finish: str = "stop"
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The message that chunks add up to, as OpenAI's clients add them up, and the chunks."""
     writer = ChatWriter(work, VOCABULARY, **HEAD)
     chunks = list(writer.opening())
@@ -264,9 +341,13 @@ def whole(work: Work, text: str, finish: str = "stop") -> dict[str, Any]:
     answer = writer.completion([merged(events_of(text, [], finish))])
     choice = answer["choices"][0]
     calls = [
-        {"type": call["type"], "name": call[call["type"]]["name"], "text": call[call["type"]].get("arguments", call[call["type"]].get("input"))}
+        {
+            "type": call["type"],
+            "name": call[call["type"]]["name"],
+            "text": call[call["type"]].get("arguments", call[call["type"]].get("input")),
+        }
         for call in choice["message"].get("tool_calls", ())
-    ]  # fmt: skip
+    ]
     return {
         "content": choice["message"]["content"] or "",
         "reasoning_content": choice["message"].get("reasoning_content", ""),
@@ -279,10 +360,14 @@ def whole(work: Work, text: str, finish: str = "stop") -> dict[str, Any]:
 TEXTS = [
     ({}, "Hello, wörld 😀"),
     ({"logprobs": True, "top_logprobs": 2}, "Hello, wörld 😀"),
-    ({"tools": TOOLS}, 'Hm. <tool_call>\n{"name": "f", "arguments": {"a": 12}}\n</tool_call>\n<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>'),
+    (
+        {"tools": TOOLS},
+        'Hm. <tool_call>\n{"name": "f", "arguments": {"a": 12}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "c", "arguments": {"input": "ab"}}\n</tool_call>',
+    ),
     ({"tools": TOOLS}, "No call, but a <tool"),
     ({"tools": TOOLS, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, '{"a": 1}'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("fields", "text"), TEXTS)
@@ -296,9 +381,14 @@ def test_chunks_add_up_to_the_answer(fields: dict[str, Any], text: str, data: st
 
 @pytest.mark.parametrize(
     ("finish", "on_budget", "text", "told"),
-    [("stop", "length", "x", "stop"), ("length", "length", "x", "length"), ("length", "close", "x", "stop"),
-     ("stop", "length", TEXTS[2][1], "tool_calls"), ("length", "length", TEXTS[2][1], "length")],
-)  # fmt: skip
+    [
+        ("stop", "length", "x", "stop"),
+        ("length", "length", "x", "length"),
+        ("length", "close", "x", "stop"),
+        ("stop", "length", TEXTS[2][1], "tool_calls"),
+        ("length", "length", TEXTS[2][1], "length"),
+    ],
+)
 def test_finish_reasons(finish: str, on_budget: str, text: str, told: str) -> None:
     work = work_of(tools=TOOLS, structgen={"on_budget": on_budget})
     assert whole(work, text, finish)["finish_reason"] == told
@@ -321,8 +411,6 @@ def test_logprobs_are_of_what_is_told() -> None:
     assert all(token["logprob"] == -0.5 and len(token["top_logprobs"]) == 1 for token in told)
     cut = ChatWriter(work_of(logprobs=True), VOCABULARY, **HEAD)
     (event,) = events_of("abEND")
-    import dataclasses
-
     answer = cut.completion([dataclasses.replace(event, text="ab")])  # the stop string was cut off
     assert len(answer["choices"][0]["logprobs"]["content"]) == 2
 
@@ -354,9 +442,14 @@ def test_prompts_of_completions(prompt: Any, expected: list[list[int]]) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "param"),
-    [({"prompt": []}, "prompt"), ({"prompt": ""}, "prompt"), ({"prompt": [999]}, "prompt"), ({"prompt": [[1], []]}, "prompt[1]"),
-     ({"prompt": ["x"] * 99}, "prompt")],
-)  # fmt: skip
+    [
+        ({"prompt": []}, "prompt"),
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": [999]}, "prompt"),
+        ({"prompt": [[1], []]}, "prompt[1]"),
+        ({"prompt": ["x"] * 99}, "prompt"),
+    ],
+)
 def test_prompts_that_are_none(fields: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as caught:
         completion_of(**fields)

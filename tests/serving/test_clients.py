@@ -10,8 +10,10 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
-for package in ("openai", "starlette", "uvicorn", "prometheus_client"):
-    pytest.importorskip(package)
+pytest.importorskip("openai")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 
 import openai
 
@@ -38,14 +40,17 @@ TOOLS: Any = [
             "description": "The weather of a city.",
             "parameters": {
                 "type": "object",
-                "properties": {"city": {"enum": ["Paris", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+                "properties": {
+                    "city": {"enum": ["Paris", "Rome"]},
+                    "days": {"type": "integer", "minimum": 1, "maximum": 9},
+                },
                 "required": ["city", "days"],
                 "additionalProperties": False,
             },
             "strict": True,
         },
     }
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +111,15 @@ def test_stream(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(model="tiny", messages=HELLO, max_tokens=30, seed=7, stop="q")
     chunks = list(
         client.chat.completions.create(
-            model="tiny", messages=HELLO, max_tokens=30, seed=7, stop="q", stream=True,
+            model="tiny",
+            messages=HELLO,
+            max_tokens=30,
+            seed=7,
+            stop="q",
+            stream=True,
             stream_options={"include_usage": True},
         )
-    )  # fmt: skip
+    )
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == whole.choices[0].message.content
     assert chunks[0].choices[0].delta.role == "assistant" and chunks[-1].usage == whole.usage
@@ -136,9 +146,14 @@ def test_the_clients_own_stream_helper(client: openai.OpenAI) -> None:
 
 def test_logprobs(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
-        model="tiny", messages=HELLO, response_format={"type": "json_object"}, logprobs=True, top_logprobs=3,
-        max_tokens=30, seed=3,
-    )  # fmt: skip
+        model="tiny",
+        messages=HELLO,
+        response_format={"type": "json_object"},
+        logprobs=True,
+        top_logprobs=3,
+        max_tokens=30,
+        seed=3,
+    )
     choice = answer.choices[0]
     assert choice.logprobs is not None and choice.logprobs.content is not None
     assert b"".join(bytes(token.bytes or []) for token in choice.logprobs.content).decode() == choice.message.content
@@ -178,15 +193,21 @@ def test_tools_streamed(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize(
     ("constraint", "expected"),
-    [({"choice": ["red", "green"]}, "red|green"), ({"regex": "[0-9]{4}"}, "[0-9]{4}"), ({"grammar": 'root ::= "a" | "b"'}, "a|b")],
-)  # fmt: skip
+    [
+        ({"choice": ["red", "green"]}, "red|green"),
+        ({"regex": "[0-9]{4}"}, "[0-9]{4}"),
+        ({"grammar": 'root ::= "a" | "b"'}, "a|b"),
+    ],
+)
 def test_structured_outputs(client: openai.OpenAI, constraint: Any, expected: str) -> None:
     import re
 
     body = {"structured_outputs": constraint}
     chat = client.chat.completions.create(model="tiny", messages=HELLO, extra_body=body, seed=1)
     plain = client.completions.create(model="tiny", prompt="Hello", extra_body=body, seed=1)
-    assert re.fullmatch(expected, chat.choices[0].message.content or "") and re.fullmatch(expected, plain.choices[0].text)
+    assert re.fullmatch(expected, chat.choices[0].message.content or "") and re.fullmatch(
+        expected, plain.choices[0].text
+    )
 
 
 def test_completions(client: openai.OpenAI) -> None:
@@ -224,7 +245,9 @@ def test_responses_with_tools(client: openai.OpenAI) -> None:
     with client.responses.stream(model="tiny", input=HELLO, **options) as stream:
         kinds = {event.type for event in stream}
         streamed = stream.get_final_response().output[0]
-    assert streamed.type == "function_call" and {"response.function_call_arguments.delta", "response.completed"} <= kinds
+    assert (
+        streamed.type == "function_call" and {"response.function_call_arguments.delta", "response.completed"} <= kinds
+    )
 
 
 def test_errors_are_the_clients_own(client: openai.OpenAI) -> None:

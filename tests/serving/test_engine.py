@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import structgen
+from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError
-from structgen.serving.rows import RowRequest
+from structgen.serving.rows import RowRequest, SeparateRows
 from structgen.serving.settings import ServingSettings
 from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
 
@@ -46,7 +47,9 @@ def test_many_at_once_are_what_single_calls_write() -> None:
     single = [gen.generate(prompt, constraint, **options) for prompt, constraint, options in tasks for _ in range(4)]
 
     async def scenario(engine: AsyncEngine) -> Any:
-        calls = [engine.agenerate(prompt, constraint, **options) for prompt, constraint, options in tasks for _ in range(4)]
+        calls = [
+            engine.agenerate(prompt, constraint, **options) for prompt, constraint, options in tasks for _ in range(4)
+        ]
         return await asyncio.gather(*calls)
 
     results = run(scenario)
@@ -174,12 +177,9 @@ def test_after_its_deadline_an_output_is_closed_validly() -> None:
 
     async def scenario(engine: AsyncEngine) -> Any:
         grammar = await engine.compile(structgen.json_schema(many))
-        bias = [(byte, 5.0) for byte in b"[0123456789, "]
-        params = structgen.decoding.sampling.SamplingParams(temperature=1.0, seed=1, logit_bias=bias)  # type: ignore[attr-defined]
+        params = SamplingParams(temperature=1.0, seed=1, logit_bias={byte: 5.0 for byte in b"[0123456789, "})
         late = requests(1, grammar=grammar, params=params, max_new_tokens=100_000, finish_by=time.monotonic() + 0.2)
         return await engine.submit(late).last()
-
-    import structgen.decoding.sampling
 
     (event,) = run(scenario, generator(0.002))
     assert event.end.finish_reason == "length" and len(json.loads(event.text)) >= 3
@@ -246,7 +246,7 @@ def test_logprobs_against_the_models_own_logits() -> None:
 
 
 def test_a_dead_model_thread_fails_all_and_is_told() -> None:
-    class Dying(structgen.serving.rows.SeparateRows):  # type: ignore[name-defined, misc]
+    class Dying(SeparateRows):
         def step(self) -> Any:
             raise MemoryError("gone")
 

@@ -30,11 +30,13 @@ TOOLS = [
         "function": {
             "name": "code",
             "parameters": {
-                "type": "object", "properties": {CUSTOM_INPUT: {"type": "string"}}, "required": [CUSTOM_INPUT]
+                "type": "object",
+                "properties": {CUSTOM_INPUT: {"type": "string"}},
+                "required": [CUSTOM_INPUT],
             },
         },
     },
-]  # fmt: skip
+]
 WORDS = st.text(st.sampled_from('ab <>{}[]"\\\n,:é😀\t'), max_size=12)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
@@ -88,7 +90,7 @@ def test_what_was_begun_is_how_it_goes_on(value: dict[str, Any], data: st.DataOb
 @given(data=st.data())
 def test_pieces_add_up_to_the_whole(name: str, data: st.DataObject) -> None:
     tools = tool_call(name, TOOLS)
-    text_value = st.text(st.sampled_from("ab {}\"\\,é😀0.5"), max_size=12)
+    text_value = st.text(st.sampled_from('ab {}"\\,é😀0.5'), max_size=12)
     arguments = st.fixed_dictionaries(
         {},
         optional={

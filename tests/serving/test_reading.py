@@ -44,11 +44,24 @@ def test_the_place_in_bad_json_is_shown_with_a_caret() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "functions", "function_call", "modalities", "audio", "moderation", "web_search_options", "verbosity",
-        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_decoding_backend", "best_of",
-        "previous_response_id", "temprature", "anything",
+        "functions",
+        "function_call",
+        "modalities",
+        "audio",
+        "moderation",
+        "web_search_options",
+        "verbosity",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        "guided_decoding_backend",
+        "best_of",
+        "previous_response_id",
+        "temprature",
+        "anything",
     ],
-)  # fmt: skip
+)
 def test_fields_that_are_not_supported_are_refused_by_name(name: str) -> None:
     error = refusal({**HELLO, name: {"x": 1}})
     assert (error["code"], error["param"], error["pointer"]) == ("unsupported_parameter", name, f"/{name}")
@@ -91,13 +104,19 @@ def test_fields_that_say_nothing_are_taken(fields: dict[str, Any]) -> None:
         ({**HELLO, "tools": [{"type": "file_search"}]}, "tools[0]", "unsupported_value"),
         ({**HELLO, "response_format": {"type": "yaml"}}, "response_format", "unsupported_value"),
         ({**HELLO, "stream_options": {"x": 1}}, "stream_options.x", "unsupported_parameter"),
-        ({**HELLO, "structured_outputs": {"json": {}, "whitespace_pattern": ""}},
-         "structured_outputs.whitespace_pattern", "unsupported_parameter"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-         "messages[0].content[0].type", "invalid_value"),
+        (
+            {**HELLO, "structured_outputs": {"json": {}, "whitespace_pattern": ""}},
+            "structured_outputs.whitespace_pattern",
+            "unsupported_parameter",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0].type",
+            "invalid_value",
+        ),
         ({"messages": [{"role": "user", "content": "x", "mood": "good"}]}, "messages[0].mood", "unsupported_parameter"),
     ],
-)  # fmt: skip
+)
 def test_the_place_of_what_is_wrong_is_told(fields: dict[str, Any], param: str, code: str) -> None:
     error = refusal(fields)
     assert (error["param"], error["code"]) == (param, code)

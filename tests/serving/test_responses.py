@@ -42,12 +42,25 @@ def test_input_items_become_messages() -> None:
     items = [
         {"role": "user", "content": [{"type": "input_text", "text": "one"}, {"type": "input_text", "text": "two"}]},
         {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm"}]},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes"}], "id": "m", "status": "completed"},
-        {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a": 1}', "id": "fc", "status": "completed"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Yes"}],
+            "id": "m",
+            "status": "completed",
+        },
+        {
+            "type": "function_call",
+            "call_id": "1",
+            "name": "f",
+            "arguments": '{"a": 1}',
+            "id": "fc",
+            "status": "completed",
+        },
         {"type": "custom_tool_call", "call_id": "2", "name": "c", "input": "ab"},
         {"type": "function_call_output", "call_id": "1", "output": "42"},
         {"type": "custom_tool_call_output", "call_id": "2", "output": [{"type": "input_text", "text": "43"}]},
-    ]  # fmt: skip
+    ]
     _, _, tokenizer = asked("{{ messages }} {{ tools }}", input=items, instructions="Be brief.")
     messages = tokenizer.fields["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool"]
@@ -57,12 +70,14 @@ def test_input_items_become_messages() -> None:
 
 
 def test_what_is_asked_for() -> None:
-    fields = {"text": {"format": {"type": "json_schema", "name": "n", "schema": FUNCTION}}, "max_output_tokens": 9}
+    fields: Any = {"text": {"format": {"type": "json_schema", "name": "n", "schema": FUNCTION}}, "max_output_tokens": 9}
     _, work, _ = asked(**fields, top_logprobs=3, include=["message.output_text.logprobs"])
     assert work.max_tokens == 9 and work.logprobs == 3 and work.constraint.kind == "json_schema"
     assert asked(text={"format": {"type": "text"}})[1].constraint is None
     assert asked(tools=TOOLS, tool_choice={"type": "custom", "name": "c"})[1].constraint.kind == "tools"
-    assert asked(tools=TOOLS, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]})[1]  # fmt: skip
+    assert asked(
+        tools=TOOLS, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}
+    )[1]
 
 
 def test_the_pointer_leads_into_the_text_format() -> None:

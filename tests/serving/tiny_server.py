@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from structgen.generator import Generator
-from structgen.serving.app import ModelServer
+from structgen.serving.app import ApiServer
 from structgen.serving.settings import ServingSettings
 from tests.serving.tiny import generator
 
@@ -20,7 +20,7 @@ from tests.serving.tiny import generator
 class RunningServer:
     """A server that runs in a thread, at ``url``."""
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: ApiServer) -> None:
         self.server = server
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ class RunningServer:
 def serving(gen: Generator | None = None, **settings: Any) -> Iterator[RunningServer]:
     """A running server over a tiny model."""
     names = settings.pop("model_names", ("tiny",))
-    running = RunningServer(ModelServer(gen or generator(), ServingSettings(model_names=names, **settings)))
+    running = RunningServer(ApiServer(gen or generator(), ServingSettings(model_names=names, **settings)))
     running.start()
     try:
         yield running
