@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this che
 from structgen.benchmarking.coverage import Setting, choose_files, machine, run_coverage, wrong_lines
 from structgen.benchmarking.table import tables
 from structgen.benchmarking.vocabularies import NAMES
-from structgen.benchmarking.workers import WorkerError
+from structgen.workers import WorkerError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,12 +11,15 @@ from structgen.compilers import (
     compile_tag_dispatch,
 )
 from structgen.constraints.base import Constraint
+from structgen.constraints.combined import ConcatConstraint, UnionConstraint, concat, union
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.engines.capture import Capture
+from structgen.engines.captures.capturing import CapturingGrammar
 from structgen.engines.drafts import (
     fill_draft_token_bitmasks,
     find_jump_forward_string,
@@ -29,6 +32,7 @@ from structgen.engines.protocols import Grammar as CompiledGrammar
 from structgen.engines.protocols import Matcher as GrammarMatcher
 from structgen.errors import (
     BitmaskError,
+    CapturesTooComplexError,
     CompletionTooLongError,
     ConstraintError,
     EmptyLanguageError,
@@ -65,9 +69,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BitmaskError",
+    "Capture",
+    "CapturesTooComplexError",
+    "CapturingGrammar",
     "ChoiceResult",
     "CompiledGrammar",
     "CompletionTooLongError",
+    "ConcatConstraint",
     "Constraint",
     "ConstraintError",
     "EmptyLanguageError",
@@ -102,6 +110,7 @@ __all__ = [
     "TooComplexError",
     "ToolCall",
     "ToolCalls",
+    "UnionConstraint",
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
@@ -121,6 +130,7 @@ __all__ = [
     "compile_lark",
     "compile_regex",
     "compile_tag_dispatch",
+    "concat",
     "fill_draft_token_bitmasks",
     "fill_next_token_bitmasks",
     "find_jump_forward_string",
@@ -134,5 +144,6 @@ __all__ = [
     "tag_dispatch",
     "tool_call",
     "traverse_draft_tree",
+    "union",
     "validate_tokens",
 ]

@@ -10,20 +10,24 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
+from structgen.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
 from structgen.engines.composed.json_lines import check_lines, embed_lines
-from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
+from structgen.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
+from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
-from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
-from structgen.grammar.lark_reader import EmbeddedSchema, read_lark
+from structgen.grammar.captured import CapturesOption, checked_captures
+from structgen.grammar.embedded_schema import EmbeddedSchema
+from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
+from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.limits import MAX_STATES, limited
-from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.llguidance.reader import read_llguidance
 from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.token_terminals import resolved
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from structgen.engines.lalr.compiled import LalrGrammar
 
 __all__ = [
+    "LarkDialect",
     "Syntax",
     "check_arguments",
     "compile_choice",
@@ -48,6 +53,16 @@ __all__ = [
 ]
 
 Syntax = Literal["python", "ecma"]
+LarkDialect = Literal["lark", "llguidance"]
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """A constraint, as the package ``constraints`` has them."""
+
+    def compile(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form over a vocabulary."""
+        ...
 
 
 def compile_lark(
@@ -57,7 +72,10 @@ def compile_lark(
     lexer: str = "dynamic",
     *,
     json_options: JsonOptions | None = None,
-) -> CfgGrammar | LalrGrammar | ComposedGrammar:
+    captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
     as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
 
@@ -71,6 +89,9 @@ def compile_lark(
             declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
         json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
             options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
+        captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
+        dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
+        grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -78,49 +99,102 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer``, or ``json_options`` for "contextual", which has no ``%json``.
+        OptionsError: another ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no ``%json``, or
+            ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names what is no
+            rule or terminal, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
     """
+    if dialect == "llguidance":
+        if lexer != "dynamic":
+            raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
+        if checked_captures(captures):
+            raise OptionsError("captures are named in the grammar in the dialect 'llguidance': name[capture]: ...")
+        return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
+    if dialect != "lark" or grammars:
+        wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
         if json_options is not None:
             raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
+        if checked_captures(captures):
+            raise OptionsError(
+                "captures need lexer='dynamic': what Lark's LALR parser takes does not show in the rules alone, "
+                "but in its lexer; parse the output with Lark itself"
+            )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
         raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
-    read = read_lark(source, start, json_options=json_options)
+    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=2)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
-        return _embed_schemas(grammar, read.embedded, vocabulary, naming)
-    return compile_grammar(grammar, naming)
+        return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
+    return with_captures(compile_grammar(grammar, naming))
+
+
+def _compile_llguidance(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str,
+    json_options: JsonOptions | None,
+    grammars: Mapping[str, str | Grammar | Compilable],
+) -> CfgGrammar | ComposedGrammar:
+    """See `compile_lark`."""
+    texts = {name: given for name, given in grammars.items() if isinstance(given, str)}
+    others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
+    read = read_llguidance(source, start, json_options, texts, others)
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=3)
+    grammar, naming = resolved(read.grammar, vocabulary, read.text)
+    if not (read.embedded or read.references):
+        return compile_grammar(grammar, naming)
+    contents = _schemas(read.embedded, vocabulary, naming)
+    for terminal, name in read.references.items():
+        other = others[name]
+        contents[terminal] = other.compile(vocabulary.within(naming)) if isinstance(other, Compilable) else other
+    return embed(grammar, contents, naming)
 
 
 def compile_gbnf(
-    source: str | Path, vocabulary: Vocabulary, start: str = "root", *, max_repetitions: int = MAX_REPEAT
-) -> CfgGrammar:
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "root",
+    *,
+    max_repetitions: int | None = None,
+    captures: CapturesOption = (),
+    dialect: GbnfDialect = "llama.cpp",
+) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
-    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``.
+    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
 
     Args:
         source: the grammar.
         vocabulary: the model's tokens.
         start: the rule that outputs must match.
-        max_repetitions: the largest number that ``{n,m}`` may have; the default is llama.cpp's own limit.
+        max_repetitions: the largest number that ``{n,m}`` may have; None: 2,000 in llama.cpp, as there, and as many as
+            32 bits can say in XGrammar.
+        captures: rules whose texts `Matcher.captures` names, or these with the names.
+        dialect: "llama.cpp" or "xgrammar".
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
         EmptyLanguageError: no text is in the language.
         ConstraintError: the file cannot be read.
-        OptionsError: ``max_repetitions`` is no count.
+        OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
+            that is used.
     """
-    check_count("max_repetitions", max_repetitions, 0)
+    if dialect not in MAX_REPEAT:
+        raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
+    if max_repetitions is not None:
+        check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    return compile_grammar(*resolved(read_gbnf(text, start, max_repetitions), vocabulary, text))
+    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
+    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
@@ -171,7 +245,7 @@ def compile_json_lines(
     max_lines: int | None = None,
     options: JsonOptions | None = None,
     registry: Registry[Any] | None = None,
-) -> ComposedGrammar:
+) -> ComposedGrammar | CfgGrammar:
     """Compile JSON lines (jsonlines.org): values of a schema with a line feed between them, and perhaps after the last.
 
     Args:
@@ -191,18 +265,20 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-def _embed_schemas(
-    grammar: ContextFreeGrammar, schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary
-) -> ComposedGrammar:
-    """A grammar, over ``naming``, some of whose terminals are JSON values of these schemas, by terminal number."""
-    contents, vocabulary = {}, vocabulary.within(naming)
+compile_tag_dispatch = capturing(_compile_tag_dispatch)
+
+
+def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:
+    """What reads the terminals, by number, of a grammar over ``naming`` that are JSON values of these schemas."""
+    contents: dict[int, Grammar] = {}
+    vocabulary = vocabulary.within(naming)
     for terminal, (schema, options) in schemas.items():
         try:
             contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
             error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
             raise
-    return embed(grammar, contents, naming)
+    return contents
 
 
 def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:

@@ -24,6 +24,7 @@
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
+        ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -32,9 +33,21 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[StructgenError], args: tuple[Any, ...]) -> StructgenError:
+    """An error as it was, without making its message anew."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ConstraintError(StructgenError):
@@ -252,3 +265,12 @@ class IncompleteOutputError(GenerationError):
 
 class UnsatisfiableTargetError(GenerationError):
     """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""
+
+
+class CapturesTooComplexError(GenerationError):
+    """Finding the captures of a text would exceed a budget; ``budget`` names it and ``limit`` is its value."""
+
+    def __init__(self, message: str, *, budget: str, limit: int) -> None:
+        self.budget = budget
+        self.limit = limit
+        super().__init__(f"{message} would exceed a budget ({budget}: {limit:,}). Find those of shorter texts.")

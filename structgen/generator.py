@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -21,6 +21,8 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
+from structgen.engines.capture import Captures, LazyCaptures
+from structgen.engines.captures.capturing import CapturingGrammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, TreeLanguageModel
 from structgen.options import check_count, refuse_name
@@ -46,6 +48,7 @@ class GenerationResult:
         finish_reason: "stop", or "length" where the token budget shaped the end.
         logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
         stats: counts and times.
+        captures: the named parts of the text, if the constraint names any; looked for when asked for.
     """
 
     value: Any
@@ -54,16 +57,19 @@ class GenerationResult:
     finish_reason: FinishReason
     logprob: float
     stats: GenerationStats
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only."""
+    """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only,
+    ``captures`` the named parts of the text so far, looked for when asked for."""
 
     delta: str
     text: str
     result: GenerationResult | None = None
     _constraint: Constraint | None = None
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def partial(self) -> Any:
@@ -362,11 +368,14 @@ class Generator:
     def _events(self, steps: Iterator[None], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
         shown = ""
         for _ in steps:
-            text = output.settled_text()
+            data = output.settled_data()
+            text = output.shown(data)
             if output.finish_reason is None and len(text) > len(shown):
-                yield StreamEvent(text[len(shown) :], text, None, constraint)
+                captures = _captures(output, data, is_finished=False)
+                yield StreamEvent(text[len(shown) :], text, None, constraint, captures)
                 shown = text
-        yield StreamEvent(output.text[len(shown) :], output.text, _result(output, constraint), constraint)
+        result = _result(output, constraint)
+        yield StreamEvent(output.text[len(shown) :], output.text, result, constraint, result.captures)
 
 
 def _settings(
@@ -396,7 +405,15 @@ def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
         finish_reason=output.finish_reason,
         logprob=output.log_prob,
         stats=output.stats,
+        captures=_captures(output, output.data, is_finished=True),
     )
+
+
+def _captures(output: Output, data: bytes, *, is_finished: bool) -> Captures:
+    grammar = None if output.matcher is None else output.matcher.grammar
+    if not isinstance(grammar, CapturingGrammar):
+        return {}
+    return LazyCaptures(lambda: grammar.captures(data, is_finished=is_finished))
 
 
 def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:

@@ -150,6 +150,9 @@ class FakeGrammar:
     def last_bytes(self) -> int:
         return EVERY_BYTE
 
+    def normal_form(self) -> None:
+        return None
+
 
 class WordsMatcher(FakeMatcher):
     """A finite language."""

@@ -18,14 +18,23 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
-    {"errors", "exact_json", "options", "first_import", "kernels"},
+    {"errors", "json_text", "options", "first_import", "kernels", "workers"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
-    {"json_schema", "grammar", "engines.byte_sets", "engines.protocols", "engines.bitmask", "engines.logits"},
+    {
+        "json_schema",
+        "grammar",
+        "engines.byte_sets",
+        "engines.capture",
+        "engines.protocols",
+        "engines.bitmask",
+        "engines.logits",
+    },
     {
         "engines.matcher",
         "engines.state_matcher",
         "engines.laws",
+        "engines.captures",
         "engines.drafts",
         "engines.batches",
         "engines.json.numbers",
@@ -34,8 +43,7 @@ STAGES: list[set[str]] = [
     {"engines.json.tables"},
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
-    {"compilers"},
-    {"tool_calls"},
+    {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
     {"benchmarking", "serving"},

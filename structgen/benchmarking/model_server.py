@@ -18,11 +18,11 @@ from structgen.benchmarking.prompts import as_prompt, schema_prompt
 from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
 from structgen.benchmarking.vocabularies import BenchVocabulary
-from structgen.benchmarking.workers import Watch
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
+from structgen.workers import Watch
 
 # structgen's masks under structgen's own decoder: forced tokens without the model, closing within the budget.
 DECODER = "structgen_decoder"

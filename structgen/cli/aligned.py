@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INVALID, BadInput, err, out, print_json, read_schema
+from structgen.cli.common import INVALID, BadInput, err, lark_dialect, out, print_json, read_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.aligned import METHODS, Budget, SampleRun
@@ -38,13 +38,11 @@ def read_constraint(
     if choices:
         return choice(choices)
     path = Path(str(grammar))
-    readers: dict[str, Any] = {".lark": lark, ".gbnf": gbnf}
-    if path.suffix not in readers:
+    if path.suffix not in (".lark", ".gbnf"):
         raise BadInput(f"A grammar is a file .lark or .gbnf, not {grammar}.")
     if not path.is_file():
         raise BadInput(f"Cannot read {grammar}: no such file.")
-    constraint: Constraint = readers[path.suffix](path)
-    return constraint
+    return gbnf(path) if path.suffix == ".gbnf" else lark(path, dialect=lark_dialect(path))
 
 
 def run_sample(

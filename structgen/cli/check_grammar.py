@@ -7,11 +7,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from structgen.cli.common import byte_vocabulary, err, out, print_json
+from structgen.cli.common import byte_vocabulary, err, lark_dialect, out, print_json
 from structgen.compilers import compile_gbnf, compile_lark
 from structgen.errors import GrammarWarning
 
 SUFFIXES = (".lark", ".gbnf")
+
+
+def _compiled(path: Path) -> Any:
+    if path.suffix == ".gbnf":
+        return compile_gbnf(path, byte_vocabulary())
+    return compile_lark(path, byte_vocabulary(), dialect=lark_dialect(path))
 
 
 def run(file: str, as_json: bool) -> int:
@@ -19,8 +25,7 @@ def run(file: str, as_json: bool) -> int:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
-        compiler = compile_lark if file.endswith(".lark") else compile_gbnf
-        grammar: Any = compiler(Path(file), byte_vocabulary())
+        grammar: Any = _compiled(Path(file))
         source = grammar.source
     remarks = [str(warning.message) for warning in caught if issubclass(warning.category, GrammarWarning)]
     milliseconds = 1e3 * (time.perf_counter() - start)

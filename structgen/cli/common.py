@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
+from structgen.compilers import LarkDialect
 from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.errors import (
     EmptyLanguageError,
@@ -92,6 +93,16 @@ def read_text(path: str) -> str:
 def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
     """A constraint from a path (``-`` is standard input) or JSON text."""
     return json_schema(read_text("-") if source == "-" else source, options)
+
+
+def lark_dialect(path: Path) -> LarkDialect:
+    """The dialect of a Lark file: llguidance's, if it says so by ``%llguidance {}`` before anything else."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):  # what reads the grammar says so
+        return "lark"
+    first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("//", "#"))), "")
+    return "llguidance" if first.startswith("%llguidance") else "lark"
 
 
 @lru_cache(maxsize=1)

@@ -12,8 +12,8 @@ import structgen
 from structgen.cli.common import INVALID, BadInput, out, print_json, summary
 from structgen.cli.validate import schema_errors
 from structgen.constraints.json import json_schema
-from structgen.exact_json import loads_exact
 from structgen.generator import GenerationResult, Generator
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions
 
 EXAMPLES = {

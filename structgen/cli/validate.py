@@ -11,8 +11,8 @@ from jsonschema.validators import validator_for
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
 from structgen.constraints.json import JsonSchemaConstraint, Schema
 from structgen.errors import GenerationError, UnsupportedSchemaError
-from structgen.exact_json import loads_exact
 from structgen.json_schema.exact_validator import exact_validator
+from structgen.json_text import loads_exact
 
 CHUNK = 4096
 

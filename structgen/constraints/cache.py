@@ -5,33 +5,71 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any
 
 
 class CompiledCache:
-    """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe."""
+    """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe.
+
+    What several threads ask for at once is built by one of them, and the others wait for it.
+    """
 
     def __init__(self, max_entries: int = 128, max_bytes: int = 256 << 20) -> None:
         self._max_entries, self._max_bytes = max_entries, max_bytes
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, build: Callable[[], Any]) -> Any:
-        """The grammar under ``key``, built where missing. A key of None is that of what may change: it is built."""
+        """The grammar under ``key``, built where missing. A key of None is that of what may change: it is built.
+
+        Raises:
+            Exception: whatever ``build`` raises, in every thread that waits for it; the next call builds anew.
+        """
         if key is None:
             return build()
+        while True:
+            with self._lock:
+                if key in self._entries:
+                    self._entries.move_to_end(key)
+                    return self._entries[key]
+                other = self._building.get(key)
+                if other is None:
+                    own = self._building[key] = Future[Any]()
+                    break
+            with suppress(CancelledError):  # who built it was interrupted
+                return other.result()
+        try:
+            grammar = build()  # outside the lock, which other keys need
+        except BaseException as error:
+            self._settle(key)
+            if isinstance(error, Exception):
+                own.set_exception(error)
+            else:
+                own.cancel()
+            raise
+        self._settle(key, grammar)
+        own.set_result(grammar)
+        return grammar
+
+    def peek(self, key: Hashable) -> Any:
+        """The grammar under ``key`` if there is one, else None."""
         with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
-        grammar = build()  # outside the lock: two threads may build the same, which costs time only
+            return self._entries.get(key)
+
+    def _settle(self, key: Hashable, grammar: Any = None) -> None:
+        """Nobody builds what is under a key any more; keep what was built."""
         with self._lock:
+            del self._building[key]
+            if grammar is None:
+                return
             self._entries[key] = grammar
             while len(self._entries) > 1 and (
                 len(self._entries) > self._max_entries or self._bytes() > self._max_bytes
             ):
                 self._entries.popitem(last=False)
-        return grammar
 
     def _bytes(self) -> int:
         return sum(grammar.memory_bytes for grammar in self._entries.values())

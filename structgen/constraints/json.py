@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pydantic
-import pydantic_core
 from referencing import Registry
 
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same
+from structgen.constraints.combined import Combinable
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
-from structgen.exact_json import loads_exact
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -32,7 +32,7 @@ Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 
 @dataclass(frozen=True)
-class JsonSchemaConstraint:
+class JsonSchemaConstraint(Combinable):
     """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
 
     Attributes:
@@ -87,10 +87,7 @@ class JsonSchemaConstraint:
 
     def parse_partial(self, text: str) -> Any:
         """Plain JSON values of unfinished text: strings as far as they go, other unfinished scalars left out."""
-        try:
-            return pydantic_core.from_json(text, allow_partial="trailing-strings")
-        except ValueError:
-            return None
+        return loads_partial(text)
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""

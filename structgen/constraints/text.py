@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from structgen.compilers import Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
-from structgen.constraints.cache import COMPILED, joined
+from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.combined import Combinable
+from structgen.engines.capture import Captures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
-from structgen.grammar.gbnf import MAX_REPEAT
+from structgen.grammar.captured import CapturesOption, checked_captures
+from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+_TEXT = TextVocabulary()
 
 
-class TextConstraint(ABC):
+class TextConstraint(Combinable, ABC):
     """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
@@ -31,6 +38,14 @@ class TextConstraint(ABC):
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
         return None if isinstance(getattr(self, "source", None), Path) else self
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of a text of the constraint, wherever it comes from.
+
+        Raises:
+            GenerationError: it is no such text. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(_TEXT), text.encode(errors="replace"))
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -51,15 +66,37 @@ class TextConstraint(ABC):
 
 @dataclass(frozen=True)
 class LarkConstraint(TextConstraint):
-    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them."""
+    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
+    captured: tuple[tuple[str, str], ...] = ()
+    dialect: LarkDialect = "lark"
+    grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    def content_key(self) -> Hashable:
+        """See `structgen.constraints.cache.content_key`; that of constraints in ``grammars`` is part of it."""
+        if isinstance(self.source, Path):
+            return None
+        others = [
+            joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
+        ]
+        own = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
+        return joined("lark", own, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(self.source, vocabulary, self.start, self.lexer, json_options=self.json_options)
+        return compile_lark(
+            self.source,
+            vocabulary,
+            self.start,
+            self.lexer,
+            json_options=self.json_options,
+            captures=dict(self.captured),
+            dialect=self.dialect,
+            grammars=dict(self.grammars),
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -68,18 +105,28 @@ class LarkConstraint(TextConstraint):
 
 @dataclass(frozen=True)
 class GbnfConstraint(TextConstraint):
-    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them."""
+    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them; ``captured``: its ``captures`` in pairs."""
 
     source: str | Path = field(repr=False)
     start: str = "root"
-    max_repetitions: int = MAX_REPEAT
+    max_repetitions: int | None = None
+    captured: tuple[tuple[str, str], ...] = ()
+    dialect: GbnfDialect = "llama.cpp"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_gbnf(self.source, vocabulary, self.start, max_repetitions=self.max_repetitions)
+        return compile_gbnf(
+            self.source,
+            vocabulary,
+            self.start,
+            max_repetitions=self.max_repetitions,
+            captures=dict(self.captured),
+            dialect=self.dialect,
+        )
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
-        return f"Answer with a text of this grammar (GBNF):\n{_text(self.source)}"
+        name = "GBNF" if self.dialect == "llama.cpp" else "XGrammar's EBNF"
+        return f"Answer with a text of this grammar ({name}):\n{_text(self.source)}"
 
 
 @dataclass(frozen=True)
@@ -112,17 +159,32 @@ class ChoiceConstraint(TextConstraint):
 
 
 def lark(
-    source: str | Path, start: str = "start", lexer: str = "dynamic", *, json_options: JsonOptions | None = None
+    source: str | Path,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, Any] | None = None,
 ) -> LarkConstraint:
-    """Text of a Lark grammar (its text, or a path); see ``compile_lark``."""
+    """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
     if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
         source = Path(source.strip())
-    return LarkConstraint(source, start, lexer, json_options)
+    others = tuple((grammars or {}).items())
+    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures), dialect, others)
 
 
-def gbnf(source: str | Path, start: str = "root", *, max_repetitions: int = MAX_REPEAT) -> GbnfConstraint:
-    """Text of a GBNF grammar (its text, or a ``Path``); see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions)
+def gbnf(
+    source: str | Path,
+    start: str = "root",
+    *,
+    max_repetitions: int | None = None,
+    captures: CapturesOption = (),
+    dialect: GbnfDialect = "llama.cpp",
+) -> GbnfConstraint:
+    """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
+    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structgen.constraints.cache import COMPILED
+from structgen.constraints.combined import Combinable
 from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions, check_choice, checked_options
 from structgen.tool_calls.arguments import members_of
@@ -23,7 +24,7 @@ CLOSED = JsonOptions(additional_members="closed")
 
 
 @dataclass(frozen=True)
-class ToolCalls:
+class ToolCalls(Combinable):
     """Free text and tool calls in a model's own format. Make it with ``tool_call``.
 
     Attributes:
@@ -98,7 +99,7 @@ class ToolCalls:
                 raise ConstraintError(f"there is no tool {piece.name!r}; there are {', '.join(sorted(names))}")
         try:
             text = write(self.calls, pieces)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ConstraintError(f"arguments are no JSON values: {error}") from None
         written = [piece for piece in pieces if isinstance(piece, ToolCall)]
         found = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]

@@ -150,19 +150,25 @@ class Output:
 
         Special tokens that the constraint names are shown by their names.
         """
-        return self._shown(self._bytes)
+        return self.shown(self._bytes)
 
-    def settled_text(self) -> str:
-        """The part of the text that later tokens cannot change: no cut character, no beginning of a stop string."""
+    @property
+    def data(self) -> bytes:
+        """The bytes of the text so far; special tokens that the constraint names as their stand-ins."""
+        return bytes(self._bytes)
+
+    def settled_data(self) -> bytes:
+        """The part of the bytes that later tokens cannot change: no cut character, no beginning of a stop string."""
         end = len(self._bytes)
         if self.finish_reason is None:
             for stop in self._stop:
                 overlaps = (n for n in range(min(len(stop) - 1, end), 0, -1) if self._bytes.endswith(stop[:n]))
                 end = min(end, len(self._bytes) - next(overlaps, 0))
             end = _whole_characters(self._bytes, end)
-        return self._shown(self._bytes[:end])
+        return bytes(self._bytes[:end])
 
-    def _shown(self, data: bytearray) -> str:
+    def shown(self, data: bytes | bytearray) -> str:
+        """Text of its bytes."""
         return self._vocabulary.rendered(data).decode("utf-8", errors="replace")
 
     def advance_forced(self) -> None:

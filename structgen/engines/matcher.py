@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import check_row
 from structgen.engines.byte_sets import EVERY_BYTE
+from structgen.engines.capture import Captures
 from structgen.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
 from structgen.errors import CompletionTooLongError
 
@@ -140,6 +141,10 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`; here, that states cannot be compared."""
         return None
+
+    def captures(self) -> Captures:
+        """See `Matcher.captures`; here, that nothing is named."""
+        return {}
 
     def bytes_to_stop(self) -> int:
         """See `Matcher.bytes_to_stop`; here, that nothing is known."""

@@ -11,12 +11,14 @@ itself, is in the language; a matcher stands behind a viable text, always.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.capture import Captures
+from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
 
 TOO_LONG = 1 << 40
@@ -156,6 +158,17 @@ class Matcher(Protocol):
         """
         ...
 
+    def captures(self) -> Captures:
+        """The named parts of the text so far; of a text whose end was not accepted those in progress are not complete.
+
+        A function of the grammar and the text alone, whatever was tried and rolled back. Empty where the grammar names
+        nothing.
+
+        Raises:
+            CapturesTooComplexError: the text is too long, or its grammar leaves too much open.
+        """
+        ...
+
     def bytes_to_stop(self) -> int:
         """Set of bytes (bit b for byte b): every completion that is not empty holds one of them.
 
@@ -197,5 +210,12 @@ class Grammar(Protocol):
 
         A bound from above: all bytes where nothing is known. Where texts are embedded in others, what follows them is
         only looked for behind these bytes, so a bound that is too wide costs time and nothing else.
+        """
+        ...
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, Mapping[int, Grammar]] | None:
+        """Rules of the same language, and the grammars that read some of their terminals; None where it has none.
+
+        A grammar around may put them in the place of this one, so that texts inside texts are read by one machine.
         """
         ...

@@ -6,24 +6,24 @@ what they mean there. Terminals become automata over bytes (`structgen.grammar.p
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from structgen.automata.dfa import Dfa, empty, from_strings
 from structgen.errors import (
     ConstraintError,
     GrammarError,
-    OptionsError,
     PatternError,
     PatternTooComplexError,
     TooComplexError,
 )
+from structgen.grammar.captured import capture_symbols
+from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.grammar.lark_internals import load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
@@ -31,25 +31,16 @@ from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Termi
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.token_terminals import TokenPattern, token_pattern
-from structgen.options import JsonOptions, changed_options, checked_options
+from structgen.options import JsonOptions, checked_options
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
     from lark.lexer import TerminalDef
 
 _EMBEDDED = "STRUCTGEN_JSON_"
-OPTIONS_KEY = "x-structgen"
-"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
 _SPECIAL = "STRUCTGEN_TOKEN_"
 MANY_WORDS = 16
 """So many options of a rule that are single words become one terminal."""
-
-
-class EmbeddedSchema(NamedTuple):
-    """What stands behind ``%json``: a schema, without its key ``x-structgen``, and its options."""
-
-    schema: Any
-    options: JsonOptions
 
 
 @dataclass(frozen=True)
@@ -75,6 +66,7 @@ def read_lark(
     start: str = "start",
     import_paths: Iterable[str | Path] = (),
     json_options: JsonOptions | None = None,
+    captures: Iterable[tuple[str, str]] = (),
 ) -> LarkGrammar:
     """Read a grammar in Lark's language.
 
@@ -83,23 +75,30 @@ def read_lark(
         start: the rule that texts must match.
         import_paths: folders where ``%import`` looks, besides the grammar's own and Lark's library.
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
+        captures: rules and terminals that are captured, and the names of what they capture.
 
     Raises:
         GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
         ConstraintError: the package lark is missing, or the file cannot be read.
+        OptionsError: ``captures`` names what is no rule or terminal, or none that is used.
     """
     text, name, folders = load_text(source)
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, name, start, [*folders, *map(str, import_paths)], checked_options(json_options))
+        extended = [*folders, *map(str, import_paths)]
+        return _read(text, name, start, extended, checked_options(json_options), tuple(captures))
 
 
-def _read(text: str, name: str, start: str, folders: list[str], options: JsonOptions) -> LarkGrammar:
+def _read(
+    text: str, name: str, start: str, folders: list[str], options: JsonOptions, captures: tuple[tuple[str, str], ...]
+) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
     terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
     places = Places(text)
-    builder = _Builder(text, places, extras)
+    builder = _Builder(text, places, extras, captures)
     grammar = builder.build(terminals, rules, ignored, start)
+    if captures:
+        grammar = replace(grammar, captures=builder.captured(defined, terminals, ignored, start))
     reached = {rule.origin.name.partition("{")[0] for rule in rules}  # an instance of a template: name{...}
     warnings = tuple(
         f"rule {str(rule)!r} is never used (line {places.of(rule).line})"
@@ -142,7 +141,7 @@ def special_tokens(text: str) -> Iterator[tuple[str, Place]]:
     """The special tokens that a grammar's text names, with their places."""
     for found in _EXTRA.finditer(text):
         if found["token"]:
-            yield found.group(), _at(text, found.start())
+            yield found.group(), place_at(text, found.start())
 
 
 def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
@@ -156,8 +155,7 @@ def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
             name, end = _token_name(extras, text, found), found.end()
         else:
             name = f"{_EMBEDDED}{len(extras.schemas)}"
-            schema, end = _schema(text, found.end())
-            extras.schemas[name] = _with_options(schema, options, text, found.end())
+            extras.schemas[name], end = read_schema(text, found.end(), options)
         pieces += [text[done : found.start()], name]
         done = end
     plain = "".join([*pieces, text[done:]])
@@ -165,20 +163,9 @@ def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
     return (plain + f"\n%declare {names}\n" if names else plain), extras
 
 
-def _schema(text: str, start: int) -> tuple[Any, int]:
-    """The schema of a ``%json``, and where it ends."""
-    try:
-        return json.JSONDecoder().raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        place = _at(text, error.pos)
-        raise GrammarError(
-            f"%json is not followed by a JSON Schema: {error.msg}", line=place.line, column=place.column, source=text
-        ) from None
-
-
 def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
     """The terminal that takes the place of a special token; equal ones share it."""
-    place = _at(text, found.start())
+    place = place_at(text, found.start())
     try:
         pattern = token_pattern(found.group())
     except ConstraintError as error:
@@ -198,24 +185,6 @@ def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
     name = f"{_SPECIAL}{len(extras.tokens)}"
     extras.tokens[name] = pattern, place
     return name
-
-
-def _with_options(schema: Any, options: JsonOptions, text: str, offset: int) -> EmbeddedSchema:
-    """The schema at an offset of the text without its options, and these."""
-    if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
-        return EmbeddedSchema(schema, options)
-    changes = schema.pop(OPTIONS_KEY)
-    try:
-        return EmbeddedSchema(schema, changed_options(options, changes))
-    except OptionsError as error:
-        place = _at(text, text.index(f'"{OPTIONS_KEY}"', offset) if f'"{OPTIONS_KEY}"' in text[offset:] else offset)
-        message = f"the options in {OPTIONS_KEY!r} behind %json: {error}"
-        raise GrammarError(message, line=place.line, column=place.column, source=text) from None
-
-
-def _at(text: str, offset: int) -> Place:
-    before = text[:offset]
-    return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
 class Places:
@@ -326,13 +295,17 @@ def translated(error: Exception, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: Places, extras: _Extras) -> None:
+    def __init__(self, text: str, places: Places, extras: _Extras, captures: tuple[tuple[str, str], ...]) -> None:
+        self._captures = captures
+        self._captured = {symbol for symbol, _ in captures}
         self._text = text
         self._places = places
         self._extras = extras
         self._terminals: list[Terminal] = []
         self._numbers: dict[str, int] = {}
         self._states = 0
+        self._rules: dict[str, int] = {}
+        self._used: dict[str, int] = {}  # terminals that stand in rules
         self.embedded: dict[int, EmbeddedSchema] = {}
         self.warnings: list[str] = []
 
@@ -349,6 +322,9 @@ class _Builder:
             if (word := _word(rule, patterns)) is not None:
                 words.setdefault(rule.origin.name, []).append(word)
         words = {name: texts for name, texts in words.items() if len(texts) >= MANY_WORDS}
+        if self._captures:  # the order of a rule's options then counts, and each captured terminal is one
+            others = {rule.origin.name for rule in rules if self._option_counts(rule, patterns)}
+            words = {name: texts for name, texts in words.items() if name not in others}
         converted = [self._words(names[name], name, texts) for name, texts in words.items()]
         for rule in rules:
             if rule.origin.name in words and _word(rule, patterns) is not None:
@@ -358,8 +334,25 @@ class _Builder:
                 for symbol in rule.expansion
             ]
             converted.append(Rule(names[rule.origin.name], tuple(symbols), self._places.of(rule.origin.name)))
+        self._used = dict(self._numbers)
+        self._rules = names
         skipped = tuple(self._terminal(name, patterns) for name in ignored)
         return ContextFreeGrammar(tuple(self._terminals), tuple(names), tuple(converted), 0, skipped)
+
+    def _option_counts(self, rule: LarkRule, patterns: dict[str, TerminalDef]) -> bool:
+        """Whether an option of a rule is captured, or no single word."""
+        return _word(rule, patterns) is None or rule.expansion[0].name in self._captured
+
+    def captured(
+        self, rules: list[str], terminals: list[TerminalDef], ignored: list[str], start: str
+    ) -> tuple[tuple[int, str], ...]:
+        """The symbols that are captured, with names."""
+        others = dict.fromkeys(rules, f"{start!r} never uses")
+        others |= {
+            t.name: "no rule uses; what is a part of another terminal is no part of the output" for t in terminals
+        }
+        others |= {name: "stands between all others (%ignore)" for name in ignored}
+        return capture_symbols(self._captures, self._rules, self._used, others)
 
     def _words(self, number: int, name: str, texts: list[str]) -> Rule:
         """One terminal for many words."""

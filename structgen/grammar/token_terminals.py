@@ -111,7 +111,9 @@ def resolved(
         negated = wanted[t].negated
         dfa = token_dfa(units - ids if negated else ids, view.size, negated)
         terminals[t] = replace(terminals[t], dfa=dfa, tokens=None)
-    return _with_runs(replace(grammar, terminals=tuple(terminals)), {t for t in wanted if wanted[t].negated}), view
+    captured = {symbol for symbol, _ in grammar.captures}
+    repeated = {t for t in wanted if wanted[t].negated and ~t not in captured}
+    return _with_runs(replace(grammar, terminals=tuple(terminals)), repeated), view
 
 
 def _named_by(
@@ -209,7 +211,12 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
     own: dict[int, list[Rule]] = {}
     for rule in grammar.rules:
         own.setdefault(rule.lhs, []).append(rule)
-    alias = {n: rules[0].rhs[0] for n, rules in own.items() if len(rules) == 1 and len(rules[0].rhs) == 1}
+    captured = {symbol for symbol, _ in grammar.captures}
+    alias = {
+        n: rules[0].rhs[0]
+        for n, rules in own.items()
+        if len(rules) == 1 and len(rules[0].rhs) == 1 and n not in captured
+    }
     for _ in range(len(alias)):  # those of others
         if not any(s in alias for s in alias.values()):
             break
@@ -223,7 +230,7 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
         if t is None:  # with the empty text, only the longer rule has the terminal
             t = next((~s for shape in shapes for s in shape if ~s in repeated), None)
         loops = {(n, ~t), (~t, n)} if t is not None else set()
-        if t is None or not shapes & loops or shapes - loops - {(), (~t,)} or not shapes & {(), (~t,)}:
+        if t is None or n in captured or not shapes & loops or shapes - loops - {(), (~t,)} or not shapes & {(), (~t,)}:
             continue
         if t not in runs:
             runs[t] = len(terminals)

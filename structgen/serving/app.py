@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
+from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
@@ -74,7 +75,10 @@ class ApiServer:
     ) -> None:
         self.settings = settings or ServingSettings()
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix)
-        self.engine = AsyncEngine(generator, self.settings, writer=writer, observe=self.metrics.step)
+        workers, limits = self.settings.compile_workers, self.settings.compile_limits
+        self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
+        compile = None if self._service is None else self._service.compile
+        self.engine = AsyncEngine(generator, self.settings, writer=writer, compile=compile, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
@@ -114,7 +118,12 @@ class ApiServer:
         try:
             yield
         finally:
-            await asyncio.to_thread(self.engine.close)
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.engine.close()
+        if self._service is not None:
+            self._service.close()
 
     # --- requests for text ---
     def _endpoint(self, surface: Surface) -> Callable[[Request], Awaitable[Response]]:

@@ -28,7 +28,7 @@ from structgen.serving.prompts import (
     template_takes,
     token_ids,
 )
-from structgen.serving.reading import check_size
+from structgen.serving.reading import check_limits
 from structgen.serving.replies import THINK, THOUGHT, ReplyConstraint, Thinking
 from structgen.serving.rows import RowEnd, RowEvent
 from structgen.serving.settings import ServingSettings
@@ -224,7 +224,7 @@ def _calls(
     if (not tools and name != "harmony") or (or_answer and choice == "none"):
         return None
     place: Place = ("tools",)
-    check_size(list(tools), place, settings)
+    check_limits(list(tools), place, settings.compile_limits)
     try:
         return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel)
     except StructgenError as error:

@@ -1,74 +1,190 @@
-"""Compiling constraints beside the model thread: each once, in few threads, failures remembered."""
+"""Constraints of strangers, compiled safely: static limits first, then a trial in a process that may be lost.
+
+A grammar that compiles in a trial within its limits of time and memory is compiled here, once for all who ask for it,
+and kept by content (`structgen.constraints.cache`). One that does not is refused, and refused at once the next time.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import pickle
+import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from queue import SimpleQueue
+from typing import Any
 
 from structgen.constraints.base import Constraint
-from structgen.constraints.cache import content_key
+from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar
-from structgen.errors import StructgenError
-from structgen.serving.errors import RequestError
+from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
 from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.workers import Limits, LostWorker, Watch, Worker
 
-THREADS = 2  # one slow grammar does not hold up all others
-KEPT_FAILURES = 128
+KEPT_REFUSALS = 256
+"""Constraints whose refusal is remembered."""
 
 
-class GrammarCompiler:
-    """Compiles for one vocabulary. Compiled grammars are kept by ``constraints.cache``, for the process.
+@dataclass(frozen=True)
+class CompileLimits:
+    """What a constraint may ask for.
 
-    Args:
-        seconds: how long a request waits.
+    Attributes:
+        text_bytes: characters of all its texts and names together, UTF-8 encoded.
+        depth: nesting of its values.
+        nodes: values in it.
+        pattern_length: code points of one regular expression.
+        seconds: for compiling it and a first mask.
+        memory_bytes: resident memory of the process in which that is tried.
     """
 
-    def __init__(self, vocabulary: Vocabulary, seconds: float) -> None:
-        self._vocabulary, self._seconds = vocabulary, seconds
-        self._threads = ThreadPoolExecutor(THREADS, "structgen-compile")
-        self._running: dict[Hashable, Future[Grammar]] = {}
-        self._failures: OrderedDict[Hashable, StructgenError] = OrderedDict()
+    text_bytes: int = 256 << 10
+    depth: int = 64
+    nodes: int = 20_000
+    pattern_length: int = 2_000
+    seconds: float = 10.0
+    memory_bytes: int | None = 2 << 30
 
-    async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form.
+
+class CompileService:
+    """Compiles constraints for one vocabulary. Thread-safe; `compile` blocks.
+
+    Args:
+        vocabulary: the model's tokens.
+        limits: what constraints may ask for.
+        workers: processes for trials; each holds the vocabulary.
+
+    Raises:
+        WorkerError: a process did not come up.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, limits: CompileLimits | None = None, workers: int = 1) -> None:
+        self.vocabulary = vocabulary
+        self.limits = limits or CompileLimits()
+        self._idle: SimpleQueue[Worker] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
+        guard = Limits(self.limits.seconds, self.limits.memory_bytes)
+        self._workers = [Worker(_Trials, vocabulary, guard) for _ in range(workers)]
+        for worker in self._workers:
+            self._idle.put(worker)
+
+    def compile(self, constraint: Constraint) -> Grammar:
+        """The compiled form of a constraint, tried out elsewhere first unless it is kept.
 
         Raises:
-            RequestError: it takes too long. ConstraintError: it cannot be used.
+            TooComplexError: it is larger than ``limits`` allow, or took more time or memory.
+            StructgenError: what compiling it raises.
+            WorkerError: a process that was lost could not be replaced.
         """
-        key = content_key(constraint)
-        if key is not None and key in self._failures:
-            raise self._failures[key]
-        running = self._running.get(key) if key is not None else None
-        if running is None:
-            running = self._threads.submit(constraint.compile, self._vocabulary)
-            if key is not None:
-                self._running[key] = running
-                loop = asyncio.get_running_loop()
-                running.add_done_callback(lambda done: _in_loop(loop, self._note, key, done))
+        key = joined(content_key(constraint), self.vocabulary)
+        if key is not None:
+            if COMPILED.peek(key) is not None:
+                return constraint.compile(self.vocabulary)
+            with self._lock:
+                refusal = self._refused.get(key)
+            if refusal is not None:
+                raise refusal.with_traceback(None)
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(running)), self._seconds)
-        except TimeoutError:
-            raise RequestError(
-                f"Compiling the constraint takes longer than {self._seconds:g} seconds; simplify it.",
-                code="grammar_too_complex",
-            ) from None
-
-    def _note(self, key: Hashable, done: Future[Grammar]) -> None:
-        """What came of it: in the loop's thread."""
-        self._running.pop(key, None)
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, StructgenError):
-            self._failures[key] = error
-            while len(self._failures) > KEPT_FAILURES:
-                self._failures.popitem(last=False)
+            check_size(constraint, self.limits)
+            self._try(constraint, key)
+            return constraint.compile(self.vocabulary)
+        except StructgenError as error:
+            self._refuse(key, error)
+            raise
 
     def close(self) -> None:
-        """Take on no more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End the processes; trials under way raise WorkerError."""
+        for worker in self._workers:
+            worker.close()
+
+    def _refuse(self, key: Hashable, error: StructgenError) -> None:
+        if key is None or isinstance(error, InternalError):
+            return
+        with self._lock:
+            self._refused[key] = error
+            while len(self._refused) > KEPT_REFUSALS:
+                self._refused.popitem(last=False)
+
+    def _try(self, constraint: Constraint, key: Hashable) -> None:
+        """Compile in a process of its own, and make a first mask there."""
+        try:
+            job = pickle.dumps(constraint)
+        except Exception as error:
+            raise ConstraintError(f"the constraint cannot be sent to another process: {error}") from error
+        worker = self._idle.get()
+        try:
+            answer = worker.run(job) if key is None or COMPILED.peek(key) is None else None
+        except LostWorker as lost:
+            raise _too_much(lost, self.limits) from None
+        finally:
+            self._idle.put(worker)
+        if answer is not None:
+            raise answer
 
 
-def _in_loop(loop: asyncio.AbstractEventLoop, function: object, *arguments: object) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(function, *arguments)  # type: ignore[arg-type]
+def _too_much(lost: LostWorker, limits: CompileLimits) -> TooComplexError:
+    if lost.outcome == "memory":
+        most = limits.memory_bytes or 0
+        return TooComplexError(
+            f"compiling the constraint takes more than {most >> 20} MiB of memory; simplify it",
+            limit=most,
+            budget="memory_bytes",
+        )
+    what = f"takes more than {limits.seconds:g} s" if lost.outcome == "timeout" else f"ended its process ({lost})"
+    return TooComplexError(f"compiling the constraint {what}; simplify it", limit=int(limits.seconds), budget="seconds")
+
+
+class _Trials:
+    """The server in the process: compiles, makes a mask, and forgets."""
+
+    def __init__(self, vocabulary: Vocabulary, watch: Watch) -> None:
+        self.greeting = "ready"
+        self._vocabulary = vocabulary
+
+    def __call__(self, job: bytes) -> StructgenError | None:
+        try:
+            grammar = pickle.loads(job).compile(self._vocabulary)
+            grammar.matcher().fill_next_token_bitmask(allocate_token_bitmask(1, self._vocabulary.size))
+        except StructgenError as error:
+            return error
+        except Exception as error:
+            return InternalError(f"compiling the constraint raised {type(error).__name__}: {error}")
+        return None
+
+
+def check_size(constraint: Any, limits: CompileLimits) -> None:
+    """Raise TooComplexError where a constraint is larger than allowed. O(its size), at most the limits."""
+    text = 0
+    for nodes, (value, depth, is_pattern) in enumerate(_values(constraint), 1):
+        text += len(value.encode(errors="replace")) if isinstance(value, str) else 0
+        for found, most, budget, what in (
+            (nodes, limits.nodes, "nodes", "values"),
+            (depth, limits.depth, "depth", "levels of nesting"),
+            (text, limits.text_bytes, "text_bytes", "bytes of text"),
+            (len(value) if is_pattern else 0, limits.pattern_length, "pattern_length", "characters in one pattern"),
+        ):
+            if found > most:
+                raise TooComplexError(
+                    f"the constraint has more than {most:,} {what}; simplify it", limit=most, budget=budget
+                )
+
+
+def _values(constraint: Any) -> Iterator[tuple[Any, int, bool]]:
+    """All values inside a constraint, with their depth, and whether each is a regular expression."""
+    waiting: list[tuple[Any, int, bool]] = [(constraint, 0, False)]
+    while waiting:
+        value, depth, is_pattern = waiting.pop()
+        yield value, depth, is_pattern and isinstance(value, str)
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                waiting.append((key, depth + 1, is_pattern))
+                waiting.append((inner, depth + 1, key == "pattern"))
+                if key == "patternProperties" and isinstance(inner, Mapping):
+                    waiting += [(name, depth + 2, True) for name in inner]
+        elif isinstance(value, list | tuple):
+            waiting += [(inner, depth + 1, False) for inner in value]
+        elif is_dataclass(value) and not isinstance(value, type):
+            own = [(field.name, getattr(value, field.name)) for field in fields(value) if field.name != "_key"]
+            waiting += [(inner, depth, name == "pattern") for name, inner in own]

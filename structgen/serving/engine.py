@@ -17,10 +17,11 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
+from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError
 from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator, StreamEvent
 from structgen.options import check_count, refuse_name
-from structgen.serving.compiler import GrammarCompiler
+from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.rows import QueueTimeoutError, RowEnd, RowEvent, RowRequest, RowWriter, SeparateRows
 from structgen.serving.settings import ServingSettings
@@ -96,6 +97,7 @@ class AsyncEngine:
         generator: model, tokenizer and vocabulary; not to be used beside the engine.
         settings: limits; None: ``ServingSettings()``.
         writer: what writes the outputs; None: ``SeparateRows``.
+        compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
     """
 
@@ -105,6 +107,7 @@ class AsyncEngine:
         settings: ServingSettings | None = None,
         *,
         writer: RowWriter | None = None,
+        compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
     ) -> None:
         self.settings = settings or ServingSettings()
@@ -113,7 +116,7 @@ class AsyncEngine:
         self.failure: BaseException | None = None
         self._writer = writer or SeparateRows(generator.model, generator.vocabulary, self.settings.max_rows)
         self._observe = observe
-        self._compiler = GrammarCompiler(self.vocabulary, self.settings.compile_seconds)
+        self._compiler = AsyncCompiler(compile or (lambda constraint: constraint.compile(generator.vocabulary)))
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -177,8 +180,8 @@ class AsyncEngine:
         """Close all outputs that were begun, validly and soon."""
         self._ask(self._writer.hurry)
 
-    async def compile(self, constraint: Constraint) -> Any:
-        """See ``GrammarCompiler.compile``."""
+    async def compile(self, constraint: Constraint) -> Grammar:
+        """The compiled form of a constraint; what compiling it raises."""
         return await self._compiler.compile(constraint)
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from structgen.constraints.base import Constraint
@@ -18,7 +17,7 @@ from structgen.serving.openai_types import (
     StructuredOutputs,
     TextFormat,
 )
-from structgen.serving.reading import check_size, read_json
+from structgen.serving.reading import check_limits, read_json
 from structgen.serving.settings import ServingSettings
 
 ANY_OBJECT = {"type": "object"}
@@ -55,7 +54,7 @@ def format_constraint(
 
 def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSettings) -> PlacedConstraint:
     """The constraint of a schema with ``strict``: what cannot be enforced is refused unless it is written as false."""
-    check_size(given.schema_, place, settings)
+    check_limits(given.schema_, place, settings.compile_limits)
     options = LENIENT if given.strict is False else None
     return PlacedConstraint(_checked(lambda: json_schema(given.schema_, options), place), place, "json_schema")
 
@@ -80,7 +79,7 @@ def structured_constraint(given: StructuredOutputs | None, settings: ServingSett
     place = (*root, name)
     if isinstance(value, str) and name in ("json", "structural_tag"):
         value = read_json(value.encode()) if value.lstrip().startswith("{") else value
-    check_size({"pattern": value} if name == "regex" else value, place, settings)
+    check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
     return PlacedConstraint(_checked(lambda: _constraint(name, value, place), place), place, name)
 
 
@@ -114,30 +113,21 @@ def _structural_tag(value: Any, place: Place) -> Constraint:
     structures, triggers = _list_of(value.get("structures"), dict), _list_of(value.get("triggers"), str)
     if not structures or not triggers or not all(triggers):
         raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
-    tags: dict[Any, Any] = {trigger: [] for trigger in triggers}
+    tags: list[Any] = []
     for number, structure in enumerate(structures):
         begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema", True)
         where = (*place, "structures", number)
         if not isinstance(begin, str) or not isinstance(end, str) or structure.keys() - {"begin", "end", "schema"}:
             raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
-        trigger = next((trigger for trigger in triggers if begin.startswith(trigger)), None)
-        if trigger is None:
+        if not begin.startswith(tuple(triggers)):
             raise RequestError.at(where, f"no trigger begins {begin!r}")
-        rest = begin[len(trigger) :]
-        tags[trigger].append(" ".join([*_literal(rest), "%json", json.dumps(schema), *_literal(end)]))
-    return tag_dispatch(
-        {trigger: lark("start: " + " | ".join(parts) + "\n") for trigger, parts in tags.items() if parts}
-    )
+        tags.append(((begin, end), schema))
+    return tag_dispatch(tags, triggers=triggers)
 
 
 def _list_of(value: Any, kind: type) -> list[Any]:
     """A list of such things; empty if it is none."""
     return value if isinstance(value, list) and all(isinstance(item, kind) for item in value) else []
-
-
-def _literal(text: str) -> list[str]:
-    """A Lark literal; nothing for nothing."""
-    return [json.dumps(text, ensure_ascii=True)] if text else []
 
 
 def _checked(make: Any, place: Place) -> Constraint:

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import pydantic
 
-from structgen.serving.errors import Place, RequestError, dotted
+from structgen.errors import TooComplexError
+from structgen.serving.compiler import CompileLimits, check_size
+from structgen.serving.errors import Place, RequestError, as_request_error, dotted
 from structgen.serving.openai_types import NEUTRAL, SUCCESSORS, RequestPart
-from structgen.serving.settings import ServingSettings
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _Request = TypeVar("_Request", bound=RequestPart)
@@ -134,39 +135,13 @@ def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = Fals
     return place
 
 
-def check_size(value: Any, place: Place, settings: ServingSettings) -> None:
-    """Refuse schemas and grammars beyond the limits, before anything is compiled.
+def check_limits(value: Any, place: Place, limits: CompileLimits) -> None:
+    """Refuse schemas and grammars beyond the limits, before anything is made of them.
 
     Raises:
         RequestError: `grammar_too_complex`.
     """
-    size = 0
-    stack: list[tuple[Any, int]] = [(value, 1)]
-    nodes = 0
-    while stack:
-        item, depth = stack.pop()
-        nodes += 1
-        if depth > settings.max_depth:
-            raise _too_complex(place, f"nested deeper than {settings.max_depth}")
-        if nodes > settings.max_nodes:
-            raise _too_complex(place, f"more than {settings.max_nodes:,} values")
-        if isinstance(item, Mapping):
-            size += sum(len(key) for key in item)
-            pattern = item.get("pattern")
-            patterns = [
-                pattern,
-                *(item["patternProperties"] if isinstance(item.get("patternProperties"), dict) else ()),
-            ]
-            if any(isinstance(one, str) and len(one) > settings.max_pattern for one in patterns):
-                raise _too_complex(place, f"an expression of more than {settings.max_pattern:,} characters")
-            stack += [(each, depth + 1) for each in item.values()]
-        elif isinstance(item, list):
-            stack += [(each, depth + 1) for each in item]
-        elif isinstance(item, str):
-            size += len(item)
-        if size > settings.max_specification:
-            raise _too_complex(place, f"more than {settings.max_specification:,} characters")
-
-
-def _too_complex(place: Place, what: str) -> RequestError:
-    return RequestError.at(place, f"The constraint is too large: {what}.", "grammar_too_complex")
+    try:
+        check_size(value, limits)
+    except TooComplexError as error:
+        raise as_request_error(error, place) from None

@@ -201,7 +201,7 @@ class SeparateRows:
         tokens = tuple(output.choices(row.shown))
         row.shown += len(tokens)
         if output.finish_reason is None:
-            return RowEvent(output.settled_text(), tokens)
+            return RowEvent(output.shown(output.settled_data()), tokens)
         end = RowEnd(output.finish_reason, output.log_prob, tuple(output.token_ids), output.stats)
         return RowEvent(output.text, tokens, end)
 

@@ -7,7 +7,9 @@ from typing import Literal
 
 from structgen.errors import OptionsError
 from structgen.options import check_count
+from structgen.serving.compiler import CompileLimits
 
+DEFAULT_LIMITS = CompileLimits()
 SchemaInPrompt = Literal["none", "user", "system"]
 
 
@@ -21,14 +23,13 @@ class ServingSettings:
         tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
         default_max_tokens: the budget of requests that name none.
-        max_body: largest request. max_specification: largest schema or grammar in it. max_depth, max_nodes: how deep a
-            schema may be nested, and how many values it may have. max_pattern: longest expression, in characters.
+        max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
+        compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_waiting: outputs that wait for their turn; more are turned away (429).
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
-            reads nothing. drain_seconds: how long work may go on after a signal to stop. compile_seconds: longest wait
-            for a constraint to be compiled.
+            reads nothing. drain_seconds: how long work may go on after a signal to stop.
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
     Raises:
@@ -41,10 +42,8 @@ class ServingSettings:
     schema_in_prompt: SchemaInPrompt = "user"
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
-    max_specification: int = 256 << 10
-    max_depth: int = 64
-    max_nodes: int = 20_000
-    max_pattern: int = 2_000
+    compile_limits: CompileLimits = DEFAULT_LIMITS
+    compile_workers: int = 1
     max_choices: int = 16
     max_rows: int = 32
     max_waiting: int = 256
@@ -53,7 +52,6 @@ class ServingSettings:
     body_seconds: float = 30.0
     write_seconds: float = 60.0
     drain_seconds: float = 30.0
-    compile_seconds: float = 30.0
     requests_per_minute: int | None = None
 
     def __post_init__(self) -> None:
@@ -64,6 +62,7 @@ class ServingSettings:
                 check_count(name, value)
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
+        check_count("compile_workers", self.compile_workers, 0)
         check_count("requests_per_minute", self.requests_per_minute, optional=True)
         if self.schema_in_prompt not in ("none", "user", "system"):
             raise OptionsError(f"schema_in_prompt must be none, user or system, not {self.schema_in_prompt!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from structgen.json_schema.places import escape
 from structgen.options import JsonOptions
 from structgen.tool_calls.definitions import Tool, placed
 from structgen.tool_calls.grammar import GrammarBuilder
-from structgen.tool_calls.patterns import KEY, VALUE, Parameters, stops
+from structgen.tool_calls.patterns import KEY, VALUE, Parameters, name_expression
 from structgen.tool_calls.values import lost_words, raw_strings
 
 MAX_PLACES = 5_000
@@ -80,7 +81,6 @@ class ArgumentRules:
     def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
         self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
         self._kinds = kinds_of(tool, options)
-        self._stops = stops(pattern.string, KEY)
         self._places = 0
 
     def symbols(self) -> tuple[int, ...]:
@@ -109,19 +109,16 @@ class ArgumentRules:
     # --- one argument ---
     def argument(self, name: str, values: MemberValues) -> tuple[int, ...] | None:
         """The symbols of an argument; None if none of its values can be written."""
-        return self._argument(("argument", name, values.key, self._kinds.of(name)), name, values)
+        return self._argument(name, self._kinds.of(name), values)
 
     def other(self, names: Dfa, values: MemberValues) -> tuple[int, ...] | None:
-        """The symbols of an argument with one of these names."""
-        allowed = intersect(names, full_match_dfa(self._name_expression()), self._options.max_automaton_states)
-        if allowed.is_empty:
-            return None
-        key = self._builder.regular(("names", allowed.digest), lambda: allowed)
-        return self._argument(("argument", allowed.digest, values.key, self._kinds.others), key, values)
+        """The symbols of an argument with one of these names; None if it cannot be written."""
+        allowed = intersect(names, full_match_dfa(name_expression(self._pattern)), self._options.max_automaton_states)
+        name = self._builder.regular(("names", allowed.digest), lambda: allowed)
+        return None if name is None else self._argument(name, self._kinds.others, values)
 
-    def _argument(self, key: object, name: str | tuple[int, ...], values: MemberValues) -> tuple[int, ...] | None:
+    def _argument(self, name: str | tuple[int, ...], kinds: int, values: MemberValues) -> tuple[int, ...] | None:
         pattern = self._pattern
-        kinds = self._kinds.of(name) if isinstance(name, str) else self._kinds.others
         texts = []
         if values.kinds & STRING:
             string = self._string(values, 0 if pattern.tells_strings else kinds, name)
@@ -145,16 +142,18 @@ class ArgumentRules:
                 pointer=self._place(name, values),
                 hint="Leave it out of the schema, or use a format that writes arguments as JSON.",
             )
+        limit = self._options.max_automaton_states
         try:
-            dfa = raw_strings(values.strings(), closing, kinds, self._options.max_automaton_states)
+            return self._builder.regular(
+                ("string", values.key, kinds), lambda: raw_strings(values.strings(), closing, kinds, limit)
+            )
         except TooComplexError as error:
             raise SchemaTooComplexError(
                 f"{error.message}, so that strings do not hold {closing!r}",
                 limit=error.limit,
-                budget="max_automaton_states" if error.limit == self._options.max_automaton_states else None,
+                budget="max_automaton_states" if error.limit == limit else None,
                 pointer=self._place(name, values),
             ) from None
-        return None if dfa.is_empty else self._builder.regular(("string", dfa.digest), lambda: dfa)
 
     def _place(self, name: str | tuple[int, ...], values: MemberValues) -> str:
         if isinstance(name, str) and name in (self._tool.parameters.get("properties") or ()):
@@ -162,12 +161,8 @@ class ArgumentRules:
         return self._tool.pointer + (values.place or "")
 
     # --- names ---
-    def _name_expression(self) -> str:
-        inner = "".join(f"\\u{{{ord(c):X}}}" for c in dict.fromkeys(self._stops + "\n"))
-        return f"[^\\s{inner}](?:[^{inner}]*[^\\s{inner}])?"
-
     def _check_name(self, name: str) -> None:
-        if not name or name != name.strip() or any(c in name for c in self._stops + "\n"):
+        if not re.fullmatch(name_expression(self._pattern), name):
             raise UnsupportedSchemaError(
                 f"a parameter called {name!r} cannot be written in this format",
                 pointer=f"{self._tool.pointer}/properties/{escape(name)}",

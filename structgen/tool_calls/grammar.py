@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
 from structgen.automata.dfa import Dfa, difference, empty
+from structgen.automata.free_text import free_text_dfa, word_search
 from structgen.automata.pattern import full_match_dfa
-from structgen.engines.composed.grammar import ComposedGrammar, embed
-from structgen.engines.composed.tag_dispatch import free_text_dfa, word_search
+from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
@@ -34,6 +34,7 @@ class GrammarBuilder:
         self._nonterminals: list[str] = ["start"]
         self._rules: list[Rule] = []
         self._symbols: dict[Hashable, tuple[int, ...]] = {}
+        self._regular: dict[Hashable, tuple[int, ...] | None] = {}
         self._contents: dict[int, Content] = {}
 
     def rule(self, symbol: int, *right: int) -> None:
@@ -72,21 +73,19 @@ class GrammarBuilder:
                 found += self.optional(self.pieces(piece.pattern))
             else:
                 assert isinstance(piece, Gap | CallId)
-                found += self.regular(("expression", piece.expression), partial(full_match_dfa, piece.expression))
+                found += self.regular(piece.expression, partial(full_match_dfa, piece.expression)) or ()
         return tuple(found)
 
-    def regular(self, key: Hashable, build: Callable[[], Dfa]) -> tuple[int, ...]:
-        """The symbols of a regular language, which may hold the empty text; found again by its key."""
-        if key not in self._symbols:
+    def regular(self, key: Hashable, build: Callable[[], Dfa]) -> tuple[int, ...] | None:
+        """The symbols of a regular language, which may hold the empty text; None: it holds none. Built once a key."""
+        if key not in self._regular:
             dfa = build()
             solid = without_empty(dfa)
             symbols: tuple[int, ...] = () if solid.is_empty else (self._terminal(str(key)[:100], solid),)
-            if dfa.is_empty:
-                symbols = (self.nonterminal("nothing"),)  # without rules
-            elif dfa.accepting[0] and symbols:
+            if not dfa.is_empty and dfa.accepting[0] and symbols:
                 symbols = self.optional(symbols)
-            self._symbols[key] = symbols
-        return self._symbols[key]
+            self._regular[key] = None if dfa.is_empty else symbols
+        return self._regular[key]
 
     def optional(self, symbols: tuple[int, ...]) -> tuple[int, ...]:
         """These symbols, or nothing."""
@@ -114,9 +113,9 @@ class GrammarBuilder:
             dfa = free_text_dfa(word_search(words))
             return dfa if but is None else difference(dfa, but)
 
-        return self.optional(self.regular(("text", tuple(words), None if but is None else but.digest), build))
+        return self.optional(self.regular(("text", tuple(words), None if but is None else but.digest), build) or ())
 
-    def compile(self) -> ComposedGrammar:
+    def compile(self) -> Grammar:
         """The grammar of the nonterminal 0 over the vocabulary."""
         outer = ContextFreeGrammar(tuple(self._terminals), tuple(self._nonterminals), tuple(self._rules), START)
         outer, naming = resolved(outer, self.vocabulary)

@@ -55,6 +55,9 @@ def next_header(text: str, at: int) -> int | None:
 
 def end_of_call(text: str, at: int) -> int:
     """Where the message ends whose arguments end at a place, and the next one begins."""
-    for mark in (CALL_END, *NEXT):
-        at += len(fixed(mark)) if text.startswith(fixed(mark), at) else 0
+    blanks = len(text) - len(text[at:].lstrip(" \t\r\n"))  # behind JSON, if whitespace is free
+    if text.startswith(CALL_END.text, blanks):
+        at = blanks + len(CALL_END.text)
+        following = "".join(map(fixed, NEXT))
+        at += len(following) if text.startswith(following, at) else 0
     return at

@@ -182,6 +182,12 @@ def stops(pattern: Pattern, slot: Slot) -> str:
     return found
 
 
+def name_expression(pattern: Parameters) -> str:
+    """What names of parameters match, in Python and ECMA-262 alike: no line feed in them, no blanks around them."""
+    stopping = "".join(f"\\x{ord(c):02x}" for c in dict.fromkeys(stops(pattern.string, KEY)))
+    return f"[^ \\t\\r\\n{stopping}](?:[^\\n{stopping}]*[^ \\t\\r\\n{stopping}])?"
+
+
 def _first(piece: Piece) -> str:
     if isinstance(piece, Parameters):
         return _first(piece.string[0])

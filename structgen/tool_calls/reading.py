@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from structgen.exact_json import decode_exact
 from structgen.formula.values import ANY, STRING
+from structgen.json_text import decode_exact
 from structgen.tool_calls.arguments import kinds_of
 from structgen.tool_calls.calls import CallPieces, Calls, ToolCall
 from structgen.tool_calls.definitions import Tool
@@ -30,6 +30,7 @@ from structgen.tool_calls.patterns import (
     Pattern,
     WithId,
     fixed,
+    name_expression,
     named,
 )
 from structgen.tool_calls.values import is_json
@@ -83,8 +84,6 @@ class CallReader:
     # --- where calls are ---
     def _next(self, at: int) -> int | None:
         """Where the next calls begin."""
-        if not self._calls.tools:
-            return None
         if self._format.harmony:
             return next_header(self._text, at)
         if at == 0 and self._is_bare():
@@ -219,10 +218,12 @@ class CallReader:
         begun = self._fixed(form[:place], at)
         if begun is None:
             return None
-        end = self._text.find(fixed(form[place + 1]), begun)
+        end = self._text.find(fixed(form[place + 1])[0], begun)  # which no name holds
         if end < 0:
             return None
         name = self._text[begun:end]
+        if not _compiled(name_expression(pattern)).fullmatch(name):
+            return None
         value_at = self._fixed(form[place + 1 : form.index(VALUE)], end)
         if value_at is None:
             return None

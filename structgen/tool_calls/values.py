@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -90,5 +91,21 @@ def lost_words(words: tuple[str, ...], closing: str, kinds: int) -> list[str]:
 
 
 def json_text(value: Any) -> str:
-    """JSON as chat templates write it, with a space behind commas and colons."""
-    return json.dumps(value, ensure_ascii=False)
+    """JSON as chat templates write it, with a space behind commas and colons.
+
+    Raises:
+        TypeError, ValueError: the value is none of JSON.
+    """
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)}: {json_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(json_text, value)) + "]"
+    if isinstance(value, Decimal) and value.is_finite():
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"the key {key!r:.100} of an object is {type(key).__name__}, not a string")
+    return json.dumps(key, ensure_ascii=False)

@@ -15,9 +15,10 @@ from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import JsonSchemaConstraint, loads_exact
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import UnsupportedSchemaError
 from structgen.generator import Generator
+from structgen.json_text import loads_exact
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import CharTokenizer, vocabulary
@@ -204,3 +205,10 @@ def test_multiples_are_judged_exactly(number: str, valid: bool) -> None:
     errors = schema_errors({"type": "number", "multipleOf": 0.01}, loads_exact(number))
     assert (errors == []) == valid
     assert schema_errors({"multipleOf": 0.01}, "x") == schema_errors({"multipleOf": 0.01}, True) == []
+
+
+def test_a_grammar_says_that_it_is_llguidances(tmp_path: Path) -> None:
+    file = tmp_path / "g.lark"
+    for header, code in (("// none\n", 2), ("// first a comment\n%llguidance {}\n", 0)):
+        file.write_text(header + 'start: "a"{2,3}')
+        assert run("check", str(file))[0] == code

@@ -22,7 +22,7 @@ import sys
 from structgen.cli import serve
 from structgen.serving.settings import ServingSettings
 from tests.serving.tiny import generator
-settings = ServingSettings(model_names=("tiny",), drain_seconds=float(sys.argv[2]))
+settings = ServingSettings(model_names=("tiny",), drain_seconds=float(sys.argv[2]), compile_workers=0)
 raise SystemExit(serve.run(lambda: generator(0.005), settings, "127.0.0.1", int(sys.argv[1])))
 """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import structgen
 from structgen.constraints.cache import CompiledCache, Same, content_key, joined
 from structgen.options import JsonOptions
+from tests.concurrency import together
 
 BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 INTEGER = {"type": "integer"}
@@ -44,7 +47,14 @@ def makers() -> list[Any]:
         structgen.tag_dispatch({("<n>", ""): INTEGER}, max_uses=1),
         structgen.tag_dispatch({("<n>", ""): INTEGER}, stop="."),
         structgen.tag_dispatch({("<n>", ""): INTEGER, ("<m>", ""): INTEGER}),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, triggers=["<"]),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, excludes=["a"]),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, free_text="none"),
+        structgen.tag_dispatch({("<n>", ""): INTEGER}, free_text="none", separator=","),
+        structgen.tag_dispatch([("<n>", INTEGER), ("<n>", {"const": 1})]),
         structgen.tag_dispatch({("<n>", ""): tagged[0]}),
+        structgen.tag_dispatch({("<n>", ""): structgen.tag_dispatch({("<m>", ""): tagged[0]})}),
+        structgen.tag_dispatch({("<n>", ""): structgen.lark('start: %json {"type": "integer"}')}),
         structgen.tag_dispatch({("<n>", ""): structgen.json_lines(INTEGER)}),
     ]
     lines = [structgen.json_lines(schema) for schema in schemas]
@@ -97,6 +107,46 @@ def test_the_cache_is_bounded() -> None:
     kept = [cache.get(number, Compiled) for number in range(20)]
     assert len(cache._entries) == 5 and cache.get(19, Compiled) is kept[19]
     assert cache.get(None, Compiled) is not cache.get(None, Compiled) and len(cache._entries) == 5
+
+
+def test_what_several_threads_ask_for_is_built_once() -> None:
+    class Compiled:
+        memory_bytes = 10
+
+    cache, built, found, ready = CompiledCache(), list[Compiled](), list[Any](), threading.Barrier(4)
+
+    def build() -> Compiled:
+        time.sleep(0.1)
+        built.append(Compiled())
+        return built[-1]
+
+    def ask(number: int) -> None:
+        ready.wait()
+        found.append(cache.get("key", build))
+
+    together(ask)
+    assert len(built) == 1 and found == built * 4
+
+
+def test_an_error_goes_to_all_that_wait_and_an_interrupt_to_none() -> None:
+    cache, told, ready = CompiledCache(), list[str](), threading.Barrier(3)
+    errors: list[BaseException] = [KeyboardInterrupt("stop"), structgen.ConstraintError("bad")]
+
+    def build() -> Any:
+        time.sleep(0.1)
+        raise errors.pop(0)
+
+    def ask(number: int) -> None:
+        ready.wait()
+        try:
+            cache.get("key", build)
+        except BaseException as error:
+            told.append(str(error))
+
+    together(ask, 3)
+    assert sorted(told) == ["bad", "bad", "stop"] and not errors
+    with pytest.raises(IndexError):
+        cache.get("key", build)
 
 
 def test_a_key_keeps_its_object() -> None:

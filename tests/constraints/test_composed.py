@@ -10,6 +10,7 @@ import pydantic
 import pytest
 
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
+from structgen.constraints.tagged_text import read_parts
 from structgen.constraints.text import choice, regex
 from structgen.errors import ConstraintError, GenerationError, OptionsError
 from structgen.generator import Generator
@@ -68,20 +69,60 @@ def test_counts_and_stops_in_what_is_parsed() -> None:
             once.parse(wrong)
 
 
+def test_which_of_several_tags_a_part_is_of() -> None:
+    """Tags that begin alike are tried in their order, where the rest of the text is read too."""
+    small, large = {"type": "integer", "maximum": 9}, {"type": "integer"}
+    numbers = tag_dispatch([(("<n>", "</n>"), small), (("<n>", "</n>"), large), (("<n>", ";"), large)])
+    parts = numbers.parse("<n>7</n><n>12</n><n>3;")
+    assert [part.tag for part in parts if isinstance(part, TagPart)] == [0, 1, 2]
+    assert parts == [TagPart("<n>", 7, "7"), TagPart("<n>", 12, "12"), TagPart("<n>", 3, "3")]
+    assert [part.tag for part in numbers.parse_partial("<n>12") if isinstance(part, TagPart)] == [1]
+    functions = tag_dispatch({("<f=a>", ";"): small, ("<f=b>", ";"): large}, triggers=["<f="], excludes=["no"])
+    assert functions.parse("so <f=b>12;") == ["so ", TagPart("<f=b>", 12, "12")]
+    assert functions.parse_partial("so <f=") == ["so "] and functions.parse_partial("so <f") == ["so <f"]
+    for wrong in ("<f=c>1;", "<f=a>12;", "so <f=", "oh no", "oh no <f=a>1;"):
+        with pytest.raises(GenerationError):
+            functions.parse(wrong)
+
+
+def test_where_free_text_may_be() -> None:
+    thought = regex(r"(?:(?!</think>)[\s\S])*")
+    thinking = tag_dispatch({("<think>", "</think>"): thought}, min_uses=1, max_uses=1, free_text="after")
+    assert thinking.parse("<think>so <b></think>Yes.") == [TagPart("<think>", "so <b>", "so <b>"), "Yes."]
+    calls = tag_dispatch({"": CALL}, free_text="none", separator="; ", min_uses=1)
+    assert [p.value["n"] for p in calls.parse('{"n": 1}; {"n": 2}') if isinstance(p, TagPart)] == [1, 2]
+    either = tag_dispatch({("call ", "."): CALL}, free_text="instead", separator="; ")
+    assert either.parse('call {"n": 1}.; call {"n": 2}.')[1:] == [TagPart("call ", {"n": 2}, '{"n": 2}')]
+    assert either.parse("No.") == ["No."] and either.parse("") == []
+    assert either.parse_partial('call {"n": 1}.; ca') == [TagPart("call ", {"n": 1}, '{"n": 1}')]
+    for constraint, wrong in (
+        (thinking, ["Yes.", "x<think></think>", "<think></think><think>"]),
+        (calls, ["", '{"n": 1};', '{"n": 1}{"n": 2}', "No."]),
+        (either, ['x call {"n": 1}.', 'call {"n": 1}. x', 'call {"n": 1}.call {"n": 1}.']),
+    ):
+        for text in wrong:
+            with pytest.raises(GenerationError):
+                constraint.parse(text)
+
+
 @pytest.mark.parametrize(
     "constraint",
     [
         tag_dispatch({("<", ">"): regex("[ab]*"), "b": choice(["a", "ab", "aba"])}, min_uses=1, max_uses=3),
         tag_dispatch({"a": regex("(a|b<)*"), ("<", "a"): regex("b?")}, stop=">>"),
         tag_dispatch({"ab": regex("[<>]+"), "ba": regex("a*")}, min_uses=1, max_uses=2, free_text="before", stop="<>b"),
+        tag_dispatch([(("<", ">"), regex("[ab]*")), (("<", ">"), regex("[ab<]*")), (("<", "b"), regex("a*"))]),
+        tag_dispatch({("a<", ">"): regex("a*"), ("ab", ""): regex("b?")}, triggers=["a"], excludes=["bb", "<a"]),
+        tag_dispatch({"a<": regex("[ab]*"), ("b", "<"): regex("[a<]*")}, free_text="after", stop=">>"),
+        tag_dispatch({("<", ">"): regex("[ab]*")}, free_text="instead", separator="ab", max_uses=3),
+        tag_dispatch({"": regex("[ab]*"), "<": regex("[ab>]*")}, free_text="none", separator=">"),
     ],
-    ids=["closed", "stopped", "before"],
+    ids=["closed", "stopped", "before", "alike", "triggers", "after", "instead", "none"],
 )
 def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
     """The pieces of random outputs put the output together again."""
     rng = random.Random(3)
     words = vocabulary("ab<>", rng, longer=10)
-    ends = {trigger: end for trigger, end, _ in constraint.tags}
     for _ in range(60):
         matcher = constraint.compile(words).matcher()
         text = b""
@@ -93,11 +134,22 @@ def test_whatever_is_allowed_parses(constraint: TagDispatch) -> None:
             if not words.tokens[token] or not matcher.accept_token(token):
                 break
             text += words.tokens[token]
-            constraint.parse_partial(text.decode(errors="replace"))
+            prefix = text.decode(errors="ignore")
+            if prefix.encode() == text:  # no character is cut
+                assert read_parts(constraint.rules, constraint.constraints, prefix, is_whole=False) is not None
+            constraint.parse_partial(prefix)
         text += matcher.shortest_completion()
         pieces = constraint.parse(text.decode())
-        joined = "".join(p if isinstance(p, str) else p.trigger + p.text + str(ends[p.trigger]) for p in pieces)
-        assert joined + str(constraint.stop or "") == text.decode()
+        written, rules, was_part = "", constraint.rules, False
+        for piece in pieces:
+            if isinstance(piece, str):
+                written, was_part = written + piece, False
+                continue
+            begin, end = rules.tags[piece.tag]
+            assert piece.trigger == begin
+            written += f"{rules.separator if was_part and rules.separator else ''}{begin}{piece.text}{end}"
+            was_part = True
+        assert written + str(rules.stop or "") == text.decode()
 
 
 def test_instructions() -> None:

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from structgen.constraints.cache import CompiledCache
 from structgen.constraints.json import as_constraint, json_schema
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
-from structgen.exact_json import loads_exact
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}

@@ -217,7 +217,7 @@ def test_settled_text_never_takes_back() -> None:
         output = Output(vocab, None, SamplingParams(1.0, seed=seed), max_new_tokens=40, stop=("aaa", "ñ€"))
         shown = [""]
         for _ in decode(TinyModel(vocab.size), [PROMPT], [output]):
-            shown.append(output.settled_text())
+            shown.append(output.shown(output.settled_data()))
         assert all(later.startswith(early) for early, later in itertools.pairwise(shown))
         assert shown[-1] == output.text
 

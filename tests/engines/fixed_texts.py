@@ -33,6 +33,9 @@ class FixedTexts:
     def last_bytes(self) -> int:
         return byte_set(text[-1] for text in self.texts if text)
 
+    def normal_form(self) -> None:
+        return None
+
 
 class FixedTextsMatcher(BaseMatcher[FixedTexts]):
     """The state is the text so far."""

@@ -213,6 +213,12 @@ GBNF_PIECES = [
     '"\\u00e9"', '[a-z]', '[^\\n]', '[\\U00110000]', '[]', '""', '#c', '.', '\\', 'é', '\x00', '{9999999999999}', '"',
     '[',
 ]  # fmt: skip
+EBNF_PIECES = [
+    '"a"', '"', '[a-b]', '[', ']', '(', ')', '(=', '|', '*', '{2}', '{2,', '}', '\nroot', '\nx', ' ::= ', '[lazy]',
+    '[capture]', '[max_chars=3]', '[max_tokens=', 'x', 'Regex(', 'Regex("a(b|c)*d?")', 'Substring(', 'Token(1)',
+    'Token(', 'TagDispatch(("x", x))', 'TagDispatch(', 'TokenTagDispatch((1, x), ', 'excludes=', '("b",)', ',',
+    '5', 'true', '#', 'loop_after_dispatch=false', '\r', '\\x', '\\', 'é', '\x00', '\ud800',
+]  # fmt: skip
 REGEX_PIECES = [
     'a', 'b', '(', ')', '(?:', '(?=', '(?!', '(?<=', '(?<!', '[', ']', '[^a]', '*', '+', '?', '{2}', '{0,3}', '{3,1}',
     '{99999}', '|', '^', '$', '\\b', '\\B', '\\w', '\\D', '\\1', '.', 'é', '\x00', '\\x4', '\\u12', '\\p{L}', '(?i)',
@@ -242,9 +248,15 @@ SLOW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 
 
 @SLOW
-@given(texts(GBNF_PIECES), st.booleans())
-def test_any_gbnf(text: str, begin: bool) -> None:
-    only_typed(lambda: compile_gbnf("root ::= " + text if begin else text, BYTES))
+@given(texts(GBNF_PIECES), st.booleans(), st.sampled_from(["llama.cpp", "xgrammar"]))
+def test_any_gbnf(text: str, begin: bool, dialect: str) -> None:
+    only_typed(lambda: compile_gbnf("root ::= " + text if begin else text, BYTES, dialect=dialect))  # type: ignore[arg-type]
+
+
+@SLOW
+@given(texts(EBNF_PIECES), st.booleans())
+def test_any_ebnf(text: str, begin: bool) -> None:
+    only_typed(lambda: compile_gbnf("root ::= " + text if begin else text, BYTES, dialect="xgrammar"))
 
 
 @SLOW

@@ -195,7 +195,6 @@ def test_lark_grammars() -> None:
 
 
 def test_structural_tags() -> None:
-    pytest.importorskip("lark")
     tag = {
         "type": "structural_tag",
         "triggers": ["<function="],

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from structgen.serving.compiler import CompileLimits
 from structgen.serving.errors import RequestError, dotted, pointer_to
 from structgen.serving.openai_types import ChatRequest, CompletionRequest
-from structgen.serving.reading import check_size, read_json, read_request
+from structgen.serving.reading import check_limits, read_json, read_request
 from structgen.serving.responses_types import ResponseRequest
-from structgen.serving.settings import ServingSettings
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
 
@@ -164,8 +164,8 @@ def test_places() -> None:
     ],
 )
 def test_large_constraints_are_refused_before_they_are_compiled(schema: Any) -> None:
-    with pytest.raises(RequestError, match="too large") as caught:
-        check_size(schema, ("response_format",), ServingSettings())
+    with pytest.raises(RequestError, match="simplify it") as caught:
+        check_limits(schema, ("response_format",), CompileLimits())
     assert caught.value.code == "grammar_too_complex"
 
 
@@ -173,5 +173,5 @@ def test_deep_constraints_are_refused() -> None:
     schema: Any = {}
     for _ in range(900):
         schema = {"items": schema}
-    with pytest.raises(RequestError, match="nested deeper"):
-        check_size(schema, ("x",), ServingSettings())
+    with pytest.raises(RequestError, match="levels of nesting"):
+        check_limits(schema, ("x",), CompileLimits())

@@ -53,8 +53,8 @@ class RunningServer:
 @contextlib.contextmanager
 def serving(gen: Generator | None = None, **settings: Any) -> Iterator[RunningServer]:
     """A running server over a tiny model."""
-    names = settings.pop("model_names", ("tiny",))
-    running = RunningServer(ApiServer(gen or generator(), ServingSettings(model_names=names, **settings)))
+    settings = {"model_names": ("tiny",), "compile_workers": 0, **settings}
+    running = RunningServer(ApiServer(gen or generator(), ServingSettings(**settings)))
     running.start()
     try:
         yield running

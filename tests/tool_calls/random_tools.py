@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import jsonschema
@@ -17,7 +19,7 @@ STRINGS: list[dict[str, Any]] = [
     {"const": "fixed"},
     {"type": "string", "pattern": "^[a-c<]+$"},
     {"type": "string", "minLength": 2, "maxLength": 5},
-    {"type": "string", "format": "date"},
+    {"type": "string", "format": "ipv4"},
     {"type": "string", "pattern": "e", "maxLength": 3},
 ]
 OTHERS: list[dict[str, Any]] = [
@@ -75,10 +77,21 @@ def random_tool(rng: random.Random, name: str) -> dict[str, Any]:
 
 def is_valid(arguments: dict[str, Any], tool: dict[str, Any]) -> bool:
     """Whether python-jsonschema takes the arguments."""
-    validator = jsonschema.Draft202012Validator(
-        tool["function"]["parameters"], format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
-    )
-    return validator.is_valid(arguments)
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    validator = jsonschema.Draft202012Validator(_exact(tool["function"]["parameters"]), format_checker=checker)
+    return validator.is_valid(_exact(arguments))
+
+
+def _exact(value: Any) -> Any:
+    """Numbers as fractions, which divide by each other exactly."""
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    if isinstance(value, float | Decimal):
+        number = Fraction(str(value))
+        return number.numerator if number.denominator == 1 else number
+    return value
 
 
 def random_output(matcher: Matcher, vocabulary: Vocabulary, rng: random.Random, steps: int) -> list[int]:

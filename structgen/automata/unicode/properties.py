@@ -26,6 +26,11 @@ def unicode_version() -> str:
     return _tables()[4]
 
 
+def property_names() -> tuple[str, ...]:
+    """All that `property_set` knows, each as ``kind/value``."""
+    return tuple(_tables()[0])
+
+
 @lru_cache(maxsize=512)
 def property_set(kind: str, value: str) -> CharSet | None:
     """The characters with a property, None if there is none of that exact name.

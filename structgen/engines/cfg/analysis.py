@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from structgen.errors import EmptyLanguageError, GrammarError
+from structgen.grammar.components import strong_components
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 
 MAX_CLASSES, MAX_SUFFIXES = 1 << 15, 1 << 20
@@ -109,7 +110,7 @@ def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset())
             f"at most {MAX_CLASSES - 2} and {MAX_SUFFIXES - 1} are possible"
         )
     corners, scans = _left_corners(numbered, suffixes)
-    members = _components([[z for z, _ in own] for own in corners], [bool(own) for own in bodies])
+    members = strong_components([[z for z, _ in own] for own in corners], [bool(own) for own in bodies])
     component = [0] * len(bodies)
     for c, own_members in enumerate(members):
         for y in own_members:
@@ -242,45 +243,3 @@ def _left_corners(numbered: list[list[int]], suffixes: _Suffixes) -> tuple[_Corn
         corners.append(list(predicted))
         scans.append(list(scanned))
     return corners, scans
-
-
-def _components(edges: list[list[int]], used: list[bool]) -> list[list[int]]:
-    """Strongly connected components, predecessors first (Tarjan's algorithm without recursion)."""
-    size = len(edges)
-    index, low = [-1] * size, [0] * size
-    on_stack = [False] * size
-    stack: list[int] = []
-    found: list[list[int]] = []
-    counter = 0
-    for root in range(size):
-        if index[root] >= 0 or not used[root]:
-            continue
-        work = [(root, iter(edges[root]))]
-        index[root] = low[root] = counter
-        counter += 1
-        stack.append(root)
-        on_stack[root] = True
-        while work:
-            y, successors = work[-1]
-            for z in successors:
-                if index[z] < 0:
-                    index[z] = low[z] = counter
-                    counter += 1
-                    stack.append(z)
-                    on_stack[z] = True
-                    work.append((z, iter(edges[z])))
-                    break
-                if on_stack[z]:
-                    low[y] = min(low[y], index[z])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[y])
-                if low[y] == index[y]:
-                    at = stack.index(y) if len(stack) < 8 else len(stack) - 1 - stack[::-1].index(y)
-                    component = stack[at:]
-                    del stack[at:]
-                    for z in component:
-                        on_stack[z] = False
-                    found.append(sorted(component))
-    return found[::-1]

@@ -9,11 +9,12 @@ from functools import cached_property
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.cfg.analysis import analyse
 from structgen.engines.cfg.completion import CfgCompletions
+from structgen.engines.cfg.last_bytes import last_bytes_of
 from structgen.engines.cfg.lexicon import lexicon
 from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.cfg.matcher import CfgMatcher
+from structgen.engines.protocols import Grammar
 from structgen.errors import EmptyLanguageError
-from structgen.grammar.last_bytes import last_bytes_of
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.spelling import spellable, unspellable
 from structgen.grammar.token_terminals import resolved
@@ -68,6 +69,10 @@ class CfgGrammar:
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(grammar)."""
         return EVERY_BYTE if self.tables.embedded else last_bytes_of(self.source, {})
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]] | None:
+        """See `Grammar.normal_form`: none where who reads some terminals is known outside only."""
+        return None if self.tables.embedded else (self.source, {})
 
     @property
     def completions_are_shortest(self) -> bool:

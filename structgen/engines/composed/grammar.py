@@ -9,18 +9,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from structgen.engines.byte_sets import byte_set, flags
 from structgen.engines.cfg.analysis import CfgTables
-from structgen.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar
+from structgen.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar, compile_grammar
 from structgen.engines.cfg.completion import CfgCompletions
+from structgen.engines.cfg.last_bytes import bytes_before, last_bytes_of
 from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.composed.branch import Branch
 from structgen.engines.composed.crossings import crossing_index
 from structgen.engines.composed.matcher import ComposedMatcher
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
-from structgen.grammar.last_bytes import bytes_before, last_bytes_of
+from structgen.grammar.inlining import inlined
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 from structgen.grammar.token_terminals import resolved
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -82,6 +84,7 @@ class ComposedGrammar:
         self._memo: dict[Hashable, Any] = {}
         self._machine: CfgMachine | None = None
         self._lock = threading.Lock()
+        self._scratch = threading.local()
 
     def matcher(self) -> ComposedMatcher:
         """See `Grammar.matcher`."""
@@ -94,6 +97,10 @@ class ComposedGrammar:
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(1)."""
         return self._last
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
+        """See `Grammar.normal_form`."""
+        return self.source, {t: content.grammar for t, content in self.contents.items()}
 
     @property
     def completions_are_shortest(self) -> bool:
@@ -109,6 +116,13 @@ class ComposedGrammar:
     def is_wide(self, branch: Branch) -> bool:
         """Whether what a branch reads can end nearly everywhere, such as a line of text."""
         return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+
+    def scratch(self, rows: int) -> npt.NDArray[np.int32]:
+        """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""
+        found: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
+        if found is None or len(found) < rows:
+            found = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
+        return found
 
     def recall(self, key: Hashable) -> Any:
         """What was remembered under a key, or None."""
@@ -171,11 +185,13 @@ class _OuterCompletions(CfgCompletions):
 
 def embed(
     grammar: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary | None = None
-) -> ComposedGrammar:
+) -> ComposedGrammar | CfgGrammar:
     """Compile a context-free grammar some of whose terminals are read by other grammars.
 
     A text is in the language if it splits into texts of terminals as the rules say, where an embedded terminal's texts
-    are those of its grammar. Every split counts, as everywhere in the context-free machine.
+    are those of its grammar. Every split counts, as everywhere in the context-free machine. Contents that are such
+    grammars themselves are put in place of their terminals, so that however deep they nest, the machine reads one
+    grammar: a `CfgGrammar`, where no content of another kind is left.
 
     Args:
         grammar: the normal form (`structgen.grammar.lark_reader.read_lark` and its like give it). The automata of
@@ -206,7 +222,42 @@ def embed(
     for terminal, content in contents.items():
         if not content.vocabulary.reads_within(joint):
             raise _other_vocabulary(grammar.terminals[terminal].name, content.vocabulary, joint)
-    return ComposedGrammar(grammar, contents, joint)
+    grammar, left = _in_place(grammar, contents)
+    return ComposedGrammar(grammar, left, joint) if left else compile_grammar(grammar, joint)
+
+
+MAX_INLINED = 1 << 18
+"""What is put in place weighs at most so much, as the machine has bounds; other contents stay apart."""
+
+
+def _in_place(
+    grammar: ContextFreeGrammar, contents: Mapping[int, Grammar]
+) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
+    """A grammar with the rules of those contents that have some put in their place, and the contents that are left."""
+    if grammar.captures and grammar.ignored:  # a capture could not tell what is ignored around it any more
+        return grammar, dict(contents)
+    left = dict[int, Grammar]()
+    parts: dict[int, tuple[ContextFreeGrammar, Mapping[int, Grammar]]] = {}
+    weights = {id(grammar): _weight(grammar)}
+    for t, content in contents.items():
+        form = content.normal_form()
+        if form is not None and id(form[0]) not in weights:
+            weight = _weight(form[0])
+            if weight + sum(weights.values()) <= MAX_INLINED:
+                weights[id(form[0])] = weight
+        if form is None or id(form[0]) not in weights:
+            left[t] = content
+        else:
+            parts[t] = form
+    if parts:
+        grammar, moved = inlined(grammar, {t: source for t, (source, _) in parts.items()})
+        left |= {moved[t] + inner: below for t, (_, own) in parts.items() for inner, below in own.items()}
+    return grammar, left
+
+
+def _weight(grammar: ContextFreeGrammar) -> int:
+    """Symbols in rules; terminals, of which the machine takes fewer, count as 16."""
+    return sum(len(rule.rhs) + 1 for rule in grammar.rules) + 16 * len(grammar.terminals)
 
 
 def _other_vocabulary(name: str, found: Vocabulary, wanted: Vocabulary) -> ConstraintError:

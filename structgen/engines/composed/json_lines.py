@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from structgen.automata.dfa import empty
+from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
-from structgen.engines.composed.tag_dispatch import check_counts
+from structgen.engines.composed.tags import check_counts
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
@@ -12,7 +13,7 @@ from structgen.grammar.regular import word_dfa
 from structgen.options import JsonOptions
 
 
-def embed_lines(item: Grammar, min_lines: int, max_lines: int | None) -> ComposedGrammar:
+def embed_lines(item: Grammar, min_lines: int, max_lines: int | None) -> ComposedGrammar | CfgGrammar:
     """Texts of a grammar that has no line feeds, with one between them, and perhaps after the last."""
     terminals = (Terminal("VALUE", empty()), Terminal("LINE FEED", word_dfa("\n")))
     # Nonterminal 2n: n values, at the start of a line; 2n + 1: n + 1 values, at the end of one.

@@ -26,15 +26,17 @@ Bits = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]  # words of a row, an
 
 
 def fill(matcher: ComposedMatcher, branches: Sequence[Branch], bitmask: Row, index: int) -> None:
-    """Write the mask of a set of branches into row ``index``; the first branch's matcher checks the arguments."""
-    branches[0].matcher.fill_next_token_bitmask(bitmask, index)
+    """Write the mask of a set of branches into row ``index`` of a bitmask that fits."""
     row = bitmask[index] if bitmask.ndim == 2 else bitmask
-    own = [row]
-    if len(branches) > 1:
-        own = [row.copy(), *(np.empty_like(row) for _ in branches[1:])]
-        for branch, part in zip(branches[1:], own[1:], strict=True):
-            branch.matcher.fill_next_token_bitmask(part)
-            row |= part
+    if len(branches) == 1:
+        branches[0].matcher.fill_next_token_bitmask(bitmask, index)
+        own = [row]
+    else:
+        rows = matcher.grammar.scratch(len(branches))
+        for i, branch in enumerate(branches):
+            branch.matcher.fill_next_token_bitmask(rows, i)
+        np.bitwise_or.reduce(rows[: len(branches)], axis=0, out=row)
+        own = list(rows[: len(branches)])
     crossing = [
         bits
         for branch, part in zip(branches, own, strict=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from structgen.engines.composed.grammar import ComposedGrammar
 
 MAX_BRANCHES = 64
-"""So many readings of a text are kept; more are given up and counted."""
+"""So many readings of a text are kept, and one more for each embedded grammar; others are given up and counted."""
 # Equal branches are merged at the end of each piece, so long texts are read in pieces.
 PIECE = 16
 
@@ -232,8 +232,9 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         for branch in branches:
             key = branch.key()
             kept.setdefault(id(branch) if key is None else key, branch)
-        self._dropped += max(0, len(kept) - MAX_BRANCHES)
-        return list(kept.values())[:MAX_BRANCHES]
+        most = MAX_BRANCHES + len(self._grammar.contents)  # all may begin at one place, such as behind a trigger
+        self._dropped += max(0, len(kept) - most)
+        return list(kept.values())[:most]
 
     def _restore(self, snapshot: _Snapshot) -> None:
         for branch, steps in snapshot:

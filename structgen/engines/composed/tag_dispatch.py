@@ -2,271 +2,185 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
-from structgen.automata.dfa import Dfa, empty, from_table, universal
+from structgen.automata.dfa import Dfa, empty
+from structgen.automata.free_text import can_join, free_text_dfa, word_search
+from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.composed.grammar import ComposedGrammar, embed
+from structgen.engines.composed.tags import FreeText, Mark, Tag, TagRules, Tags, pairs_of, tag_rules
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, OptionsError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.token_terminals import TokenPattern, pattern_of
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
 
-FreeText = Literal["anywhere", "before", "none"]
-Mark: TypeAlias = str | SpecialToken
-"""What delimits parts: a string, or a special token."""
-Tag: TypeAlias = Mark | tuple[Mark, Mark]
-"""A trigger, or a trigger and what follows the constrained part."""
-MAX_LIMIT = 10_000
-"""Largest ``min_uses`` and ``max_uses``: each use is a rule of its own."""
+__all__ = ["FreeText", "Mark", "Tag", "compile_tag_dispatch"]
 
 
 def compile_tag_dispatch(
-    tags: Mapping[Tag, Grammar],
+    tags: Tags[Grammar],
     vocabulary: Vocabulary,
     *,
     min_uses: int = 0,
     max_uses: int | None = None,
     stop: Mark | None = None,
     free_text: FreeText = "anywhere",
-) -> ComposedGrammar:
+    triggers: Iterable[Mark] | None = None,
+    excludes: Iterable[str] = (),
+    separator: Mark | None = None,
+) -> ComposedGrammar | CfgGrammar:
     """Compile tagged text: free text until a trigger, then what the trigger's grammar allows, then free text again.
 
-    Free text is any text (valid UTF-8) that holds no trigger and not ``stop``, nor spells the name of a special token
-    that delimits: the first trigger that is written begins its part. After ``max_uses`` parts no trigger can be
-    written. Where a part can end in several places (a number), all of them count.
+    Free text is any text (valid UTF-8) that holds no trigger, not ``stop`` and none of ``excludes``, nor spells the
+    name of a special token that delimits: the first trigger that is written begins its part. After ``max_uses`` parts
+    no trigger can be written. Where a part can end in several places (a number), or tags that begin alike can both be
+    read, all of them count.
 
     Args:
-        tags: compiled grammars, of any kind, by trigger, or by trigger and what follows the part
-            (``("<tool>", "</tool>")``): strings, or special tokens (``SpecialToken("<|call|>")``).
+        tags: compiled grammars, of any kind, by what begins the part, or by that and what follows the part
+            (``("<tool>", "</tool>")``): strings, or special tokens (``SpecialToken("<|call|>")``). As pairs
+            ``[(tag, grammar), ...]`` where tags are the same. What begins a part is the trigger of its tag, if
+            ``triggers`` are not given.
         vocabulary: the model's tokens.
         min_uses: parts that must be there before the text may end.
         max_uses: parts that may be there; None: any number.
         stop: what ends the text, and without which it does not end; None: it may end in free text.
         free_text: where free text may be: "anywhere"; "before": not after the part that is the ``max_uses``-th;
-            "none": only parts (and ``stop``).
+            "after": not before the first part, so that the text begins with a part, or has none; "instead": only where
+            there is no part; "none": only parts (and ``stop``).
+        triggers: strings that the tags begin with, each tag with one: where free text comes to one of them, one of its
+            tags must follow.
+        excludes: strings that free text must not hold.
+        separator: what stands between two parts, where no free text can ("instead", "none").
 
     Raises:
         ConstraintError: no tags, an empty or malformed string, one that holds another, a special token that the
             vocabulary does not have, or another vocabulary.
-        OptionsError: counts that cannot be met, or another ``free_text``.
+        OptionsError: counts that cannot be met, another ``free_text``, or options that contradict each other.
     """
-    check_tags(tags, stop)
-    check_options(min_uses, max_uses, free_text)
-    stop = None if stop is None else _with_name(stop, vocabulary)
-    pairs = check_tags([_with_names(tag, vocabulary) for tag in tags], stop)
-    builder = _Builder(pairs, stop, free_text != "none")
-    contents = {}
-    for (trigger, end), grammar in zip(pairs, tags.values(), strict=True):
-        contents[builder.tag(trigger, end)] = grammar
-    builder.count(min_uses, max_uses, text_after=free_text == "anywhere")
-    return embed(builder.grammar(), contents, vocabulary)
+    pairs = list(pairs_of(tags))
+    rules = tag_rules(
+        [tag for tag, _ in pairs],
+        min_uses=min_uses,
+        max_uses=max_uses,
+        stop=stop,
+        free_text=free_text,
+        triggers=triggers,
+        excludes=excludes,
+        separator=separator,
+    )
+    return compile_rules(rules, [grammar for _, grammar in pairs], vocabulary)
 
 
-def check_tags(tags: Iterable[Tag], stop: Mark | None) -> list[tuple[Mark, Mark]]:
-    """Trigger and closing mark of each tag ("" for none).
-
-    Raises:
-        ConstraintError: see `compile_tag_dispatch`.
-    """
-    pairs = []
-    for tag in tags:
-        pair = tag if isinstance(tag, tuple) else (tag, "")
-        if not (len(pair) == 2 and all(isinstance(part, str | SpecialToken) for part in pair)):
-            raise ConstraintError(f"a tag is a trigger or (trigger, closing string), not {tag!r}")
-        pairs.append(pair)
-    if not pairs:
-        raise ConstraintError("tag dispatch needs at least one tag: {trigger: grammar}")
-    if not isinstance(stop, str | SpecialToken | None):
-        raise ConstraintError(f"stop is a string or a SpecialToken, not {stop!r:.100}")
-    strings = [str(trigger) for trigger, _ in pairs] + ([] if stop is None else [str(stop)])
-    for text in (*strings, *(str(end) for _, end in pairs)):
-        if any(0xD800 <= ord(c) < 0xE000 for c in text):
-            raise ConstraintError(f"{text!r} holds half of a surrogate pair, which no text can; write the character")
-    if not all(strings):
-        raise ConstraintError(
-            "a trigger or stop string is empty, so it would be everywhere. For a part at the very start, use the "
-            "part's own constraint, or free_text='none' with a trigger"
-        )
-    for i, text in enumerate(strings):
-        for j, other in enumerate(strings):
-            if i != j and other in text:
-                raise ConstraintError(
-                    f"{other!r} is in {text!r}, which could therefore never be written as a whole. Make the strings "
-                    "differ, or use the shorter one and let its grammar tell the rest apart"
-                )
-    return pairs
+def compile_rules(rules: TagRules, parts: Sequence[Grammar], vocabulary: Vocabulary) -> ComposedGrammar | CfgGrammar:
+    """Compile tagged text whose rules are checked, with a grammar for each tag; see `compile_tag_dispatch`."""
+    builder = _Builder(rules.renamed(partial(_named, vocabulary=vocabulary)))
+    return embed(builder.grammar(), dict(zip(builder.parts, parts, strict=True)), vocabulary)
 
 
-def _with_names(tag: Tag, vocabulary: Vocabulary) -> Tag:
-    """A tag whose special tokens are named by their names, where they have one."""
-    if isinstance(tag, tuple):
-        return _with_name(tag[0], vocabulary), _with_name(tag[1], vocabulary)
-    return _with_name(tag, vocabulary)
-
-
-def _with_name(mark: Mark, vocabulary: Vocabulary) -> Mark:
+def _named(mark: Mark, vocabulary: Vocabulary) -> Mark:
+    """A special token by its name, if it has one."""
     if isinstance(mark, SpecialToken) and isinstance(mark.token, int):
         name = vocabulary.names_of(vocabulary.id_of(mark))
         return SpecialToken(name) if name in vocabulary.special_tokens else mark
     return mark
 
 
-def check_options(min_uses: int, max_uses: int | None, free_text: str) -> None:
-    """Raise OptionsError where these do not go together; see `compile_tag_dispatch`."""
-    check_counts("uses", min_uses, max_uses)
-    if free_text not in ("anywhere", "before", "none"):
-        raise OptionsError(f"free_text must be 'anywhere', 'before' or 'none', not {free_text!r}")
-    if free_text == "before" and max_uses is None:
-        raise OptionsError("free_text='before' means: not after the last part, so it needs max_uses")
-
-
-def check_counts(what: str, least: int, most: int | None) -> None:
-    """Raise OptionsError where a number of things cannot be from ``least`` to ``most`` (None: no limit)."""
-    for name, count in ((f"min_{what}", least), (f"max_{what}", 0 if most is None else most)):
-        if not (isinstance(count, int) and 0 <= count <= MAX_LIMIT):
-            raise OptionsError(f"{name} must be an integer from 0 to {MAX_LIMIT:,}, not {count!r}")
-    if most is not None and most < least:
-        raise OptionsError(f"max_{what} is {most}, less than min_{what}, {least}")
-
-
 class _Builder:
-    """The grammar of tagged text. Nonterminals: 0 start, 1 one part, 2 the end in free text, then one a count."""
+    """The grammar of tagged text.
 
-    def __init__(self, tags: Sequence[tuple[Mark, Mark]], stop: Mark | None, has_text: bool) -> None:
-        self._stop = stop
+    Attributes:
+        parts: the terminal of each tag's parts.
+    """
+
+    def __init__(self, rules: TagRules) -> None:
+        self._given = rules
         self._terminals: list[Terminal] = []
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
         self._rules: list[Rule] = []
-        self._size = 3
-        self._words = _forbidden(tags, stop)
-        self._table = word_search(self._words) if has_text else None
-        self._text = self._terminal("TEXT", free_text_dfa(self._table)) if self._table is not None else -1
-        for ending in self._up_to(stop) if stop is not None else [(), (~self._text,)] if has_text else [()]:
-            self._rules.append(Rule(2, ending))
-
-    def tag(self, trigger: Mark, end: Mark) -> int:
-        """Add a tag; gives the terminal of its part."""
-        part = self._terminal(f"PART {trigger!r}", empty())
-        closing = (~self._word(end),) if end else ()
-        for beginning in self._up_to(trigger):
-            self._rules.append(Rule(1, (*beginning, ~part, *closing)))
-        return part
-
-    def count(self, least: int, most: int | None, *, text_after: bool) -> None:
-        """Add the rules that count parts."""
-        here = 0
-        for used in range(least if most is None else most):
-            if used >= least:
-                self._rules.append(Rule(here, (2,)))
-            self._rules.append(Rule(here, (1, self._size)))
-            here, self._size = self._size, self._size + 1
-        if most is None:
-            self._rules.append(Rule(here, (1, here)))
-        if most is None or text_after:
-            self._rules.append(Rule(here, (2,)))
-        else:
-            self._rules.append(Rule(here, () if self._stop is None else (~self._word(self._stop),)))
+        has_text = rules.free_text != "none"
+        self._words = [word.encode() for word in rules.forbidden] if has_text else []
+        self._search = word_search(self._words)
+        self._text = self._terminal("TEXT", free_text_dfa(self._search)) if has_text else -1
+        self.parts = [self._terminal(f"PART {i}", empty()) for i in range(len(rules.tags))]
+        self._count()
 
     def grammar(self) -> ContextFreeGrammar:
         """The normal form."""
-        names = ("start", "part", "end", *(f"count{i}" for i in range(1, self._size - 2)))
-        return ContextFreeGrammar(tuple(self._terminals), names, tuple(self._rules), 0)
+        return ContextFreeGrammar(tuple(self._terminals), tuple(self._names), tuple(self._rules), 0)
 
-    def _up_to(self, word: Mark) -> list[tuple[int, ...]]:
-        """Free text, perhaps none, and the word, which it does not hold, nor any other."""
-        if self._table is None:
-            return [(~self._word(word),)]
-        if isinstance(word, SpecialToken):  # which no text can begin
-            return [(~self._word(word),), (~self._text, ~self._word(word))]
-        data = word.encode()
-        if any(data.startswith(other[-n:]) for other in self._words for n in range(1, len(other)) if n < len(data)):
-            # Where free text and the first bytes of the word make another (or the same) word, that one came first.
-            text = free_text_dfa(self._table, self._words.index(data))
-            return [(~self._terminal(f"TEXT {word!r}", text),)]
-        return [(~self._word(word),), (~self._text, ~self._word(word))]
+    def _count(self) -> None:
+        """Rules that count parts; nonterminal n has n of them before it."""
+        given = self._given
+        last = max(given.min_uses, 1) if given.max_uses is None else given.max_uses
+        self._names += [f"after {used} parts" for used in range(last + 1)]
+        self._behind = self._behind_triggers()
+        part = {with_text: self._part(with_text) for with_text in (True, False)}
+        end = {with_text: self._end(with_text) for with_text in (True, False)}
+        between = self._exactly(given.separator or "")
+        for used in range(last + 1):
+            if used >= given.min_uses:
+                self._rules.append(Rule(used, (end[given.text_at_end(used)],)))
+            if used < last or given.max_uses is None:
+                symbols = (*(between if used else ()), part[given.text_before(used)], min(used + 1, last))
+                self._rules.append(Rule(used, symbols))
 
-    def _word(self, word: Mark) -> int:
+    def _behind_triggers(self) -> dict[Mark, int]:
+        """For each trigger what follows it: the rest of what begins a part, the part, and what closes it."""
+        found: dict[Mark, int] = {}
+        for (begin, end), trigger, terminal in zip(self._given.tags, self._given.triggers, self.parts, strict=True):
+            if trigger not in found:
+                found[trigger] = self._new(f"behind {trigger!r}")
+            rest = begin[len(trigger) :] if isinstance(begin, str) and isinstance(trigger, str) else ""
+            self._rules.append(Rule(found[trigger], (*self._exactly(rest), ~terminal, *self._exactly(end))))
+        return found
+
+    def _part(self, with_text: bool) -> int:
+        """One part, perhaps with free text before it."""
+        part = self._new("part")
+        for trigger, behind in self._behind.items():
+            self._rules += [Rule(part, (*beginning, behind)) for beginning in self._up_to(trigger, with_text)]
+        return part
+
+    def _end(self, with_text: bool) -> int:
+        """The end of the output, perhaps with free text before it."""
+        end, stop = self._new("end"), self._given.stop
+        if stop is not None:
+            endings = self._up_to(stop, with_text)
+        else:
+            endings = [(), (~self._text,)] if with_text and self._text >= 0 else [()]
+        self._rules += [Rule(end, ending) for ending in endings]
+        return end
+
+    def _up_to(self, word: Mark, with_text: bool) -> list[tuple[int, ...]]:
+        """The word, and (``with_text``) free text before it, which does not hold it, nor any other."""
+        alone = self._exactly(word)
+        if not with_text or self._text < 0:
+            return [alone]
+        if isinstance(word, str):
+            data = word.encode()
+            if can_join(self._words, data):
+                # Where free text and the first bytes of the word make another (or the same) word, that came first.
+                text = free_text_dfa(self._search, self._words.index(data))
+                return [(~self._terminal(f"TEXT {word!r}", text),)]
+        return [alone, (~self._text, *alone)]
+
+    def _exactly(self, word: Mark) -> tuple[int, ...]:
+        """The word as symbols of a rule."""
         if isinstance(word, SpecialToken):
-            return self._terminal(repr(word), empty(), pattern_of(word))
-        return self._terminal(repr(word), word_dfa(word))
+            return (~self._terminal(repr(word), empty(), pattern_of(word)),)
+        return (~self._terminal(repr(word), word_dfa(word)),) if word else ()
+
+    def _new(self, name: str) -> int:
+        self._names.append(name)
+        return len(self._names) - 1
 
     def _terminal(self, name: str, dfa: Dfa, tokens: TokenPattern | None = None) -> int:
-        known = next((i for i, terminal in enumerate(self._terminals) if terminal.name == name), None)
-        if known is not None:
-            return known
-        self._terminals.append(Terminal(name, dfa, tokens=tokens))
-        return len(self._terminals) - 1
-
-
-def _forbidden(tags: Sequence[tuple[Mark, Mark]], stop: Mark | None) -> list[bytes]:
-    """What free text must not hold: triggers and ``stop``, and the names of special tokens that delimit.
-
-    Names are so forbidden that whoever reads the output by them finds the same parts.
-    """
-    begin = [trigger for trigger, _ in tags] + ([] if stop is None else [stop])
-    words = [str(mark) for mark in begin if isinstance(mark, str) or isinstance(mark.token, str)]
-    for _, end in tags:
-        name = end.token if isinstance(end, SpecialToken) and isinstance(end.token, str) else ""
-        if name and not any(word in name or name in word for word in words):
-            words.append(name)
-    return [word.encode() for word in words]
-
-
-def word_search(words: Sequence[bytes]) -> npt.NDArray[np.int32]:
-    """int32[n, 256]: the automaton that searches for the first of some words (Aho and Corasick, 1975), from state 0.
-
-    An entry ~i says that word i is complete. No word may hold another. O(256 · bytes of the words).
-    """
-    children: list[dict[int, int]] = [{}]
-    for i, word in enumerate(words):
-        node = 0
-        for byte in word[:-1]:
-            if byte not in children[node]:
-                children[node][byte] = len(children)
-                children.append({})
-            node = children[node][byte]
-        children[node][word[-1]] = ~i
-    table = np.zeros((len(children), 256), np.int32)
-    queue = deque([(0, 0)])  # a state, and that of its longest proper suffix
-    while queue:
-        node, suffix = queue.popleft()
-        if node:
-            table[node] = table[suffix]
-        for byte, child in children[node].items():
-            if child > 0:
-                queue.append((child, int(table[suffix, byte]) if node else 0))
-            table[node, byte] = child
-    return table
-
-
-def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None) -> Dfa:
-    """Valid UTF-8 without any of the words of a search: not empty, or (``word`` given) with that word behind it."""
-    utf8 = universal()
-    states: dict[tuple[int, int], int] = {(-1, 0): 0}  # states of both; the search's is -1 at the start of the text
-    rows, accepting = [], []
-    todo = [(-1, 0)]
-    end = -2  # of the text that the word follows
-    for node, place in todo:
-        row = np.full(256, -1, np.int32)
-        for byte in np.flatnonzero(utf8.transitions[place] >= 0).tolist():
-            following = int(search[max(node, 0), byte])
-            if following < 0:
-                row[byte] = end if word == ~following else -1
-                continue
-            pair = following, int(utf8.transitions[place, byte])
-            if pair not in states:
-                states[pair] = len(states)
-                todo.append(pair)
-            row[byte] = states[pair]
-        rows.append(row)
-        accepting.append(word is None and node >= 0 and bool(utf8.accepting[place]))
-    table = np.stack([*rows, np.full(256, -1, np.int32)])
-    table[table == end] = len(rows)
-    return from_table(table, np.array([*accepting, word is not None], np.uint8))
+        if name not in self._numbers:
+            self._numbers[name] = len(self._terminals)
+            self._terminals.append(Terminal(name, dfa, tokens=tokens))
+        return self._numbers[name]

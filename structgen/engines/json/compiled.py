@@ -21,8 +21,10 @@ from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
+from structgen.formula.language import Formula
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
+from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -77,6 +79,9 @@ class JsonGrammar:
             found |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
         return found
 
+    def normal_form(self) -> None:
+        """See `Grammar.normal_form`: it has none."""
+
     @property
     def completions_are_shortest(self) -> bool:
         """See `Grammar.completions_are_shortest`: mostly they are."""
@@ -92,6 +97,14 @@ class JsonGrammar:
     def memory_bytes(self) -> int:
         """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
         return self.tables.memory_bytes
+
+    def parse(self, text: str) -> Any:
+        """The value of a text of the language, with exact numbers. Raises GenerationError: see `loads_exact`."""
+        return loads_exact(text)
+
+    def parse_partial(self, text: str) -> Any:
+        """The value of an unfinished text, as far as it goes; None where there is none yet."""
+        return loads_partial(text)
 
     @cached_property
     def completions(self) -> JsonCompletions:
@@ -146,18 +159,19 @@ def compile_json_schema(
     options = checked_options(options)
     with restated(options):
         lowered = lower(schema, options, registry)
-        graph = GoalGraph(lowered, options)
-        return grammar_of(lowered, graph, graph.compile(lowered.root), vocabulary)
+        return grammar_of(lowered, lowered.root, vocabulary)
 
 
-def grammar_of(lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> JsonGrammar:
-    """The JSON text of the values of a node of a solved graph.
+def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
+    """The JSON text of the values of a formula, which speaks of a lowered schema.
 
     Raises:
-        TokenizerError: ``vocabulary`` lacks tokens without which texts could come to a dead end.
+        SchemaError, TokenizerError: see `compile_json_schema`.
     """
+    graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
+    root = graph.compile(formula)
     if vocabulary.missing_bytes:
-        _check_bytes(root, vocabulary, graph.options)
+        _check_bytes(root, vocabulary, lowered.options)
     return JsonGrammar(lowered, graph, root, vocabulary)
 
 

@@ -42,10 +42,6 @@ class MemberValues:
         self.kinds = _kinds(node)
         listed = [spec.values for spec in node.strings if isinstance(spec, EnumSpec)]
         self.words = tuple(word for words in listed for word in words) if len(listed) == len(node.strings) else None
-        rest = node.formula
-        if self.kinds & STRING and self.kinds != STRING:
-            rest = and_(Type(ANY & ~STRING), node.formula)
-        self._rest = members.graph.node(rest)
 
     @property
     def key(self) -> Formula:
@@ -64,7 +60,7 @@ class MemberValues:
 
     def json(self, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the values that are no strings, if ``kinds`` has any."""
-        return self._members.grammar_of(self._rest, vocabulary)
+        return self._members.grammar_of(and_(Type(ANY & ~STRING), self._node.formula), vocabulary)
 
     @property
     def place(self) -> str | None:
@@ -111,23 +107,21 @@ class ObjectMembers:
         self.options = options
         with restated(options):
             self.lowered: Lowered = lower(schema, options)
-            self.graph = GoalGraph(self.lowered, options)
-            self._root = self.graph.compile(and_(Type(OBJECT), self.lowered.root))
-            specs = [spec for spec in self._root.objects if object_live(spec, is_live)]
+            self._root = and_(Type(OBJECT), self.lowered.root)
+            root = GoalGraph(self.lowered, options).compile(self._root)
+            specs = [spec for spec in root.objects if object_live(spec, is_live)]
             self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
             self._values: dict[GoalNode, MemberValues] = {}
             self.cases = [self._case(spec) for spec in specs]
-            for values in self._values.values():  # the nodes of what is no string
-                self.graph.compile(values._rest.formula)
 
     def grammar(self, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the objects."""
         return self.grammar_of(self._root, vocabulary)
 
-    def grammar_of(self, node: GoalNode, vocabulary: Vocabulary) -> JsonGrammar:
-        """The JSON text of the values of a node."""
+    def grammar_of(self, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
+        """The JSON text of the values of a formula."""
         with restated(self.options):
-            return grammar_of(self.lowered, self.graph, node, vocabulary)
+            return grammar_of(self.lowered, formula, vocabulary)
 
     def _of(self, node: GoalNode) -> MemberValues:
         known = self._values.get(node)

@@ -59,6 +59,9 @@ class LalrGrammar:
         """See `Grammar.last_bytes`: nothing is known."""
         return EVERY_BYTE
 
+    def normal_form(self) -> None:
+        """See `Grammar.normal_form`: it has none."""
+
     @property
     def completions_are_shortest(self) -> bool:
         """See `Grammar.completions_are_shortest`: mostly they are."""

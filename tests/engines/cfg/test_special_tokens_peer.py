@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structgen.compilers import compile_lark
+from structgen.compilers import Dialect, compile_lark
 from structgen.engines.laws import mask_of
 from structgen.errors import GrammarError
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -65,10 +65,11 @@ def peer_mask(matcher: Any) -> np.ndarray:
     return bits[: VOCABULARY.size].astype(bool)
 
 
+@pytest.mark.parametrize("dialect", ["lark", "llguidance"])
 @pytest.mark.parametrize("source", GRAMMARS)
-def test_the_same_token_sequences(source: str) -> None:
+def test_the_same_token_sequences(source: str, dialect: Dialect) -> None:
     tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Peer()), n_vocab=VOCABULARY.size)
-    grammar = compile_lark(source, VOCABULARY)
+    grammar = compile_lark(source, VOCABULARY, dialect=dialect)
     theirs_source = '%llguidance {"no_forcing": true}\n' + source  # all spellings, not only the tokenizer's own
     rng = random.Random(source)
     for _ in range(12):

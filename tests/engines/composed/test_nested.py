@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
 
 from structgen.automata.dfa import empty
 from structgen.automata.pattern import full_match_dfa
-from structgen.compilers import compile_lark, compile_regex
+from structgen.compilers import compile_choice, compile_lark, compile_regex
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.composed import grammar as grammars
@@ -89,9 +90,14 @@ def flat(source: ContextFreeGrammar, parts: Mapping[int, Any]) -> tuple[ContextF
     return ContextFreeGrammar(tuple(terminals), tuple(names), tuple(rules), source.start), leaves
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_nests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+APART = -1  # of MAX_INLINED: contents stay matchers of their own, as those of other engines do
+
+
+@pytest.mark.parametrize("most", [APART, grammars.MAX_INLINED], ids=["apart", "in place"])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_nests(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
+    monkeypatch.setattr(grammars, "MAX_INLINED", most)
     monkeypatch.setattr(masks, "MANY", 0 if seed % 2 else masks.MANY)
     monkeypatch.setattr(grammars, "WIDE", -1 if seed % 3 == 0 else grammars.WIDE)
     words = vocabulary(LETTERS, rng, longer=30)
@@ -105,6 +111,50 @@ def test_random_nests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not judge(b"")[0]
         return
     check_walks(grammar, judge, rng, walks=3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_put_in_place_or_apart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same language, where each grammar ignores something of its own."""
+    rng = random.Random(seed)
+    words = vocabulary(LETTERS, rng, longer=30)
+
+    def with_ignored(part: Part) -> Part:
+        content, parts = part
+        if not isinstance(content, ContextFreeGrammar):
+            return part
+        assert isinstance(parts, dict)
+        ignored = tuple(rng.sample(range(2), rng.randint(0, 1)))
+        return replace(content, ignored=ignored), {t: with_ignored(inner) for t, inner in parts.items()}
+
+    part = with_ignored(random_part(rng, rng.randint(1, 3)))
+    try:
+        grammar = compiled(part, words)
+    except EmptyLanguageError:
+        return
+    monkeypatch.setattr(grammars, "MAX_INLINED", APART)
+    apart = compiled(part, words)
+
+    def run(text: bytes) -> tuple[bool, bool]:
+        matcher = apart.matcher()
+        alive = matcher.accept_bytes(text)
+        return alive, alive and matcher.is_accepting()
+
+    check_walks(grammar, remembered(run), rng, walks=3)
+
+
+def test_what_is_put_in_place_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = vocabulary("abc", random.Random(1))
+    part, big = compile_regex("ab", words), compile_choice(["a", "bc", "c"], words)
+    rules = ContextFreeGrammar(
+        (Terminal("X", empty()), Terminal("Y", empty()), Terminal("Z", empty())), ("s",), (Rule(0, (~0, ~1, ~2)),), 0
+    )
+    whole = embed(rules, {0: part, 1: big, 2: part})
+    assert whole.normal_form()[1] == {}  # a context-free grammar
+    monkeypatch.setattr(grammars, "MAX_INLINED", 80)
+    some = embed(rules, {0: part, 1: big, 2: part})
+    assert list(some.normal_form()[1].values()) == [big]
+    assert all(grammar.matcher().accept_bytes(b"abbcab") for grammar in (whole, some))
 
 
 def test_what_is_remembered_outlives_no_rollback() -> None:

@@ -10,14 +10,14 @@ import pytest
 import structgen
 from structgen import SpecialToken
 from structgen.compilers import compile_choice, compile_json_schema, compile_lark, compile_tag_dispatch
-from structgen.engines.composed.tag_dispatch import Tag
+from structgen.engines.composed.tags import Tag
 from structgen.engines.laws import check_laws
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GrammarError
 from structgen.vocabulary.special_tokens import LEAD
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.engines.composed.oracle import check_walks, remembered
-from tests.engines.composed.test_tag_dispatch import Simulation
+from tests.engines.composed.test_tag_dispatch import Reading, Simulation
 from tests.engines.special_tokens import private, with_stand_ins
 
 pytest.importorskip("lark")
@@ -37,33 +37,38 @@ def words(rng: random.Random) -> Vocabulary:
 class SpecialSimulation(Simulation):
     """Special tokens are private characters, which free text does not hold; nor does it spell what delimits."""
 
-    def __init__(self, tags: dict[Any, list[str]], stop: Any = None, **options: Any) -> None:
-        marks = [mark for tag in tags for mark in (tag if isinstance(tag, tuple) else (tag,))]
-        ends = [mark for mark in (*marks, stop) if isinstance(mark, SpecialToken)]
-        self.forbidden = [str(mark).encode() for mark in ends]
-        settings = {"least": 0, "most": None, "free_text": "anywhere"} | options
-        super().__init__({self.plain(tag): texts for tag, texts in tags.items()}, stop=self.plain(stop), **settings)
+    def __init__(self, tags: list[tuple[Any, Any, list[str]]], stop: Any = None, **options: Any) -> None:
+        marks = [*(mark for tag in tags for mark in tag[:2]), stop, options.get("separator")]
+        spelled = [str(mark) for mark in marks if isinstance(mark, SpecialToken)]
+        options["excludes"] = [*options.get("excludes", []), *spelled]
+        if "separator" in options:
+            options["separator"] = plain(options["separator"])
+        if "triggers" in options:  # special tokens trigger themselves
+            options["triggers"] = [*options["triggers"], *(plain(a) for a, _, _ in tags if isinstance(a, SpecialToken))]
+        super().__init__([(plain(a), plain(b), texts) for a, b, texts in tags], stop=plain(stop), **options)
 
-    def plain(self, mark: Any) -> Any:
-        if isinstance(mark, tuple):
-            return tuple(map(self.plain, mark))
-        return private(NAMES[str(mark)]) if isinstance(mark, SpecialToken) else mark
-
-    def step(self, reading: tuple[str, int, bytes], byte: bytes) -> list[tuple[str, int, bytes]]:
-        return [after for after in super().step(reading, byte) if after[0] != "text" or self.is_text(after[2])]
+    def step(self, reading: Reading, byte: bytes) -> set[Reading]:
+        return {after for after in super().step(reading, byte) if after[0] != "free" or self.is_text(after[2])}
 
     def is_text(self, text: bytes) -> bool:
-        is_private = any("\ue000" <= character < "\uf000" for character in text.decode(errors="ignore"))
-        return not is_private and not any(text.endswith(word) for word in self.forbidden)
+        return not any("\ue000" <= character < "\uf000" for character in text.decode(errors="ignore"))
+
+
+def plain(mark: Any) -> Any:
+    return private(NAMES[str(mark)]) if isinstance(mark, SpecialToken) else mark
 
 
 CASES: list[dict[str, Any]] = [
-    {"tags": {A: ["b", "ab"]}},
-    {"tags": {(A, B): ["", "a", "b>"], "b<": ["a"]}, "least": 1, "most": 2},
-    {"tags": {(A, A): ["b"]}, "stop": C},
-    {"tags": {("<b", C): ["a", "[c"], (D, ">"): ["b"]}, "most": 2},
-    {"tags": {A: ["b"], B: ["a", ""]}, "least": 1, "most": 3, "free_text": "none", "stop": C},
-    {"tags": {(C, D): ["a", "ab"]}, "least": 1, "most": 1, "free_text": "before"},
+    {"tags": [(A, "", ["b", "ab"])]},
+    {"tags": [(A, B, ["", "a", "b>"]), ("b<", "", ["a"])], "least": 1, "most": 2},
+    {"tags": [(A, A, ["b"])], "stop": C},
+    {"tags": [("<b", C, ["a", "[c"]), (D, ">", ["b"])], "most": 2},
+    {"tags": [(A, "", ["b"]), (B, "", ["a", ""])], "least": 1, "most": 3, "free_text": "none", "stop": C},
+    {"tags": [(C, D, ["a", "ab"])], "least": 1, "most": 1, "free_text": "before"},
+    {"tags": [(A, B, ["a"]), (A, C, ["a", "b"]), ("bab", B, ["<"])], "triggers": ["ba"], "excludes": ["bb", "[c"]},
+    {"tags": [(A, B, ["a", "b"]), ("b[", C, ["a"])], "free_text": "instead", "separator": D, "stop": B},
+    {"tags": [(A, B, ["b", "ab"])], "free_text": "after", "least": 1, "stop": C},
+    {"tags": [("", B, ["a"])], "free_text": "none", "separator": A},
 ]
 
 
@@ -72,17 +77,11 @@ CASES: list[dict[str, Any]] = [
 def test_tagged_text_against_the_simulation(case: dict[str, Any], seed: int) -> None:
     rng = random.Random(seed)
     given = words(rng)
-    tags, options = case["tags"], {name: value for name, value in case.items() if name != "tags"}
-    view = given.naming([4]) if any(D in (tag if isinstance(tag, tuple) else (tag,)) for tag in tags) else given
-    grammar = compile_tag_dispatch(
-        {tag: compile_choice(texts, view) for tag, texts in tags.items()},
-        given,
-        min_uses=options.get("least", 0),
-        max_uses=options.get("most"),
-        stop=options.get("stop"),
-        free_text=options.get("free_text", "anywhere"),
-    )
-    judge = remembered(with_stand_ins(SpecialSimulation(tags, **options).run, grammar.vocabulary))
+    options = {{"least": "min_uses", "most": "max_uses"}.get(name, name): value for name, value in case.items()}
+    view = given.naming([4]) if "<d" in repr(case) else given
+    tags = [((begin, end), compile_choice(texts, view)) for begin, end, texts in options.pop("tags")]
+    grammar = compile_tag_dispatch(tags, given, **options)
+    judge = remembered(with_stand_ins(SpecialSimulation(**case).run, grammar.vocabulary))
     check_walks(grammar, judge, rng, walks=3, steps=8)
 
 
@@ -155,7 +154,7 @@ def test_parts_must_agree_on_what_is_text() -> None:
         ({A: 0, "<a": 0}, None, "'<a' is in '<a>'"),
         ({A: 0}, SpecialToken(1), "'<a>' is in '<a>'"),
         ({(A, 3): 0}, None, "a tag is a trigger or"),
-        ({A: 0}, 3, "stop is a string or a SpecialToken"),
+        ({A: 0}, 3, "are a string or a SpecialToken"),
     ],
 )
 def test_refusals(tags: Any, stop: Any, message: str) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa
+from structgen.automata.dfa import Dfa, universal
 from structgen.automata.lengths import Distances
 
 NEVER = 1 << 40
@@ -152,3 +153,10 @@ def shortest_of_length(dfa: Dfa, distances: Distances, state: int, least: int) -
 def code_points(text: bytes) -> int:
     """How many code points begin in a text."""
     return sum((byte & 0xC0) != 0x80 for byte in text)
+
+
+@lru_cache(64)
+def any_text(price: int) -> Words:
+    """All texts, each at this price more."""
+    dfa = universal()
+    return Words(dfa.transitions, np.where(dfa.accepting, price, NEVER))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from array import array
 
-from structgen.engines.json.completion.cheapest_values import EnumForm, ObjectForm, Values
+from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.cheapest_words import code_points, spelled
+from structgen.engines.json.completion.forms import EnumForm, ObjectForm
 from structgen.engines.json.completion.kept import keep
 from structgen.engines.json.completion.object_lengths import ObjectLengths
 from structgen.engines.json.completion.rests import LITERALS, Counted, Index

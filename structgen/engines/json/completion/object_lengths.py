@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from structgen.engines.json.completion.cheapest_values import ObjectForm, Open, Values, bits_of, key_hash
+from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.cheapest_words import NEVER, spelled
+from structgen.engines.json.completion.forms import ObjectForm, Open, bits_of, key_hash
 from structgen.engines.json.completion.kept import keep
 from structgen.engines.json.completion.rests import hashes_below
 from structgen.engines.json.goals.node import GoalNode
@@ -191,7 +192,7 @@ class ObjectLengths:
         found = self._planned.get(key)
         if found is None:
             opened = Open(self._form, state.size, state.seen, state.has_others, state.met, state.used)
-            plan = self._values.plan(opened, q == layout.KEY_NEXT)
+            plan = self._values.objects.plan(opened, q == layout.KEY_NEXT)
             if plan is None:
                 return TOO_LONG
             found = self._separators(len(plan.members), q, state.depth)
@@ -205,13 +206,13 @@ class ObjectLengths:
     @cached_property
     def _by_price(self) -> list[tuple[int, int]]:
         """The declared keys as (price, bit), cheapest first; of equal prices in declared order, as `Values.plan`."""
-        prices = [(self._values.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
+        prices = [(self._values.objects.price(self._form, 1 << bit), bit) for bit in bits_of(self._form.allowed)]
         return sorted(pair for pair in prices if pair[0] < NEVER)
 
     @cached_property
     def _names_by_price(self) -> list[int]:
         """The bits of all declared keys, cheapest first; of equal prices by name, as `Values.by_price`."""
-        return self._values.by_price(self._form, self._form.entries, 0, 0)
+        return self._values.objects.by_price(self._form, self._form.entries, 0, 0)
 
     def key(self, q: int, a: int, b: int, frame: int, depth: int, arena: array[int]) -> int:
         """The rest of a key, its value, and what completes the object of a frame."""
@@ -244,7 +245,7 @@ class ObjectLengths:
         optional = mask & form.allowed & ~state.seen & ~missing
         by_price: Iterator[int] = (bit for bit in self._names_by_price if optional >> bit & 1)
         if self._dependents:
-            by_price = iter(self._values.by_price(form, form.entries[lo:hi], state.seen, missing))
+            by_price = iter(self._values.objects.by_price(form, form.entries[lo:hi], state.seen, missing))
         lengths = (self._with(state, bit, at) for bit in by_price)
         shortest = next((length for length in lengths if length < TOO_LONG), TOO_LONG)
         if form.others is None:
@@ -312,7 +313,7 @@ class ObjectLengths:
             assert others is not None
             known = [
                 KeyRest(price, text, self._bytes_of(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
-                for price, text, label in self._values.cheapest_keys(self._form, state, count)
+                for price, text, label in self._values.objects.cheapest_keys(self._form, state, count)
             ]
             keep(self._fresh, state, known)
         return known

@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.json.completion.cheapest_values import EnumForm, Member, ObjectForm, Open, Values, key_hash
+from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.cheapest_words import spelled
+from structgen.engines.json.completion.forms import EnumForm, Member, ObjectForm, Open, key_hash
 from structgen.engines.json.completion.kept import keep
 from structgen.engines.json.goals.liveness import array_live, children, is_live, object_live
 from structgen.engines.json.goals.node import GoalNode
@@ -211,7 +212,7 @@ class RestWriter:
         try:
             return self._index.kept[key]
         except KeyError:
-            plan = values.plan(state, forced)
+            plan = values.objects.plan(state, forced)
         text = None
         if plan is not None:
             members = [values.member(member, depth) for member in plan.members]
@@ -239,7 +240,7 @@ class RestWriter:
             # What is required has to be written anyway, so it comes before all that is only cheap.
             text = self._declared(state, sorted(bit for bit in bits if missing >> bit & 1), at, frame)
             if text is None:
-                by_price = self._values.by_price(form, bits, state.seen, missing)
+                by_price = self._values.objects.by_price(form, bits, state.seen, missing)
                 declared = self._declared(state, by_price, at, frame)
                 begun = form.texts[form.entries[lo]][:at] if at else b""
                 found = (declared, self._begun_undeclared(state, begun, frame))
@@ -286,7 +287,7 @@ class RestWriter:
             return key_hash(text, hashed) not in used and (begun is None or begun + text not in form.names)
 
         if not form.spec.duties:
-            keys = ((text, label) for _, text, label in islice(values.other_keys(form, place), MAX_KEYS))
+            keys = ((text, label) for _, text, label in islice(values.objects.other_keys(form, place), MAX_KEYS))
             yield from islice((key for key in keys if is_fresh(key[0])), 1)
             return
         assert form.others is not None

@@ -13,8 +13,9 @@ from structgen.automata.dfa import accepts, from_strings, universal
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
 from structgen.engines.json.compiled import JsonGrammar, compile_json_schema
-from structgen.engines.json.completion.cheapest_values import ObjectForm, Open, Values, key_hash
+from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
+from structgen.engines.json.completion.forms import ObjectForm, Open, key_hash
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.kernels.json import layout
 from structgen.options import JsonOptions
@@ -157,7 +158,7 @@ def test_members_that_fill_an_object_are_not_those_that_meet_obligations() -> No
     obliged = [form for form in forms if isinstance(form, ObjectForm) and form.spec.duties]
     assert obliged
     for form in obliged:
-        plan = Values(grammar.options).plan(Open(form), False)
+        plan = Values(grammar.options).objects.plan(Open(form), False)
         assert plan is not None and plan.obliged
         assert len({member.key for member in plan.members}) == len(plan.members) == 5
 

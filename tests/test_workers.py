@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from echo_server import Echo
 
-from structgen.benchmarking.workers import Limits, LostWorker, Worker, WorkerError, resident_bytes
+from structgen.workers import Limits, LostWorker, Worker, WorkerError, resident_bytes
+from tests.echo_server import Echo
 
 
 def test_losses_are_told_apart_and_a_fresh_process_takes_over() -> None:

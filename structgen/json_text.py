@@ -1,10 +1,12 @@
-"""JSON text as Python values without losing digits: a number that float would change is a ``Decimal``."""
+"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``."""
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
 from typing import Any
+
+import pydantic_core
 
 from structgen.errors import GenerationError
 
@@ -28,6 +30,15 @@ def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
     try:
         return _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
+        return None
+
+
+def loads_partial(text: str) -> Any:
+    """The value of unfinished JSON text: strings as far as they go, other unfinished scalars left out; None where there
+    is none yet."""
+    try:
+        return pydantic_core.from_json(text, allow_partial="trailing-strings")
+    except ValueError:
         return None
 
 

@@ -1,0 +1,112 @@
+"""Constraints of strangers: compiled as elsewhere, refused in time, and nothing is lost by what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import structgen
+from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.errors import ConstraintError, TooComplexError
+from structgen.serving.compiler import CompileLimits, CompileService, check_size
+from tests.concurrency import together
+
+BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[CompileService]:
+    found = CompileService(BYTES, CompileLimits(seconds=2.0))
+    yield found
+    found.close()
+
+
+def test_compiled_once_and_kept(service: CompileService) -> None:
+    constraint = structgen.json_schema({"type": "array", "items": {"const": "compiled once"}})
+    found: list[Any] = []
+    together(lambda _: found.append(service.compile(constraint)))
+    assert all(grammar is found[0] for grammar in found) and len(found) == 4
+    assert COMPILED.peek(joined(content_key(constraint), BYTES)) is found[0]
+    assert found[0].matcher().accept_bytes(b'["compiled once"]')
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        structgen.json_schema({"type": "object", "properties": {"a": {"type": "integer"}}}),
+        structgen.gbnf('root ::= "a" root?'),
+        structgen.regex("[ab]{3}"),
+        structgen.choice(["yes", "no"]),
+        structgen.tag_dispatch({"<n>": {"type": "integer"}}),
+    ],
+    ids=lambda constraint: type(constraint).__name__,
+)
+def test_all_kinds(service: CompileService, constraint: Any) -> None:
+    assert service.compile(constraint) is constraint.compile(BYTES)
+
+
+def test_errors_are_those_of_compiling(service: CompileService) -> None:
+    bad = structgen.json_schema({"type": "string", "minLength": 3, "maxLength": 2})
+    with pytest.raises(structgen.UnsatisfiableSchemaError) as here:
+        bad.compile(BYTES)
+    for _ in range(2):  # the second time without a trial
+        with pytest.raises(structgen.UnsatisfiableSchemaError) as there:
+            service.compile(bad)
+        assert str(there.value) == str(here.value) and there.value.pointer == here.value.pointer
+    with pytest.raises(structgen.GrammarError, match=r"line 1, column"):
+        service.compile(structgen.gbnf('root ::= ("a"'))
+
+
+def test_what_takes_too_long_is_refused_and_the_service_goes_on(service: CompileService) -> None:
+    slow = _Slow()
+    with pytest.raises(TooComplexError, match="more than 2 s") as refused:
+        service.compile(slow)  # type: ignore[arg-type]
+    assert refused.value.budget == "seconds"
+    with pytest.raises(TooComplexError, match="more than 2 s"):
+        service.compile(slow)  # type: ignore[arg-type]
+    assert service.compile(structgen.regex("a")) is not None
+
+
+def test_limits_are_looked_at_first() -> None:
+    deep: Any = {"type": "integer"}
+    for _ in range(70):
+        deep = {"items": deep}
+    limits = CompileLimits()
+    for constraint, budget in (
+        (structgen.json_schema(deep), "depth"),
+        (structgen.json_schema({"enum": list(range(30_000))}), "nodes"),
+        (structgen.json_schema({"description": "x" * 300_000}), "text_bytes"),
+        (structgen.json_schema({"properties": {"a": {"pattern": "a" * 2_001}}}), "pattern_length"),
+        (structgen.json_schema({"patternProperties": {"a" * 2_001: True}}), "pattern_length"),
+        (structgen.regex("a" * 2_001), "pattern_length"),
+        (structgen.gbnf("root ::= " + '"a" ' * 70_000), "text_bytes"),
+        (structgen.tag_dispatch({"<n>": {"enum": list(range(30_000))}}), "nodes"),
+    ):
+        with pytest.raises(TooComplexError) as refused:
+            check_size(constraint, limits)
+        assert refused.value.budget == budget
+    check_size(structgen.json_schema({"properties": {"pattern": {"description": "a" * 3_000}}}), limits)
+
+
+def test_a_constraint_that_cannot_be_sent(service: CompileService) -> None:
+    class Local:
+        def compile(self, vocabulary: structgen.Vocabulary) -> Any: ...
+
+    with pytest.raises(ConstraintError, match="cannot be sent"):
+        service.compile(Local())  # type: ignore[arg-type]
+
+
+class _Slow:
+    """A constraint that never compiles."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Slow)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        while True:
+            pass
