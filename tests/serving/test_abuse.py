@@ -19,6 +19,7 @@ pytest.importorskip("prometheus_client")
 
 import httpx2
 
+from structgen.serving.compiler import CompileLimits
 from tests.serving.tiny import EOS, generator
 from tests.serving.tiny_server import RunningServer, serving
 
@@ -162,6 +163,32 @@ def test_a_request_that_never_ends(server: RunningServer, http: httpx2.Client) -
         connection.sendall(as_http(HELLO)[:-1])
         connection.settimeout(10)
         assert b" 408 " in connection.recv(1000).split(b"\r\n")[0] and works(http)
+
+
+def test_constraints_are_tried_out_elsewhere_first() -> None:
+    """One that takes too long is refused in time, twice, while others are served; good ones of all kinds pass."""
+    limits = CompileLimits(seconds=1.0)
+    slow = {"grammar": "start: " + " | ".join(f'"{number}" A' for number in range(9000)) + "\nA: /[a-z]{1,9}/\n"}
+    with (
+        serving(compile_workers=1, compile_limits=limits) as running,
+        httpx2.Client(base_url=running.url, timeout=60) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        for _ in range(2):
+            other = pool.submit(client.post, CHAT, json={**HELLO, "max_tokens": 20})
+            started = time.monotonic()
+            answer = client.post(CHAT, json={**HELLO, "structured_outputs": slow})
+            assert answer.status_code == 400 and time.monotonic() - started < 30
+            assert answer.json()["error"]["code"] == "grammar_too_complex"
+            assert other.result().status_code == 200
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+        for fields in (
+            {"response_format": {"type": "json_object"}},
+            {"tools": [tool], "tool_choice": "required", "parallel_tool_calls": False},
+            {"tools": [tool], "response_format": {"type": "json_object"}, "parallel_tool_calls": False},
+            {"structured_outputs": {"regex": "[0-9]{3}"}},
+        ):
+            assert client.post(CHAT, json={**HELLO, "max_tokens": 400, **fields}).status_code == 200
 
 
 def test_an_error_in_a_stream_ends_it_without_done() -> None:
