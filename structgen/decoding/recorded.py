@@ -1,10 +1,9 @@
-"""An output that keeps the log-probability of each of its tokens, and of the likeliest others."""
+"""An output that keeps, of each of its tokens, the likeliest that might have stood there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,24 +12,12 @@ from structgen.decoding.sampling import FirstDraw, SamplingParams
 from structgen.engines.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
-
-@dataclass(frozen=True, slots=True)
-class TokenChoice:
-    """A token of an output.
-
-    Attributes:
-        token_id: the token.
-        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised; 0 if it was forced.
-        top: the likeliest tokens there with theirs, likeliest first (of equals, the lowest ids first).
-    """
-
-    token_id: int
-    logprob: float
-    top: tuple[tuple[int, float], ...] = ()
+TopTokens: TypeAlias = "tuple[tuple[int, float], ...]"
+"""Tokens and their log-probabilities (nats), likeliest first; of equals, the lowest ids first."""
 
 
 class RecordedOutput(Output):
-    """See ``Output``; besides, ``choices`` says how likely each token was.
+    """See ``Output``; besides, ``top`` says what was likely.
 
     Args:
         top: how many of the likeliest tokens to keep for each.
@@ -45,45 +32,28 @@ class RecordedOutput(Output):
         max_new_tokens: int,
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
-        top: int = 0,
+        top: int = 1,
     ) -> None:
         super().__init__(vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids)
         self._kept = top
-        self._drawn: dict[int, TokenChoice] = {}  # by place; what is missing was forced
+        self._tops: dict[int, TopTokens] = {}  # by place; what is missing was forced
 
-    def choices(self, start: int = 0) -> list[TokenChoice]:
-        """The tokens from the ``start``-th on."""
-        return [
-            self._drawn.get(place) or TokenChoice(token, 0.0, ((token, 0.0),) if self._kept else ())
-            for place, token in enumerate(self.token_ids[start:], start)
-        ]
+    def top(self, place: int) -> TopTokens:
+        """The likeliest tokens at a place that is written, under the distribution that ``log_prob`` speaks of."""
+        return self._tops.get(place) or ((self.token_ids[place], 0.0),)
 
     def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
         """See ``Output.take``."""
-        top, place, before = self._likeliest(logits[row]), len(self.token_ids), self.log_prob
+        self._record(logits[row])
         super().take(token, log_prob, logits, row)
-        self._record(place, before, top)
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
         """See ``Output.take_by_rule``."""
-        top, place, before = self._likeliest(logits_row), len(self.token_ids), self.log_prob
+        self._record(logits_row)
         super().take_by_rule(rule, logits_row)
-        self._record(place, before, top)
 
-    def _likeliest(self, logits_row: Any) -> tuple[tuple[int, float], ...]:
-        if not self._kept:
-            return ()
+    def _record(self, logits_row: Any) -> None:
         allowed, log_probs, _ = self._distribution(logits_row)
         order = np.argsort(-log_probs, kind="stable")[: self._kept]
-        return tuple(zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True))
-
-    def _record(self, place: int, before: float, top: tuple[tuple[int, float], ...]) -> None:
-        if len(self.token_ids) > place:
-            self._drawn[place] = TokenChoice(self.token_ids[place], self.log_prob - before, top)
-
-    def hurry(self) -> None:
-        """Lower the budget to what the known completion needs: the text is closed validly within a few steps."""
-        need = 0
-        if self._matcher is not None:
-            need = len(self._closing.fewest(self._completion()) or ())
-        self._budget = min(self._budget, len(self.token_ids) + need)
+        pairs = zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True)
+        self._tops[len(self.token_ids)] = tuple(pairs)

@@ -28,8 +28,12 @@ class Admission:
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, when
         self.is_draining = False
 
-    def check(self, headers: Mapping[str, str], address: str) -> None:
-        """Raise RequestError where a request is turned away."""
+    def check(self, headers: Mapping[str, str], address: str) -> str:
+        """The key of a request, "" where none is needed.
+
+        Raises:
+            RequestError: it is turned away.
+        """
         key = self._key(headers)
         if self.is_draining:
             raise RequestError(
@@ -43,6 +47,7 @@ class Admission:
                 status=415, code="unsupported_media_type",
             )  # fmt: skip
         self._count(key or address)
+        return key
 
     def _key(self, headers: Mapping[str, str]) -> str:
         keys = self._settings.api_keys

@@ -25,7 +25,7 @@ from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.reading import read_json, read_request
-from structgen.serving.rows import RowEnd, RowEvent, RowWriter
+from structgen.serving.rows import RowEnd, RowEvent
 from structgen.serving.settings import ServingSettings
 from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
 from structgen.serving.surface import SURFACES, AnswerWriter, Surface
@@ -61,7 +61,6 @@ class ApiServer:
     Args:
         generator: model, tokenizer and vocabulary; not to be used beside the server.
         settings: limits; None: ``ServingSettings()``.
-        writer: what writes outputs, see ``AsyncEngine``.
         metrics_prefix: of the names of metrics.
     """
 
@@ -70,7 +69,6 @@ class ApiServer:
         generator: Generator,
         settings: ServingSettings | None = None,
         *,
-        writer: RowWriter | None = None,
         metrics_prefix: str = "structgen:",
     ) -> None:
         self.settings = settings or ServingSettings()
@@ -78,7 +76,7 @@ class ApiServer:
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
         compile = None if self._service is None else self._service.compile
-        self.engine = AsyncEngine(generator, self.settings, writer=writer, compile=compile, observe=self.metrics.step)
+        self.engine = AsyncEngine(generator, self.settings, compile=compile, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
@@ -138,7 +136,7 @@ class ApiServer:
 
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         address = request.client.host if request.client else ""
-        self.admission.check(request.headers, address)
+        key = self.admission.check(request.headers, address)
         body = await self.admission.body(request.headers, request.receive)
         asked = read_request(surface.request, read_json(body))
         self._check_model(asked.model)
@@ -149,7 +147,7 @@ class ApiServer:
         record.details["constraint"] = work.constraint.kind if work.constraint else None
         self.metrics.prompt_tokens.inc(work.prompt_tokens)
         grammar = await _while_there(self._compiled(work.constraint), request.receive)
-        rows = work.rows(grammar, self.engine.budget, time.monotonic(), settings)
+        rows = work.rows(grammar, self.engine.budget, key, settings)
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         stream = self.engine.submit(rows)
         try:

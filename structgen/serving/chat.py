@@ -123,6 +123,7 @@ def reply_work(
         constraint=_whole(constraint, calls, thinking),
         stop=stops_of(request) if hasattr(request, "stop") else (),
         priority=request.priority or 0,
+        salt=request.cache_salt or "",
         logprobs=logprobs,
         form=form,
         on_budget=request.structgen.on_budget,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from structgen.decoding.recorded import TokenChoice
 from structgen.serving.errors import Place, RequestError
 from structgen.serving.formats import structured_constraint
 from structgen.serving.openai_types import CompletionRequest
 from structgen.serving.prompts import token_ids
-from structgen.serving.rows import RowEnd, RowEvent
+from structgen.serving.rows import RowEnd, RowEvent, TokenChoice
 from structgen.serving.settings import ServingSettings
 from structgen.serving.work import TokenTeller, Work, choices_of, end_of, sampling_of, stops_of, token_text, usage_of
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -41,6 +40,7 @@ def completion_work(
         constraint=structured_constraint(request.structured_outputs, settings),
         stop=stops_of(request),
         priority=request.priority or 0,
+        salt=request.cache_salt or "",
         logprobs=request.logprobs,
         on_budget=request.structgen.on_budget,
         stream=bool(request.stream),

@@ -15,15 +15,17 @@ from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.request import Handle
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, QueueError
 from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator, StreamEvent
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.rows import QueueTimeoutError, RowEnd, RowEvent, RowRequest, RowWriter, SeparateRows
+from structgen.serving.rows import RowEnd, RowEvent, RowRequest, RowWriter
 from structgen.serving.settings import ServingSettings
 
 _T = TypeVar("_T")
@@ -34,12 +36,14 @@ _SAMPLING = tuple(field.name for field in fields(SamplingParams))
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step of the model thread: how long it took, tokens that came, outputs that run and that wait."""
+    """One step of the model thread: how long it took, tokens that came, outputs that run and that wait, and what their
+    keys and values take."""
 
     seconds: float
     tokens: int
     running: int
     waiting: int
+    cache_bytes: int
 
 
 class RequestStream:
@@ -96,7 +100,6 @@ class AsyncEngine:
     Args:
         generator: model, tokenizer and vocabulary; not to be used beside the engine.
         settings: limits; None: ``ServingSettings()``.
-        writer: what writes the outputs; None: ``SeparateRows``.
         compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
     """
@@ -106,7 +109,6 @@ class AsyncEngine:
         generator: Generator,
         settings: ServingSettings | None = None,
         *,
-        writer: RowWriter | None = None,
         compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
     ) -> None:
@@ -114,7 +116,13 @@ class AsyncEngine:
         self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
         self.context_length = generator.model.context_length
         self.failure: BaseException | None = None
-        self._writer = writer or SeparateRows(generator.model, generator.vocabulary, self.settings.max_rows)
+        limits = SchedulerLimits(
+            rows=self.settings.max_rows,
+            rows_a_key=self.settings.max_rows_a_key,
+            waiting=None,  # what may wait is counted here, for all outputs of a request at once
+            max_bytes=self.settings.max_cache_bytes,
+        )
+        self._writer = RowWriter(generator, limits)
         self._observe = observe
         self._compiler = AsyncCompiler(compile or (lambda constraint: constraint.compile(generator.vocabulary)))
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
@@ -122,7 +130,7 @@ class AsyncEngine:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._rows: dict[int, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
+        self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
         self._entering = 0
         self._stepped = time.monotonic()
         self._pace = 0.0  # tokens a second, lately
@@ -259,6 +267,7 @@ class AsyncEngine:
             SamplingParams(**sampling),
             self.budget(len(ids), max_new_tokens),
             (stop,) if isinstance(stop, str) else tuple(stop),
+            streams=True,
         )
 
     # --- the model thread ---
@@ -277,7 +286,7 @@ class AsyncEngine:
                 self._wake.clear()
                 while self._inbox:
                     self._inbox.popleft()()
-                if self._writer.running or self._writer.waiting:
+                if not self._writer.is_idle:
                     self._step()
                 else:
                     self._wake.wait()
@@ -300,27 +309,35 @@ class AsyncEngine:
                 self._length += 0.1 * (len(event.end.token_ids) - self._length)
         self._hand_out(events)
         if self._observe is not None:
-            self._observe(StepReport(seconds, tokens, self._writer.running, self._writer.waiting))
+            writer = self._writer
+            self._observe(StepReport(seconds, tokens, writer.running, writer.waiting, writer.cache_bytes))
 
     def _enter(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
         for index, request in enumerate(requests):
-            self._rows[self._writer.submit(request)] = stream, index
-        self._entering -= len(requests)
+            self._entering -= 1
+            try:
+                self._rows[self._writer.submit(request)] = stream, index
+            except Exception as error:  # of this output: the others are written
+                self._bring([(stream, index, RowEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
         for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:
             self._writer.cancel(handle)
             del self._rows[handle]
 
-    def _hand_out(self, events: Sequence[tuple[int, RowEvent]]) -> None:
-        """Bring events to their streams: one call for each loop."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[RequestStream, int, RowEvent]]] = {}
-        for handle, event in events:
-            stream, index = self._rows[handle]
-            by_loop.setdefault(stream.loop, []).append((stream, index, event))
+    def _hand_out(self, events: Sequence[tuple[Handle, RowEvent]]) -> None:
+        """Bring events to the streams of their outputs."""
+        arrived = [(*self._rows[handle], event) for handle, event in events]
         for handle, event in events:
             if event.is_last:
                 del self._rows[handle]
+        self._bring(arrived)
+
+    def _bring(self, events: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
+        """Bring events to streams: one call for each loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[RequestStream, int, RowEvent]]] = {}
+        for stream, index, event in events:
+            by_loop.setdefault(stream.loop, []).append((stream, index, event))
         for loop, arrived in by_loop.items():
             try:
                 loop.call_soon_threadsafe(_put_all, arrived)
@@ -336,7 +353,7 @@ def _put_all(arrived: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
 
 def _told(error: Exception) -> Exception:
     """The error as callers see it."""
-    if isinstance(error, QueueTimeoutError):
+    if isinstance(error, QueueError):
         return overloaded(str(error), 1.0, "queue_timeout")
     return error
 

@@ -32,6 +32,11 @@ class ServerMetrics:
         self.waiting = self._gauge("num_requests_waiting", "Outputs that wait for their turn.")
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of prompts.")
         self.generation_tokens = self._counter("generation_tokens", "Tokens of outputs.")
+        self.cached_tokens = self._counter("prompt_tokens_cached", "Tokens of prompts that were known and not read.")
+        self.cache_bytes = self._gauge("kv_cache_usage_bytes", "What keys and values take.")
+        self.preemptions = self._counter("num_preemptions", "Times that keys and values were given up for others.")
+        self.draft_tokens = self._counter("spec_decode_num_draft_tokens", "Draft tokens that the model read.")
+        self.accepted_tokens = self._counter("spec_decode_num_accepted_tokens", "Draft tokens that became output.")
         self.forced_tokens = self._counter("forced_tokens", "Tokens that were the only ones allowed.")
         self.steered_tokens = self._counter("steered_tokens", "Tokens turned down so that an output can be closed.")
         self.success = self._counter("request_success", "Outputs that were finished.", ["finished_reason"])
@@ -54,6 +59,7 @@ class ServerMetrics:
         """Note a step of the model thread; called there."""
         self.running.set(report.running)
         self.waiting.set(report.waiting)
+        self.cache_bytes.set(report.cache_bytes)
         self.step_tokens.observe(report.tokens)
         self.step_seconds.observe(report.seconds)
 
@@ -62,6 +68,10 @@ class ServerMetrics:
         self.generation_tokens.inc(len(end.token_ids))
         self.forced_tokens.inc(end.stats.forced_tokens)
         self.steered_tokens.inc(end.stats.steered_tokens)
+        self.cached_tokens.inc(end.cached_tokens)
+        self.preemptions.inc(end.preemptions)
+        self.draft_tokens.inc(sum(end.stats.drafted.values()))
+        self.accepted_tokens.inc(sum(end.stats.accepted.values()))
         self.mask_seconds.observe(end.stats.mask_seconds)
         self.success.labels(self._model, finish_reason).inc()
 

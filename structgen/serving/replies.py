@@ -10,7 +10,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.tools import ToolCalls
 from structgen.tool_calls.grammar import START, GrammarBuilder
-from structgen.tool_calls.patterns import Gap, Mark
+from structgen.tool_calls.patterns import Gap, Marker
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Thinking = Literal["none", "begun", "may"]
@@ -53,13 +53,13 @@ class ReplyConstraint:
         for name, part in (("answer", self.answer), ("calls", self.calls)):
             if part is not None:
                 builder.rule(body, *builder.embedded(name, lambda own, part=part: part.compile(within(own))))  # type: ignore[misc]
-        thought = (*builder.free_text([THOUGHT]), *builder.pieces([Mark(THOUGHT), BLANKS]))
+        thought = (*builder.free_text([THOUGHT]), *builder.pieces([Marker(THOUGHT), BLANKS]))
         if self.thinking != "begun":
             builder.rule(START, body)
         if self.thinking == "begun":
             builder.rule(START, *thought, body)
         elif self.thinking == "may":
-            builder.rule(START, *builder.pieces([Mark(THINK)]), *thought, body)
+            builder.rule(START, *builder.pieces([Marker(THINK)]), *thought, body)
         return builder.compile()
 
     def parse(self, text: str) -> str:

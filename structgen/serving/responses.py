@@ -287,7 +287,7 @@ class ResponseWriter:
         written = len(end.token_ids)
         return {
             "input_tokens": self._work.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens_details": {"cached_tokens": end.cached_tokens, "cache_write_tokens": 0},
             "output_tokens": written,
             "output_tokens_details": {"reasoning_tokens": count},
             "total_tokens": self._work.prompt_tokens + written,

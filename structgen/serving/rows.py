@@ -1,24 +1,32 @@
-"""Outputs that are written in the model thread: what a thread's loop calls, and what comes out of a step."""
+"""Outputs that a scheduler writes for a server: what is asked of each, and what a step brought."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from structgen.decoding.output import FinishReason, GenerationStats
-from structgen.decoding.plain import decode
-from structgen.decoding.recorded import RecordedOutput, TokenChoice
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.request import Event, Handle, Request
+from structgen.decoding.output import FinishReason, GenerationStats, Output
+from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
-from structgen.errors import StructgenError
-from structgen.models.language_model import LanguageModel
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.generator import Generator
 
 
-class QueueTimeoutError(StructgenError):
-    """An output waited too long for its turn."""
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """A token of an output.
+
+    Attributes:
+        token_id: the token.
+        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised; 0 if it was forced.
+        top: the likeliest tokens there.
+    """
+
+    token_id: int
+    logprob: float
+    top: TopTokens = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +39,8 @@ class RowRequest:
         params: how tokens are drawn.
         max_new_tokens, stop: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
-        priority: lower first.
-        start_by, finish_by: times of ``time.monotonic``: later it is turned away, or closed; None: no limit.
+        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        streams: whether its text is told before it is whole.
     """
 
     prompt_ids: Sequence[int]
@@ -42,8 +50,11 @@ class RowRequest:
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     priority: int = 0
-    start_by: float | None = None
-    finish_by: float | None = None
+    key: str = ""
+    salt: str = ""
+    seconds: float | None = None
+    queue_seconds: float | None = None
+    streams: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,15 @@ class RowEnd:
 
     Attributes:
         finish_reason, logprob, token_ids, stats: see ``GenerationResult``.
+        cached_tokens, preemptions: see ``Handle``.
     """
 
     finish_reason: FinishReason
     logprob: float
     token_ids: tuple[int, ...]
     stats: GenerationStats
+    cached_tokens: int = 0
+    preemptions: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class RowEvent:
     """What a step brought of one output.
 
     Attributes:
-        text: all text so far that later tokens cannot change.
+        text: all text so far that later tokens cannot change; "" before the end where nothing is streamed.
         tokens: tokens since the event before.
         end: set on the last event, unless it failed.
         error: why it failed; nothing follows.
@@ -83,142 +97,104 @@ class RowEvent:
 
     def after(self, before: RowEvent) -> RowEvent:
         """Both as one event."""
-        text = before.text if self.error is not None and not self.text else self.text
-        return RowEvent(text, before.tokens + self.tokens, self.end, self.error)
+        return RowEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error)
 
 
-class RowWriter(Protocol):
-    """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``."""
+class RowWriter:
+    """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
+
+    Args:
+        generator: model, vocabulary and drafts; not to be used beside it.
+        limits: what the scheduler is held to.
+    """
+
+    def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
+        self._vocabulary = generator.vocabulary
+        self._speculator = generator.speculator()
+        self._scheduler = generator.scheduler(limits)
+        self._handles: set[Handle] = set()
 
     @property
     def waiting(self) -> int:
         """Outputs that were not begun."""
-        ...
+        return self._scheduler.waiting
 
     @property
     def running(self) -> int:
         """Outputs that were begun and are not finished."""
-        ...
-
-    def submit(self, request: RowRequest) -> int:
-        """Take an output on; a number that stands for it."""
-        ...
-
-    def cancel(self, handle: int) -> None:
-        """Forget an output; nothing more comes of it. One that is finished is none."""
-        ...
-
-    def hurry(self) -> None:
-        """Close all outputs that were begun, validly and soon."""
-        ...
-
-    def step(self) -> list[tuple[int, RowEvent]]:
-        """One step of all outputs that were begun, and what it brought. An output's error is its own event."""
-        ...
-
-
-@dataclass(eq=False)
-class _Row:
-    handle: int
-    request: RowRequest
-    output: RecordedOutput | None = None
-    steps: Iterator[None] | None = None
-    shown: int = 0
-    hurried: bool = False
-
-
-class SeparateRows:
-    """Writes each output with the plain loop, a step of each in turn: a model call for each of them a step."""
-
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary, max_rows: int = 32) -> None:
-        self._model, self._vocabulary, self._max_rows = model, vocabulary, max_rows
-        self._waiting: list[_Row] = []
-        self._running: list[_Row] = []
-        self._submitted = 0
+        return self._scheduler.running
 
     @property
-    def waiting(self) -> int:
-        """See ``RowWriter``."""
-        return len(self._waiting)
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._scheduler.is_idle
 
     @property
-    def running(self) -> int:
-        """See ``RowWriter``."""
-        return len(self._running)
+    def cache_bytes(self) -> int:
+        """What keys and values take."""
+        return self._scheduler.reader.bytes
 
-    def submit(self, request: RowRequest) -> int:
-        """See ``RowWriter``."""
-        self._submitted += 1
-        self._waiting.append(_Row(self._submitted, request))
-        return self._submitted
+    def submit(self, row: RowRequest) -> Handle:
+        """Take an output on.
 
-    def cancel(self, handle: int) -> None:
-        """See ``RowWriter``."""
-        self._waiting = [row for row in self._waiting if row.handle != handle]
-        self._running = [row for row in self._running if row.handle != handle]
-
-    def hurry(self) -> None:
-        """See ``RowWriter``."""
-        for row in self._running:
-            _hurry(row)
-
-    def step(self) -> list[tuple[int, RowEvent]]:
-        """See ``RowWriter``."""
-        now = time.monotonic()
-        events = self._turn_away(now)
-        self._admit()
-        for row in self._running:
-            if row.request.finish_by is not None and now > row.request.finish_by:
-                _hurry(row)
-            events.append((row.handle, self._event(row)))
-        ended = {handle for handle, event in events if event.is_last}
-        self._running = [row for row in self._running if row.handle not in ended]
-        return events
-
-    def _turn_away(self, now: float) -> list[tuple[int, RowEvent]]:
-        late = [row for row in self._waiting if row.request.start_by is not None and now > row.request.start_by]
-        self._waiting = [row for row in self._waiting if row not in late]
-        why = "The queue did not move fast enough for this request; ask again later."
-        return [(row.handle, RowEvent("", error=QueueTimeoutError(why))) for row in late]
-
-    def _admit(self) -> None:
-        self._waiting.sort(key=lambda row: row.request.priority)  # stable: of equals, who came first
-        room = max(0, self._max_rows - len(self._running))
-        self._running += self._waiting[:room]
-        del self._waiting[:room]
-
-    def _event(self, row: _Row) -> RowEvent:
-        """Make one step of a row."""
-        try:
-            if row.steps is None:
-                row.output, row.steps = self._start(row.request)
-            for _ in row.steps:
-                break
-        except Exception as error:  # whatever happens to one output, the others go on
-            return RowEvent("", error=error)
-        output = row.output
-        assert output is not None
-        tokens = tuple(output.choices(row.shown))
-        row.shown += len(tokens)
-        if output.finish_reason is None:
-            return RowEvent(output.shown(output.settled_data()), tokens)
-        end = RowEnd(output.finish_reason, output.log_prob, tuple(output.token_ids), output.stats)
-        return RowEvent(output.text, tokens, end)
-
-    def _start(self, request: RowRequest) -> tuple[RecordedOutput, Iterator[None]]:
-        output = RecordedOutput(
-            self._vocabulary,
-            None if request.grammar is None else request.grammar.matcher(),
-            request.params,
-            max_new_tokens=request.max_new_tokens,
-            stop=request.stop,
-            prompt_ids=request.prompt_ids,
-            top=request.top_logprobs,
+        Raises:
+            IncompleteOutputError: not even the shortest output fits in the budget.
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+        """
+        request = Request(
+            row.prompt_ids,
+            self._output(row),
+            self._speculator,
+            priority=row.priority,
+            key=row.key,
+            salt=row.salt,
+            seconds=row.seconds,
+            queue_seconds=row.queue_seconds,
+            streams=row.streams,
         )
-        return output, decode(self._model, [request.prompt_ids], [output])
+        handle = self._scheduler.submit(request)
+        self._handles.add(handle)
+        return handle
+
+    def cancel(self, handle: Handle) -> None:
+        """Forget an output; nothing more comes of it."""
+        self._handles.discard(handle)
+        self._scheduler.cancel(handle)
+
+    def hurry(self) -> None:
+        """Close all outputs, validly and soon."""
+        for handle in self._handles:
+            handle.request.seconds = 0.0
+
+    def step(self) -> list[tuple[Handle, RowEvent]]:
+        """One step of all outputs, and what it brought. An output's error is its own event."""
+        events = [event for event in self._scheduler.step() if event.handle in self._handles]
+        self._handles -= {event.handle for event in events if event.is_last}
+        return [(event.handle, _row_event(event)) for event in events]
+
+    def _output(self, row: RowRequest) -> Output:
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
+        if not row.top_logprobs:
+            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
+        return RecordedOutput(
+            self._vocabulary, matcher, row.params,
+            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
+        )  # fmt: skip
 
 
-def _hurry(row: _Row) -> None:
-    if row.output is not None and not row.hurried:
-        row.output.hurry()
-        row.hurried = True
+def _row_event(event: Event) -> RowEvent:
+    """What a scheduler's event tells of an output; in the thread that steps."""
+    handle, output = event.handle, event.handle.output
+    first = handle.told - len(event.token_ids)
+    tokens = tuple(
+        TokenChoice(token, logprob, output.top(place) if isinstance(output, RecordedOutput) else ())
+        for place, (token, logprob) in enumerate(zip(event.token_ids, event.log_probs, strict=True), first)
+    )
+    if event.error is not None:
+        return RowEvent("", tokens, error=event.error)
+    if event.finish_reason is None:
+        return RowEvent(handle.shown, tokens)
+    ids = tuple(output.token_ids)
+    end = RowEnd(event.finish_reason, output.log_prob, ids, output.stats, handle.cached_tokens, handle.preemptions)
+    return RowEvent(output.text, tokens, end)

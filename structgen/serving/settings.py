@@ -26,7 +26,9 @@ class ServingSettings:
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
         compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
-        max_rows: outputs written at once. max_waiting: outputs that wait for their turn; more are turned away (429).
+        max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
+        max_cache_bytes: what their keys and values may take; None: any number.
+        max_waiting: outputs that wait for their turn; more are turned away (429).
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
@@ -46,6 +48,8 @@ class ServingSettings:
     compile_workers: int = 1
     max_choices: int = 16
     max_rows: int = 32
+    max_rows_a_key: int | None = None
+    max_cache_bytes: int | None = None
     max_waiting: int = 256
     queue_seconds: float = 30.0
     total_seconds: float = 120.0
@@ -59,7 +63,7 @@ class ServingSettings:
             raise OptionsError("model_names must name the model at least once")
         for name, value in vars(self).items():
             if name.startswith(("max_", "default_max")):
-                check_count(name, value)
+                check_count(name, value, optional=name in ("max_rows_a_key", "max_cache_bytes"))
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
         check_count("compile_workers", self.compile_workers, 0)

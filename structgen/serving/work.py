@@ -9,7 +9,6 @@ from typing import Any
 
 from structgen.constraints.tools import ToolCalls
 from structgen.decoding.output import FinishReason
-from structgen.decoding.recorded import TokenChoice
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
@@ -17,7 +16,7 @@ from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
 from structgen.serving.openai_types import CommonFields, SamplingFields
 from structgen.serving.outputs import OutputForm
-from structgen.serving.rows import RowEnd, RowEvent, RowRequest
+from structgen.serving.rows import RowEnd, RowEvent, RowRequest, TokenChoice
 from structgen.serving.settings import ServingSettings
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -33,6 +32,7 @@ class Work:
         choices: outputs for each prompt.
         constraint: what each must be; None: free text.
         params, max_tokens, stop, priority: see ``RowRequest``.
+        salt: see ``cache_salt``: what was read under another is not taken over.
         logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
         form: how the outputs are read.
         on_budget: "close": an output that the budget shaped is told as one that stopped.
@@ -46,6 +46,7 @@ class Work:
     constraint: PlacedConstraint | None = None
     stop: tuple[str, ...] = ()
     priority: int = 0
+    salt: str = ""
     logprobs: int | None = None
     form: OutputForm = field(default_factory=OutputForm)
     on_budget: str = "length"
@@ -57,12 +58,12 @@ class Work:
         """Tokens of all prompts."""
         return sum(map(len, self.prompts))
 
-    def rows(self, grammar: Grammar | None, budget: Any, now: float, settings: ServingSettings) -> list[RowRequest]:
+    def rows(self, grammar: Grammar | None, budget: Any, key: str, settings: ServingSettings) -> list[RowRequest]:
         """One row for each output; the i-th of a prompt is drawn with ``seed + i``.
 
         Args:
             budget: from the prompt's tokens and the tokens wanted to how many an output may have.
-            now: of ``time.monotonic``.
+            key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
         """
         rows = []
         for ids in self.prompts:
@@ -77,8 +78,11 @@ class Work:
                         self.stop,
                         self.logprobs or 0,
                         self.priority,
-                        start_by=now + settings.queue_seconds,
-                        finish_by=now + settings.total_seconds,
+                        key=key,
+                        salt=f"{key} {self.salt}",
+                        seconds=settings.total_seconds,
+                        queue_seconds=settings.queue_seconds,
+                        streams=self.stream,
                     )
                 )
         return rows
@@ -211,13 +215,18 @@ def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> di
         "prompt_tokens": work.prompt_tokens,
         "completion_tokens": completion,
         "total_tokens": work.prompt_tokens + completion,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "prompt_tokens_details": {"cached_tokens": cached_tokens(work, ends)},
         "completion_tokens_details": {
             "reasoning_tokens": thinking_tokens,
             "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
         },
     }
+
+
+def cached_tokens(work: Work, ends: Sequence[RowEnd]) -> int:
+    """Tokens of the prompts that were known and not read for the first output of each."""
+    return sum(end.cached_tokens for end in ends[:: work.choices])
 
 
 def end_of(event: RowEvent) -> RowEnd:

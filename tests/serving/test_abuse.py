@@ -195,16 +195,16 @@ def test_an_error_in_a_stream_ends_it_without_done() -> None:
     """The model fails in the middle: the client is told, and no ``[DONE]`` follows."""
     gen = generator()
     model: Any = gen.model
-    forward, calls = type(model).forward, []
+    read, calls = type(model).read_after, []
 
-    def failing(self: Any, token_ids: Any, cache: Any) -> Any:
+    def failing(self: Any, texts: Any) -> Any:
         calls.append(1)
         if len(calls) > 5:
             raise RuntimeError("the secret of the server")
-        return forward(self, token_ids, cache)
+        return read(self, texts)
 
     with serving(gen) as running, httpx2.Client(base_url=running.url, timeout=60) as client:
-        model.forward = failing.__get__(model)
+        model.read_after = failing.__get__(model)
         body = {**HELLO, "max_tokens": 50, "stream": True}
         text = client.post(CHAT, json=body).text
         last = [line for line in text.splitlines() if line.startswith("data: ")][-1]

@@ -76,7 +76,7 @@ def test_sampling_fields() -> None:
     assert (params.frequency_penalty, params.presence_penalty, params.repetition_penalty) == (1.0, -1.0, 1.2)
     assert dict(params.logit_bias) == {65: -100} and params.seed == 2**64 - 1
     assert (work.stop, work.choices, work.max_tokens, work.priority) == (("END",), 2, 7, 3)
-    rows = work.rows(None, lambda prompt, wanted: wanted, 0.0, SETTINGS)
+    rows = work.rows(None, lambda prompt, wanted: wanted, "key", SETTINGS)
     assert [row.params.seed for row in rows] == [2**64 - 1, 0]
 
 

@@ -15,7 +15,7 @@ from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError
-from structgen.serving.rows import RowRequest, SeparateRows
+from structgen.serving.rows import RowRequest
 from structgen.serving.settings import ServingSettings
 from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
 
@@ -147,8 +147,8 @@ def test_a_full_queue_turns_away() -> None:
 def test_who_waits_too_long_is_turned_away() -> None:
     async def scenario(engine: AsyncEngine) -> None:
         first = engine.submit(requests(1, max_new_tokens=60))
-        late = engine.submit(requests(1, max_new_tokens=3, start_by=time.monotonic() + 0.02))
-        with pytest.raises(RequestError, match="queue did not move") as caught:
+        late = engine.submit(requests(1, max_new_tokens=3, queue_seconds=0.02))
+        with pytest.raises(RequestError, match="has waited") as caught:
             await late.last()
         assert caught.value.status == 429 and caught.value.code == "queue_timeout"
         assert (await first.last())[0].end is not None
@@ -178,7 +178,7 @@ def test_after_its_deadline_an_output_is_closed_validly() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         grammar = await engine.compile(structgen.json_schema(many))
         params = SamplingParams(temperature=1.0, seed=1, logit_bias={byte: 5.0 for byte in b"[0123456789, "})
-        late = requests(1, grammar=grammar, params=params, max_new_tokens=100_000, finish_by=time.monotonic() + 0.2)
+        late = requests(1, grammar=grammar, params=params, max_new_tokens=100_000, seconds=0.2)
         return await engine.submit(late).last()
 
     (event,) = run(scenario, generator(0.002))
@@ -246,12 +246,11 @@ def test_logprobs_against_the_models_own_logits() -> None:
 
 
 def test_a_dead_model_thread_fails_all_and_is_told() -> None:
-    class Dying(SeparateRows):
-        def step(self) -> Any:
-            raise MemoryError("gone")
+    def dying() -> None:
+        raise MemoryError("gone")
 
-    gen = generator()
-    engine = AsyncEngine(gen, writer=Dying(gen.model, gen.vocabulary))
+    engine = AsyncEngine(generator())
+    engine._writer.step = dying  # type: ignore[assignment, method-assign]
 
     async def scenario() -> None:
         with pytest.raises(GenerationError, match="gone"):
@@ -289,6 +288,6 @@ def test_nothing_is_left_behind() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         for number in range(20):
             await asyncio.gather(*(engine.agenerate("p", ENUM, seed=number) for _ in range(4)))
-        return engine._rows, engine._writer._running, engine._writer._waiting  # type: ignore[attr-defined]
+        return engine._rows, engine._writer._handles, engine.is_idle
 
-    assert run(scenario) == ({}, [], [])
+    assert run(scenario) == ({}, set(), True)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from structgen.decoding.output import GenerationStats
-from structgen.decoding.recorded import TokenChoice
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
-from structgen.serving.rows import RowEnd, RowEvent
+from structgen.serving.rows import RowEnd, RowEvent, TokenChoice
 from structgen.vocabulary.vocabulary import Vocabulary
 
 EOS = 256
@@ -45,14 +44,11 @@ class SlowModel(TinyModel):
     seconds = 0.0
     error: BaseException | None = None
 
-    def prefill(self, prompts: Any) -> Any:
+    def read_after(self, texts: Any) -> Any:
         if self.error is not None:
             raise self.error
-        return super().prefill(prompts)
-
-    def forward(self, token_ids: Any, cache: Any) -> Any:
         time.sleep(self.seconds)
-        return super().forward(token_ids, cache)
+        return super().read_after(texts)
 
 
 def generator(seconds: float = 0.0, template: str | None = "{{ messages }}", **options: Any) -> Generator:

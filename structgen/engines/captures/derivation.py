@@ -180,6 +180,7 @@ class Derivation:
         return has_place(ends, target)
 
     def _leads(self, node: int, at: int, target: int) -> bool:
+        self._chart.count(1)
         return self._holds(self._chart.ends(node, at), target)
 
     def _terminal(self, edge: Edge, at: int, frame: _Frame) -> _Step | None:
@@ -193,10 +194,10 @@ class Derivation:
         for start in starts:
             if start == chart.size:
                 break
-            lengths = chart.lengths(~edge.symbol, start)
-            if lengths.is_open and target == OPEN_INSIDE:
+            text_ends = chart.text_ends(~edge.symbol, start)
+            if text_ends.is_open and target == OPEN_INSIDE:
                 return _Step(edge, start, chart.size, False)
-            for end in reversed(lengths.ends):
+            for end in reversed(text_ends.ends):
                 if best is not None and end <= best.end:
                     break
                 if (end > start or start == at) and self._rest_leads(edge, end, frame):
@@ -283,10 +284,10 @@ class Derivation:
                     if self._holds(self._by_edge(node, edge, at), target):
                         yield None
                 elif at < self._chart.size:
-                    lengths = self._chart.lengths(~edge.symbol, at)
-                    if lengths.is_open and target == OPEN_INSIDE:
+                    text_ends = self._chart.text_ends(~edge.symbol, at)
+                    if text_ends.is_open and target == OPEN_INSIDE:
                         yield None
-                    if any(end > at and self._leads(edge.child, end, target) for end in lengths.ends):
+                    if any(end > at and self._leads(edge.child, end, target) for end in text_ends.ends):
                         yield None
 
     def _whole(self, edge: Edge, at: int, target: int) -> Iterator[Edge | None]:
