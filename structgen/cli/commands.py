@@ -283,7 +283,9 @@ def serve(
     drain_seconds: Annotated[
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
+    max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
+    draft: Draft = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
@@ -299,9 +301,9 @@ def serve(
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
         )  # fmt: skip
-        code = serving.run(lambda: load(model, device, dtype), settings, host, port, root_path=root_path)
+        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
         raise typer.Exit(code)
 
 
@@ -311,11 +313,11 @@ def _options(exact: bool, closed: bool, **changes: object) -> JsonOptions:
     return JsonOptions.exact(**options) if exact else JsonOptions(**options)  # type: ignore[arg-type]
 
 
-def load(model: str | None, device: str | None, dtype: str | None) -> Generator:
+def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype)
+    generator = Generator(model, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 
