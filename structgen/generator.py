@@ -13,8 +13,10 @@ import numpy as np
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
+from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
+from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
@@ -324,6 +326,14 @@ class Generator:
         from structgen.decoding.aligned import PrefixStore, Sampler
 
         return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
+
+    def scheduler(self, limits: SchedulerLimits) -> Scheduler:
+        """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
+        return Scheduler(self._reader, limits, overlapped=reads_asynchronously(self.model))
+
+    def speculator(self) -> Speculator | None:
+        """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
+        return self._speculator(self._draft)
 
     def _start(
         self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
