@@ -36,7 +36,10 @@ _HERE = Path(__file__).parents[1]
 # error of theirs had been lost). Lark's is, too.
 _INTERRUPTIBLE = (
     f"{_HERE / 'grammar'}{os.sep}",
-    *(str(_HERE / "automata" / name) for name in ("charset.py", "ecma_parser.py", "lookaround.py", "nfa.py")),
+    *(
+        str(_HERE / "automata" / name)
+        for name in ("charset.py", "ecma_parser.py", "lookaround.py", "nfa.py", "substrings.py")
+    ),
     *(str(_HERE / "engines" / "lalr" / name) for name in ("tables.py", "terminals.py")),
     f"{Path(re.__file__).parent}{os.sep}",
     copy.__file__,
