@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from structgen.decoding.output import Output
-from structgen.decoding.plain import decode
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.writing import decode
 from tests.fakes import FakeMatcher, NestedMatcher, WordsMatcher, vocabulary
 
 VOCABULARY = vocabulary(b"ab", b"bc", b"[[", b"]]", b"xx", eos=1)

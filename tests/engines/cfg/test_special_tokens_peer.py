@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structgen.compilers import Dialect, compile_lark
+from structgen.compilers import LarkDialect, compile_lark
 from structgen.engines.laws import mask_of
 from structgen.errors import GrammarError
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -67,7 +67,7 @@ def peer_mask(matcher: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("dialect", ["lark", "llguidance"])
 @pytest.mark.parametrize("source", GRAMMARS)
-def test_the_same_token_sequences(source: str, dialect: Dialect) -> None:
+def test_the_same_token_sequences(source: str, dialect: LarkDialect) -> None:
     tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Peer()), n_vocab=VOCABULARY.size)
     grammar = compile_lark(source, VOCABULARY, dialect=dialect)
     theirs_source = '%llguidance {"no_forcing": true}\n' + source  # all spellings, not only the tokenizer's own

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from structgen.automata.dfa import accepts as dfa_accepts
 from structgen.automata.joining import concatenation, shortest_matches
 from structgen.automata.pattern import full_match_dfa
+from structgen.compilers import compile_lark
 from structgen.engines.cfg.compiled import compile_grammar
 from structgen.grammar.llguidance.endings import split
 from structgen.grammar.llguidance.reader import read_llguidance
@@ -69,6 +70,42 @@ CASES = {
 @pytest.mark.parametrize("source", CASES)
 def test_what_is_captured(source: str) -> None:
     assert captured(source, TEXTS) == CASES[source]
+
+
+OUTPUTS = [
+    # grammar, text, captures; the first three are those of docs/syntax.md
+    ('start: with_suffix\nwith_suffix[capture, suffix="<end>"]: /.*/', "foo<end>", {"with_suffix": "foo"}),
+    (
+        'start: outer_suffix\nouter_suffix[capture]: with_suffix\nwith_suffix[capture, suffix="<end>"]: /.*/',
+        "foo<end>",
+        {"outer_suffix": "foo<end>", "with_suffix": "foo"},
+    ),
+    (
+        'start: outer_stop\nouter_stop[capture]: with_stop "<end>"\nwith_stop[capture, stop="<end>"]: /.*/',
+        "foo<end>",
+        {"outer_stop": "foo<end>", "with_stop": "foo"},
+    ),
+    (
+        'start: x ","? y\nx[capture]: "a"?\ny[capture="z", suffix="!", stop_capture="e"]: /[a-z]*/\n%ignore " "',
+        "a, bc!",
+        {"x": "a", "z": "bc", "e": "!"},
+    ),
+    ('start: (x ";")*\nx[capture]: /[a-z]+/\n%ignore " "', "ab; c ;d;", {"x": ["ab", "c", "d"]}),
+    ('start: "<" @g ">"', "<x>", {"y": "x"}),
+    ('start: "<" j ">"\nj[capture]: %json {"type": "integer"}', "<12>", {"j": "12"}),
+]
+
+
+@pytest.mark.parametrize("source,text,expected", OUTPUTS)
+def test_captures_of_a_text(source: str, text: str, expected: dict[str, object]) -> None:
+    grammars = {"g": 'start: y\ny[capture]: "x"'}
+    matcher = compile_lark(source, BYTES, dialect="llguidance", grammars=grammars).matcher()
+    assert matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+    found = {
+        name: [one.text for one in value] if isinstance(value, list) else value.text
+        for name, value in matcher.captures().items()
+    }
+    assert found == expected
 
 
 def test_captures_are_symbols_that_are_used() -> None:
