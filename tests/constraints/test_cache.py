@@ -63,7 +63,9 @@ def makers() -> list[Any]:
         structgen.json_lines(INTEGER, max_lines=3),
         structgen.json_lines(INTEGER, JsonOptions(whitespace="compact")),
     ]
-    return [*parts, *tagged, *lines]
+    a, b = structgen.regex("a"), structgen.regex("b")
+    combined = [a | b, b | a, a + b, b + a, a + b + "c", a + (b | "c"), "c" + a, a | "c", structgen.concat(a)]
+    return [*parts, *tagged, *lines, *combined, structgen.gbnf('root ::= "a"', dialect="xgrammar")]
 
 
 def test_keys_are_equal_for_equal_constraints_only() -> None:
