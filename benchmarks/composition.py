@@ -53,6 +53,9 @@ SUM = structgen.lark('start: term (("+" | "-") term)*\nterm: NUMBER | "(" start 
 WORDS = structgen.lark('start: (WORDS | %json {"type": ["object", "string"]})*\nWORDS: /[^{"<]+/')
 LINE = structgen.regex("[^\\n]*")
 LINES = structgen.json_lines(CALL)
+GRAMMARS = Path(__file__).parents[1] / "grammars"
+SQL = structgen.lark((GRAMMARS / "sql_select.lark").read_text(encoding="utf-8"))
+SQL_TEXT = (GRAMMARS / "corpus" / "sql_select.txt").read_text(encoding="utf-8").split("\n")[1]
 TOOLS = structgen.tag_dispatch({("<tool>", "</tool>"): SCHEMA})
 
 
@@ -88,6 +91,7 @@ PAIRS = [
     Pair("name(%json) two tags deep; in one", tagged(tagged(FUNCTION)), tagged(FUNCTION), f"f({CALL_TEXT});", (2, 1)),
     Pair("words and %json in a tag; alone", tagged(WORDS), WORDS, 'look at {"a": 1} and then "so what" but 12'),
     Pair("sums (Lark) in a tag; alone", tagged(SUM), SUM, "(12 + 345) - (67 - (8 + 1024)) + 5"),
+    Pair("SQL (Lark) in a tag; alone", tagged(SQL), SQL, SQL_TEXT),
     Pair("a line of text in a tag; alone", tagged(LINE), LINE, SPEECH + SPEECH),
 ]
 

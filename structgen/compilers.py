@@ -193,7 +193,7 @@ def compile_gbnf(
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
-    read = read_gbnf(text, start, max_repetitions, dialect, checked_captures(captures))
+    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
     return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 

@@ -25,6 +25,8 @@
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
+        ├── CancelledError              the request was withdrawn before its output was whole
+        ├── QueueError                  no room for the request: the queue is full, or it has waited too long
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -253,6 +255,14 @@ class ModelError(StructgenError):
 
 class GenerationError(StructgenError):
     """Generation did not give a whole value."""
+
+
+class CancelledError(GenerationError):
+    """The request was withdrawn before its output was whole."""
+
+
+class QueueError(GenerationError):
+    """There is no room for the request: too many wait, or it has waited for too long."""
 
 
 class IncompleteOutputError(GenerationError):

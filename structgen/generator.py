@@ -7,24 +7,27 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.inline import write
+from structgen.decoding.batching.request import Event, Request
+from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import FinishReason, GenerationStats, Output
-from structgen.decoding.plain import decode
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
-from structgen.decoding.speculative.loop import decode as decode_speculatively
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import CapturingGrammar
 from structgen.errors import GenerationError, ModelError, OptionsError
-from structgen.models.language_model import LanguageModel, TreeLanguageModel
+from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
+from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -178,6 +181,7 @@ class Generator:
         self.vocabulary = vocabulary or Vocabulary.from_transformers(
             tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
         )
+        self._reader = ragged_reader(model)  # with the prefixes that it has read
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
 
@@ -202,7 +206,7 @@ class Generator:
         settings = _settings(**options)
         checked = as_constraint(constraint)
         ids, output = self._start(prompt, checked, settings, row=0)
-        for _ in self._decode([ids], [output], settings):
+        for _ in self._write([ids], [output], settings):
             pass
         return _result(output, checked)
 
@@ -217,7 +221,7 @@ class Generator:
         settings = _settings(**options)
         checked = as_constraint(constraint)
         ids, output = self._start(prompt, checked, settings, row=0)
-        return self._events(self._decode([ids], [output], settings), output, checked)
+        return _stream(self._write([ids], [output], settings, streams=True), output, checked)
 
     def batch(
         self,
@@ -225,7 +229,7 @@ class Generator:
         constraints: Any = None,
         **options: Unpack[GenerationOptions],
     ) -> list[GenerationResult]:
-        """Write one output a prompt, together: one model call a step for all of them.
+        """Write one output a prompt, together: one model call a step for all that are being written.
 
         ``constraints`` is one for all, or a list with one (or None) a prompt. Row i is drawn with ``seed + i``, so it
         is what ``generate(prompts[i], ..., seed=seed + i)`` gives, up to the last bits of the model's batched logits.
@@ -239,7 +243,7 @@ class Generator:
         pairs = zip(prompts, checked, strict=True)
         started = [self._start(prompt, constraint, settings, row) for row, (prompt, constraint) in enumerate(pairs)]
         outputs = [output for _, output in started]
-        for _ in self._decode([ids for ids, _ in started], outputs, settings):
+        for _ in self._write([ids for ids, _ in started], outputs, settings):
             pass
         return [_result(output, constraint) for output, constraint in zip(outputs, checked, strict=True)]
 
@@ -323,6 +327,14 @@ class Generator:
 
         return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
+    def scheduler(self, limits: SchedulerLimits) -> Scheduler:
+        """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
+        return Scheduler(self._reader, limits, overlapped=reads_asynchronously(self.model))
+
+    def speculator(self) -> Speculator | None:
+        """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
+        return self._speculator(self._draft)
+
     def _start(
         self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
     ) -> tuple[list[int], Output]:
@@ -352,30 +364,39 @@ class Generator:
         """What reading several tokens at once costs; measured when drafts are first asked for."""
         return prepare(self.model)
 
-    def _decode(
-        self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings
-    ) -> Iterator[None]:
-        """The loop that writes the outputs."""
-        draft = self._draft if settings.draft is _OWN_DRAFT else settings.draft
+    def _write(
+        self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings, *, streams: bool = False
+    ) -> Iterator[list[Event]]:
+        """Write the outputs, step by step."""
+        speculator = self._speculator(self._draft if settings.draft is _OWN_DRAFT else settings.draft)
+        pairs = zip(prompts, outputs, strict=True)
+        requests = [Request(prompt, output, speculator, streams=streams) for prompt, output in pairs]
+        return write(self._reader, requests, overlapped=reads_asynchronously(self.model))
+
+    def _speculator(self, draft: Any) -> Speculator | None:
+        """What drafts, with what it has learned."""
         if draft is None:
-            return decode(self.model, prompts, outputs)
+            return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
             speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve)
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
-        return decode_speculatively(cast(TreeLanguageModel, self.model), prompts, outputs, speculator)
+        check_reads_trees(self.model)
+        return speculator
 
-    def _events(self, steps: Iterator[None], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
-        shown = ""
-        for _ in steps:
-            data = output.settled_data()
-            text = output.shown(data)
-            if output.finish_reason is None and len(text) > len(shown):
-                captures = _captures(output, data, is_finished=False)
-                yield StreamEvent(text[len(shown) :], text, None, constraint, captures)
-                shown = text
-        result = _result(output, constraint)
-        yield StreamEvent(output.text[len(shown) :], output.text, result, constraint, result.captures)
+
+def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:
+    """The events of the only request."""
+    shown = ""
+    for step in steps:
+        for event in step:
+            shown += event.text
+            if event.is_last:
+                result = _result(output, constraint)
+                yield StreamEvent(event.text, shown, result, constraint, result.captures)
+            elif event.text:
+                captures = _captures(output, output.settled_data(), is_finished=False)
+                yield StreamEvent(event.text, shown, None, constraint, captures)
 
 
 def _settings(

@@ -52,6 +52,9 @@ class FakeMatcher:
     def bytes_to_stop(self) -> int:
         return EVERY_BYTE
 
+    def captures(self) -> dict[str, Any]:
+        return {}
+
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         bits = np.zeros(bitmask.shape[1] * 32, dtype=np.uint8)
         for token_id, token in enumerate(self.vocabulary.tokens):

@@ -26,6 +26,8 @@ PUBLIC_MODULES = [
     "decoding.speculative.model_drafter",
     "device.masks",
     "models.store",
+    "serving.openai_types",
+    "serving.settings",
 ]
 
 

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, from_table, universal
+from structgen.automata.dfa import MAX_STATES, Dfa, from_table, too_complex, universal
 
 
-def word_search(words: Sequence[bytes]) -> npt.NDArray[np.int32]:
+def word_search(words: Sequence[bytes], max_states: int = MAX_STATES) -> npt.NDArray[np.int32]:
     """int32[n, 256]: the automaton that searches for the first of some words (Aho and Corasick, 1975), from state 0.
 
     An entry ~i says that word i is complete; where several end together, it is the first of them in the list.
     O(256 · bytes of the words).
+
+    Raises:
+        TooComplexError: the words have more than ``max_states`` bytes, beginnings that they share counted once.
     """
     children: list[dict[int, int]] = [{}]
     complete: list[int] = [len(words)]  # the first word that ends at a node
@@ -28,6 +31,8 @@ def word_search(words: Sequence[bytes]) -> npt.NDArray[np.int32]:
                 complete.append(len(words))
             node = children[node][byte]
         complete[node] = min(complete[node], i)
+        if len(children) > max_states:
+            raise too_complex(max_states, f"the search for {len(words)} words")
     table = np.zeros((len(children), 256), np.int32)
     queue = deque([(0, 0)])  # a node, and that of its longest proper suffix
     while queue:

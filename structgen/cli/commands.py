@@ -254,17 +254,70 @@ def compare_distributions(
         raise typer.Exit(code)
 
 
+@app.command()
+def serve(
+    model: Annotated[
+        str | None, typer.Argument(help="Hugging Face id or folder; the built-in model if not given.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    name: Annotated[
+        list[str] | None, typer.Option(help="What requests may call the model. May be given several times.")
+    ] = None,
+    api_keys: Annotated[Path | None, typer.Option(help="File with a key a line; or set STRUCTGEN_API_KEYS.")] = None,
+    tool_format: Annotated[
+        str | None, typer.Option(help="How the model writes tool calls: hermes, llama3, ...")
+    ] = None,
+    schema_in_prompt: Annotated[
+        str, typer.Option(help="Tell the model about the schema: user, system or none.")
+    ] = "user",
+    default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
+    max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
+    max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
+    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Of one key, or one address.")] = None,
+    queue_seconds: Annotated[float, typer.Option(min=0.001, help="Longest wait for a turn.")] = 30.0,
+    total_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Longest time for an output, which is then closed.")
+    ] = 120.0,
+    drain_seconds: Annotated[
+        float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
+    ] = 30.0,
+    max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
+    draft: Draft = None,
+    device: Device = None,
+    dtype: Dtype = None,
+) -> None:
+    """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
+    from structgen.cli import serve as serving
+    from structgen.models.store import DEFAULT_MODEL
+    from structgen.serving.settings import ServingSettings
+
+    with exit_codes():
+        serving.check_installed()
+        settings = ServingSettings(
+            model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
+            tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
+            default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+        )  # fmt: skip
+        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
+        raise typer.Exit(code)
+
+
 def _options(exact: bool, closed: bool, **changes: object) -> JsonOptions:
     """The options that flags of the commands stand for."""
     options = {"additional_members": "closed" if closed else "schema", **changes}
     return JsonOptions.exact(**options) if exact else JsonOptions(**options)  # type: ignore[arg-type]
 
 
-def load(model: str | None, device: str | None, dtype: str | None) -> Generator:
+def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype)
+    generator = Generator(model, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 

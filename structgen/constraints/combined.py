@@ -11,22 +11,33 @@ from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
-from structgen.engines.captures.capturing import with_captures
+from structgen.constraints.parts import BYTES, compile_together, text_ends
+from structgen.engines.capture import Captures
+from structgen.engines.captures.capturing import captures_of, with_captures
 from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
-
-# Outputs are taken apart by matchers over bytes.
-_BYTES = TextVocabulary()
+from structgen.vocabulary.vocabulary import Vocabulary
 
 
-class Combinable:
-    """What constraints of this library have in common: they unite by ``|``, and follow each other by ``+``.
+class Combinable(ABC):
+    """What constraints of this library have in common: they unite by ``|``, follow each other by ``+``, and name parts.
 
     The other operand is a constraint, or a string, which stands for itself.
     """
+
+    @abstractmethod
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        """See `structgen.constraints.base.Constraint.compile`."""
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of a text of the constraint, wherever it comes from; none where no grammar in it names any.
+
+        Raises:
+            GenerationError: it is no such text. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
 
     def __or__(self, other: Constraint | str) -> UnionConstraint:
         return _combined(UnionConstraint, self, other)
@@ -65,7 +76,7 @@ class _Exactly(Combinable):
 
 
 @dataclass(frozen=True)
-class _Combination(Combinable, ABC):
+class _Combination(Combinable):
     """Constraints that make a constraint.
 
     Attributes:
@@ -116,7 +127,7 @@ class UnionConstraint(_Combination):
             GenerationError: none has it, or the constraint refuses the value.
         """
         for part in self.parts:
-            matcher = part.compile(_BYTES).matcher()
+            matcher = part.compile(BYTES).matcher()
             if matcher.accept_bytes(text.encode(errors="replace")) and matcher.is_accepting():
                 return part.parse(text)
         raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}")
@@ -124,7 +135,7 @@ class UnionConstraint(_Combination):
     def parse_partial(self, text: str) -> Any:
         """The value, as far as it goes, of the first constraint that has a text that begins so; None if none has."""
         for part in self.parts:
-            if part.compile(_BYTES).matcher().accept_bytes(text.encode(errors="replace")):
+            if part.compile(BYTES).matcher().accept_bytes(text.encode(errors="replace")):
                 return part.parse_partial(text)
         return None
 
@@ -196,26 +207,6 @@ def concat(*constraints: Constraint | str) -> ConcatConstraint:
     return ConcatConstraint(_parts(ConcatConstraint, constraints))
 
 
-def compile_together(constraints: Sequence[Constraint], vocabulary: Vocabulary) -> list[Grammar]:
-    """The grammars of parts of one text, each with what any of them names, named where it would be text in it.
-
-    Raises:
-        GrammarError: a part names a token by id, so that its text cannot be taken apart.
-        ConstraintError: what compiling them raises.
-    """
-    within = vocabulary
-    while True:
-        parts = [constraint.compile(within) for constraint in constraints]
-        wanted = vocabulary.within(vocabulary.naming({token for part in parts for token in part.vocabulary.named}))
-        if wanted.named == within.named:
-            break
-        within = wanted
-    for constraint, part in zip(constraints, parts, strict=True):
-        if part.vocabulary.named - within.named:
-            constraint.compile(_BYTES)  # so will `parse`: what text cannot show is refused before it is written
-    return parts
-
-
 def _combined(kind: Any, *operands: Any) -> Any:
     """The combination, or NotImplemented where an operand is no constraint."""
     return kind(_parts(kind, operands)) if all(map(_is_operand, operands)) else NotImplemented
@@ -282,15 +273,8 @@ def _cuts(constraints: Sequence[Constraint], data: bytes, *, is_whole: bool) -> 
 
 def _pieces(constraint: Constraint, data: bytes, begin: int, *, is_whole: bool) -> Iterator[_Cut]:
     """Texts of a constraint from a place on, the longest first; before them the one that goes on behind the data."""
-    matcher = constraint.compile(_BYTES).matcher()
-    ends = []
-    for at in range(begin, len(data) + 1):
-        if matcher.is_accepting():
-            ends.append(at)
-        if at == len(data):
-            if not is_whole and matcher.next_bytes().any():
-                yield begin, at, False
-        elif not matcher.accept_bytes(data[at : at + 1]):
-            break
+    ends, is_open = text_ends(constraint, data, begin)
+    if is_open and not is_whole:
+        yield begin, len(data), False
     for end in reversed(ends):
         yield begin, end, True

@@ -13,7 +13,8 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
-from structgen.constraints.tagged_text import BYTES, FoundPart, read_parts
+from structgen.constraints.parts import BYTES, compile_together
+from structgen.constraints.tagged_text import FoundPart, read_parts
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.composed.json_lines import check_lines
@@ -84,19 +85,7 @@ class TagDispatch(Combinable):
         marks = [*(mark for tag in self.rules.tags for mark in tag), self.rules.stop, self.rules.separator]
         tokens = [mark for mark in marks if isinstance(mark, SpecialToken)]
         own = [] if isinstance(vocabulary, TextVocabulary) else [vocabulary.id_of(token) for token in tokens]
-        within = vocabulary
-        while True:
-            parts = [constraint.compile(within) for constraint in self.constraints]
-            wanted = vocabulary.within(
-                vocabulary.naming([*own, *(token for part in parts for token in part.vocabulary.named)])
-            )
-            if wanted.named == within.named:
-                break
-            within = wanted
-        for constraint, part in zip(self.constraints, parts, strict=True):
-            if part.vocabulary.named - within.named:
-                constraint.compile(BYTES)  # so will `parse`: what text cannot show is refused before it is written
-        return parts
+        return compile_together(self.constraints, vocabulary, own)
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
@@ -132,14 +121,6 @@ class TagDispatch(Combinable):
             return captures_of(constraint.compile(BYTES), part.text.encode(), is_finished=not part.is_open)
 
         return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag, LazyCaptures(find))
-
-    def captures(self, text: str) -> Captures:
-        """The named parts of all parts of a text, in its order.
-
-        Raises:
-            GenerationError: it is no tagged text as described. CapturesTooComplexError: see there.
-        """
-        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""

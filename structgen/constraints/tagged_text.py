@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from structgen.constraints.base import Constraint
+from structgen.constraints.parts import text_ends
 from structgen.engines.composed.tags import Mark, TagRules
-from structgen.vocabulary.vocabulary import TextVocabulary
-
-BYTES = TextVocabulary()
-"""Outputs are taken apart by matchers over bytes."""
 
 
 class FoundPart(NamedTuple):
@@ -131,7 +128,7 @@ class _Reader:
     def _part(self, reading: _Reading, number: int, begin: int, text: bytes) -> Iterator[_Reading]:
         """Behind a part whose own text begins at ``begin``, the longest first."""
         closing = _data(self._rules.tags[number][1])
-        ends, is_open = self._places(number, begin)
+        ends, is_open = text_ends(self._constraints[number], self._data, begin)
         if is_open and not self._is_whole:
             yield reading.then(END, text, FoundPart(number, self._data[begin:].decode(errors="ignore"), True))
         for end in reversed(ends):
@@ -140,17 +137,6 @@ class _Reader:
                 yield reading.then(end + len(closing), text, part)
             elif self._is_cut(closing, end):
                 yield reading.then(END, text, part)
-
-    def _places(self, number: int, begin: int) -> tuple[list[int], bool]:
-        """Where a part that begins at ``begin`` can end, ascending, and whether more of it may follow the data."""
-        matcher = self._constraints[number].compile(BYTES).matcher()
-        ends = []
-        for at in range(begin, len(self._data) + 1):
-            if matcher.is_accepting():
-                ends.append(at)
-            if at < len(self._data) and not matcher.accept_bytes(self._data[at : at + 1]):
-                return ends, False
-        return ends, bool(matcher.next_bytes().any())
 
     def _is_cut(self, word: bytes, at: int) -> bool:
         """Whether unfinished data ends within a word that begins at ``at``."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structgen.constraints.cache import COMPILED
+from structgen.constraints.combined import Combinable
 from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions, check_choice, checked_options
 from structgen.tool_calls.arguments import members_of
@@ -23,7 +24,7 @@ CLOSED = JsonOptions(additional_members="closed")
 
 
 @dataclass(frozen=True)
-class ToolCalls:
+class ToolCalls(Combinable):
     """Free text and tool calls in a model's own format. Make it with ``tool_call``.
 
     Attributes:

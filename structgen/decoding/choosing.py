@@ -1,9 +1,10 @@
-"""A token for many outputs with one draw: what every loop calls, for one row and for many."""
+"""A token for many outputs with one draw: for one row and for many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,12 +12,16 @@ from structgen.decoding.output import Output
 from structgen.decoding.sampling.draws import FirstDraw
 from structgen.device.choose import sampler_for
 
+OnError: TypeAlias = Callable[[Output, Exception], None]
+
 
 def choose(
     outputs: Sequence[Output],
     logits: Any,
     rows: Sequence[int] | None = None,
     rules: Sequence[FirstDraw | None] | None = None,
+    *,
+    failed: OnError | None = None,
 ) -> None:
     """Take one token for each output. Call ``Output.advance_forced`` of each before, and after.
 
@@ -27,6 +32,7 @@ def choose(
         rows: which row of ``logits`` is each output's; None: the first, the second, and so on.
         rules: what draws a row's token in place of the sampler, if it draws as the probabilities say (drafts that were
             drawn at random are verified so); None: the sampler.
+        failed: told of an output that raised, and what; the others go on. None: it is raised here.
 
     Raises:
         GenerationError: the logits of a row are not numbers, or rule out all that is allowed.
@@ -40,7 +46,8 @@ def choose(
             drawn.append(output)
             numbers.append(place)
         else:
-            output.take_by_rule(rule, logits[place])
+            with guarded(output, failed):
+                output.take_by_rule(rule, logits[place])
     if not drawn:
         return
     bitmask = drawn[0].bitmask if len(drawn) == 1 else np.concatenate([output.bitmask for output in drawn])
@@ -49,4 +56,16 @@ def choose(
     choices = sampler.draw(logits, sampler.send(bitmask), requests)
     tokens, log_probs = choices.token_ids.tolist(), choices.log_probs.tolist()
     for output, place, token, log_prob in zip(drawn, numbers, tokens, log_probs, strict=True):
-        output.take(token, log_prob, logits, place)
+        with guarded(output, failed):
+            output.take(token, log_prob, logits, place)
+
+
+@contextmanager
+def guarded(output: Output, failed: OnError | None) -> Iterator[None]:
+    """Within: what is raised is the output's own, and ``failed`` is told; None: it is raised."""
+    try:
+        yield
+    except Exception as error:
+        if failed is None:
+            raise
+        failed(output, error)

@@ -74,7 +74,7 @@ class GenerationStats:
 
 
 class Output:
-    """The mutable state of one output; drive it with ``structgen.decoding.plain.decode``.
+    """The mutable state of one output; a scheduler (``structgen.decoding.batching``) drives it.
 
     Invariant under a constraint: there is a text that completes the output from here, and it can be spelled in the
     tokens that are left of the budget. So the output can always be closed. Mostly the matcher's bound on its length
@@ -84,6 +84,7 @@ class Output:
         token_ids: the tokens so far, without end of sequence.
         bitmask: int32 [1, ceil(V / 32)], what may come next, once ``advance_forced`` has left a choice.
         pending: the last of them, not yet read by the model.
+        token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
@@ -104,6 +105,7 @@ class Output:
         prompt_ids: Sequence[int] = (),
     ) -> None:
         self.token_ids: list[int] = []
+        self.token_log_probs: list[float] = []
         self.pending: list[int] = []
         self.log_prob = 0.0
         self.finish_reason: FinishReason | None = None
@@ -189,6 +191,20 @@ class Output:
             else:
                 return
 
+    def hurry(self) -> None:
+        """Close the output as soon as it can be: lowers the budget to what the known completion takes, free text's to
+        what there is. Nothing changes where the completion is too long to be written. ``advance_forced`` ends an output
+        that is whole already."""
+        rest = b"" if self._matcher is None else shortest_completion(self._matcher)
+        if rest is None or self.finish_reason is not None:
+            return
+        if self._plan is not None and len(self._plan) < len(rest):
+            rest = self._plan
+        tokens = self._closing.fewest(rest)
+        if tokens is not None and len(tokens) < self.remaining:
+            self._budget = len(self.token_ids) + len(tokens)
+            self._plan = None if self._matcher is None else rest
+
     @property
     def is_adjusted(self) -> bool:
         """Whether bias or penalties may change its logits, these by what was chosen before."""
@@ -259,12 +275,19 @@ class Output:
 
     def _choose(self, token: int, log_prob: float) -> bool:
         """Take a token as a choice, which counts for penalties, if the output can then be closed."""
+        before = len(self.token_ids)
         if not self._try(token):
             return False
-        self.log_prob += log_prob
+        self._count(log_prob, before)
         if self._history is not None:
             self._history.add(token)
         return True
+
+    def _count(self, log_prob: float, before: int) -> None:
+        """Add the log-probability of what was just chosen after ``before`` tokens: one more, or the end."""
+        self.log_prob += log_prob
+        if len(self.token_ids) > before:
+            self.token_log_probs[-1] = log_prob
 
     def _try(self, token: int) -> bool:
         """Take the token unless the output could then not be closed within the budget."""
@@ -294,8 +317,9 @@ class Output:
             position = int(np.searchsorted(allowed, tokens[0]))
             if position >= len(allowed) or allowed[position] != tokens[0]:
                 self._fail_incomplete("The vocabulary does not reach the known completion")
-            self.log_prob += float(log_probs[position])
+            before = len(self.token_ids)
             self._follow(tokens[0])
+            self._count(float(log_probs[position]), before)
 
     def _follow(self, token: int) -> None:
         """Take a token that leaves no choice: the plan may only get better."""
@@ -350,6 +374,7 @@ class Output:
 
     def _append(self, token: int) -> None:
         before = len(self._bytes)
+        self.token_log_probs.append(0.0)
         self.token_ids.append(token)
         self.pending.append(token)
         self._bytes += self._vocabulary.tokens[token]

@@ -64,8 +64,8 @@ class Path:
 def verify_trees(sampler: TorchSampler, logits: Tensor, masks: SentMasks, trees: Sequence[Drafted]) -> list[Path]:
     """Draw a token at every node, and follow from each root the children whose tokens were drawn.
 
-    The tokens are those of the plain loop: a node's draw depends on the seed and its place in the output. O(nodes · V)
-    on the device, and its longest path times the nodes of a tree.
+    The tokens are those of a loop without drafts: a node's draw depends on the seed and its place in the output.
+    O(nodes · V) on the device, and its longest path times the nodes of a tree.
 
     Args:
         sampler: for the device of the logits.

@@ -25,12 +25,12 @@ class Capture:
     complete: bool = True
 
 
-Captures: TypeAlias = "Mapping[str, Capture | list[Capture] | None]"
-"""Captures by name, all names that the grammar has: of a part that can occur several times a list, in the order of the
-text; of others the part, None where it does not occur."""
+Captures: TypeAlias = Mapping[str, Any]
+"""Captures by name, all names that the grammar has: of a part that can occur several times a list of `Capture`, in the
+order of the text; of others a `Capture`, None where it does not occur."""
 
 
-class LazyCaptures(Mapping[str, "Capture | list[Capture] | None"]):
+class LazyCaptures(Mapping[str, Any]):
     """Captures that are looked for when they are first asked for."""
 
     def __init__(self, find: Callable[[], Captures]) -> None:
@@ -42,7 +42,7 @@ class LazyCaptures(Mapping[str, "Capture | list[Capture] | None"]):
             self._found, self._find = self._find(), None
         return self._found
 
-    def __getitem__(self, name: str) -> Capture | list[Capture] | None:
+    def __getitem__(self, name: str) -> Any:
         return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -55,7 +55,7 @@ def capture_symbols(
         elif symbol in others:
             raise OptionsError(f"captures names {symbol!r}, which {others[symbol]}")
         else:
-            near = get_close_matches(symbol, [*rules, *terminals, *others], 1, 0.4)
+            near = get_close_matches(symbol, map(str, (*rules, *terminals, *others)), 1, 0.4)
             hint = f"; the nearest is {near[0]!r}" if near else ""
             raise OptionsError(f"captures names {symbol!r}, but the grammar has no such rule or terminal{hint}")
     return tuple(dict.fromkeys(found))

@@ -11,7 +11,7 @@ from typing import NoReturn, TypeAlias
 
 from structgen.automata.dfa import Dfa
 from structgen.automata.ecma_ast import Alternate, Concat, Node, Repeat
-from structgen.errors import GrammarError
+from structgen.errors import GrammarError, TooComplexError
 from structgen.grammar.limits import grammar_refusal
 from structgen.grammar.normal_form import Place
 from structgen.grammar.token_terminals import TokenPattern
@@ -95,6 +95,11 @@ class EbnfText:
     def fail_at(self, message: str, place: Place, hint: str | None = None) -> NoReturn:
         """Raise GrammarError at a place."""
         raise GrammarError(message, line=place.line, column=place.column, source=self.text, hint=hint)
+
+    def too_complex(self, error: TooComplexError, place: Place) -> Exception:
+        """What an automaton refused, as an error at a place."""
+        refuse = grammar_refusal(self.text, place.line, place.column)
+        return refuse(error.message, error.budget or "size", error.limit)
 
     def check_depth(self, depth: int, offset: int) -> None:
         """Raise GrammarTooComplexError where groups or quantifiers are too deep."""

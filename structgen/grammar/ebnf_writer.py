@@ -81,8 +81,7 @@ class EbnfWriter:
             if rule.max_chars is not None:
                 dfa = intersect(dfa, search_dfa(Concat((START, Repeat(Chars(charset.ANY), 0, rule.max_chars), END))))
         except TooComplexError as error:
-            refuse = grammar_refusal(self._text, place.line, place.column)
-            raise refuse(error.message, error.budget or "size", error.limit) from None
+            raise EbnfText(self._text).too_complex(error, place) from None
         return dfa
 
     def _as_dfa(self, tree: EbnfTree, path: tuple[EbnfRule, ...]) -> Dfa | None:

@@ -46,6 +46,7 @@ def read_gbnf(
     text: str,
     start: str = "root",
     max_repetitions: int | None = None,
+    *,
     dialect: GbnfDialect = "llama.cpp",
     captures: Iterable[tuple[str, str]] = (),
 ) -> ContextFreeGrammar:

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from structgen.automata.dfa import Dfa
-from structgen.automata.joining import alternation, repetition
+import numpy as np
+
+from structgen.automata.dfa import Dfa, from_table
+from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.errors import TooComplexError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 
 MAX_STATES = 256
-"""Runs of ignored texts are one terminal where it has no more states."""
+"""Ignored text is put into the automata of terminals where it adds no more states."""
+Part = tuple[ContextFreeGrammar, Collection[int]]
+"""A grammar, and its terminals whose texts other grammars read."""
 
 
 def inlined(
-    grammar: ContextFreeGrammar, parts: Mapping[int, ContextFreeGrammar]
+    grammar: ContextFreeGrammar, parts: Mapping[int, Part], embedded: Collection[int] = ()
 ) -> tuple[ContextFreeGrammar, dict[int, int]]:
     """A grammar with other grammars' texts for some of its terminals. Linear in the size of all.
 
-    What one of them ignores stays ignored there and nowhere else.
+    What one of them ignores stays ignored there and nowhere else. Captures are left out: what is named in a text is
+    told by the grammars as they were written.
 
     Args:
         grammar: the grammar around.
         parts: by terminal number; one that several terminals stand for is put in once.
+        embedded: other terminals whose texts other grammars read.
 
     Returns:
         The grammar, in which its own symbols keep their numbers, and the number that terminal 0 of each part has now.
     """
-    if any(part.ignored for part in (grammar, *parts.values())):
-        grammar = without_ignored(grammar)
+    if any(part.ignored for part in (grammar, *(part for part, _ in parts.values()))):
+        grammar = without_ignored(grammar, {*parts, *embedded})
     terminals, names, rules = list(grammar.terminals), list(grammar.nonterminals), list(grammar.rules)
-    captures, starts = list(grammar.captures), dict[int, int]()
+    starts: dict[int, int] = {}
     places: dict[int, tuple[int, int]] = {}  # by the part's identity: its start, and its first terminal
-    for t, part in parts.items():
+    for t, (part, inside) in parts.items():
         if id(part) not in places:
-            own = without_ignored(part)
+            own = without_ignored(part, inside)
             places[id(part)] = own.start + len(names), len(terminals)
-            rules += [
-                replace(r, lhs=r.lhs + len(names), rhs=_moved(r.rhs, len(names), len(terminals))) for r in own.rules
-            ]
-            captures += [(_moved((s,), len(names), len(terminals))[0], name) for s, name in own.captures]
+            for rule in own.rules:
+                rhs = tuple(s + len(names) if s >= 0 else s - len(terminals) for s in rule.rhs)
+                rules.append(replace(rule, lhs=rule.lhs + len(names), rhs=rhs))
             names += own.nonterminals
             terminals += own.terminals
         starts[~t] = places[id(part)][0]
@@ -49,41 +54,44 @@ def inlined(
         terminals=tuple(terminals),
         nonterminals=tuple(names),
         rules=tuple(replace(r, rhs=tuple(starts.get(s, s) for s in r.rhs)) for r in rules),
-        captures=tuple((starts.get(symbol, symbol), name) for symbol, name in captures),
+        captures=(),
     )
-    return found, {t: places[id(part)][1] for t, part in parts.items()}
+    return found, {t: places[id(part)][1] for t, (part, _) in parts.items()}
 
 
-def without_ignored(grammar: ContextFreeGrammar) -> ContextFreeGrammar:
-    """A grammar of the same language that ignores nothing: its rules say where ignored text may be."""
-    size, terminals = len(grammar.nonterminals), grammar.terminals
+def without_ignored(grammar: ContextFreeGrammar, embedded: Collection[int] = ()) -> ContextFreeGrammar:
+    """A grammar of the same language that ignores nothing: its terminals and rules say where ignored text may be.
+
+    It becomes the beginning of terminals, so that the machine reads both as one, as it does where it ignores text
+    itself; and a nonterminal at the end and before terminals that others read.
+    """
+    terminals = list(grammar.terminals)
     ignored = [t for t in dict.fromkeys(grammar.ignored) if not terminals[t].dfa.is_empty]
     if not ignored:
         return replace(grammar, ignored=())
-    names, gap = [*grammar.nonterminals, "start with ignored text", "ignored text"], size + 1
-    rules = [Rule(size, (gap, grammar.start)), Rule(gap, ())]
-    run = _runs([terminals[t].dfa for t in ignored])
-    if run is not None:
-        rules.append(Rule(gap, (~len(terminals),)))
-        terminals += (Terminal("ignored text", run),)
-    else:
+    size = len(grammar.nonterminals)
+    names, gap = (*grammar.nonterminals, "start with ignored text", "ignored text"), size + 1
+    rules = [Rule(size, (grammar.start, gap)), Rule(gap, ())]
+    run = _run([terminals[t].dfa for t in ignored])
+    if run is None:
         rules += [Rule(gap, (gap, ~t)) for t in ignored]
-    words: dict[int, int] = {}  # terminals that are alternatives of one rule stay so, which the machine makes use of
-    for rule in grammar.rules:
-        if len(rule.rhs) == 1 and rule.rhs[0] < 0:
-            if rule.lhs not in words:
-                words[rule.lhs] = len(names)
-                rules.append(Rule(rule.lhs, (len(names), gap)))
-                names.append(f"{grammar.nonterminals[rule.lhs]} before ignored text")
-            rules.append(replace(rule, lhs=words[rule.lhs]))
+    else:
+        rules.append(Rule(gap, (~len(terminals),)))
+        terminals.append(Terminal("ignored text", run))
+    after_gap = {*embedded}
+    for t, terminal in enumerate(grammar.terminals):
+        dfa = None if run is None or t in after_gap else _behind(run, terminal.dfa)
+        if dfa is None:
+            after_gap.add(t)
         else:
-            rhs = tuple(part for symbol in rule.rhs for part in ((symbol, gap) if symbol < 0 else (symbol,)))
-            rules.append(replace(rule, rhs=rhs))
-    names_of_all = tuple(names)
-    return replace(grammar, terminals=terminals, nonterminals=names_of_all, rules=tuple(rules), start=size, ignored=())
+            terminals[t] = replace(terminal, dfa=dfa)
+    for rule in grammar.rules:
+        rhs = tuple(part for symbol in rule.rhs for part in ((gap, symbol) if ~symbol in after_gap else (symbol,)))
+        rules.append(replace(rule, rhs=rhs))
+    return replace(grammar, terminals=tuple(terminals), nonterminals=names, rules=tuple(rules), start=size, ignored=())
 
 
-def _runs(dfas: list[Dfa]) -> Dfa | None:
+def _run(dfas: list[Dfa]) -> Dfa | None:
     """One or more texts of some automata, one behind the other; None if that takes too many states."""
     try:
         return repetition(alternation(dfas, MAX_STATES), 1, None, MAX_STATES)
@@ -91,5 +99,20 @@ def _runs(dfas: list[Dfa]) -> Dfa | None:
         return None
 
 
-def _moved(symbols: tuple[int, ...], nonterminals: int, terminals: int) -> tuple[int, ...]:
-    return tuple(s + nonterminals if s >= 0 else s - terminals for s in symbols)
+def _behind(run: Dfa, dfa: Dfa) -> Dfa | None:
+    """The texts of an automaton, alone or behind those of ``run``; None if that takes too many states."""
+    if dfa.is_empty:
+        return dfa
+    ends = run.accepting.copy()
+    ends[0] = True
+    overlap = (run.transitions[ends] >= 0) & (dfa.transitions[0] >= 0)
+    if overlap.any() or (run.transitions == 0).any():  # not told apart by one byte, or begun again inside of a run
+        most = len(run) + len(dfa) + MAX_STATES
+        try:
+            return alternation([dfa, concatenation([run, dfa], most)], most)
+        except TooComplexError:
+            return None
+    moved = np.where(dfa.transitions >= 0, dfa.transitions + np.int32(len(run)), np.int32(-1))
+    table = np.concatenate([run.transitions, moved])
+    table[np.flatnonzero(ends)] = np.maximum(run.transitions[ends], moved[0])
+    return from_table(table, np.concatenate([np.zeros(len(run), np.uint8), dfa.accepting.view(np.uint8)]))

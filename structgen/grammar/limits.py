@@ -37,8 +37,8 @@ _HERE = Path(__file__).parents[1]
 _INTERRUPTIBLE = (
     f"{_HERE / 'grammar'}{os.sep}",
     *(
-        str(_HERE / "automata" / name)
-        for name in ("charset.py", "ecma_parser.py", "lookaround.py", "nfa.py", "substrings.py")
+        str(_HERE / "automata" / f"{name}.py")
+        for name in ("charset", "ecma_parser", "free_text", "lookaround", "nfa", "substrings")
     ),
     *(str(_HERE / "engines" / "lalr" / name) for name in ("tables.py", "terminals.py")),
     f"{Path(re.__file__).parent}{os.sep}",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
 from structgen.automata.ecma_ast import Chars, Concat
+from structgen.errors import TooComplexError
 from structgen.grammar.ebnf_tree import (
     EbnfRule,
     EbnfText,
@@ -236,7 +237,10 @@ class _XgrammarParser:
         if name.text in MACROS:
             if self._sign() != "(":
                 self.source.fail(f"{name.text} is a macro, and is written {name.text}(...)", name.offset)
-            return MACROS[name.text](self.source, self._arguments(name))
+            try:
+                return MACROS[name.text](self.source, self._arguments(name))
+            except TooComplexError as error:
+                raise self.source.too_complex(error, self.source.place(name.offset)) from None
         if name.text in ("true", "false"):
             self.source.fail(f"{name.text} is no name of a rule", name.offset)
         return RuleUse(name.text, self.source.place(name.offset))

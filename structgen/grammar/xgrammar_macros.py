@@ -123,7 +123,7 @@ _JSON_CHARACTERS = r'[^"\\\x00-\x1f]*'
 def _substring(source: EbnfText, given: MacroArguments) -> EbnfTree:
     call = _Call(source, given)
     call.only_named()
-    return AutomatonUse(substring_dfa([text.encode() for text in call.texts(given.positional)]))
+    return AutomatonUse(substring_dfa(tuple(call.texts(given.positional))))
 
 
 def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.models.prefixes import common
+from structgen.models.ragged_reader import Part, Reading
 from structgen.models.trees import forward_tree
 
 
@@ -104,6 +106,15 @@ class TinyModel:
         logits: npt.NDArray[np.float32] = forward_tree(self, token_ids, parents, cache)
         return logits
 
+    def ragged_reader(self) -> TinyRows:
+        """See ``RaggedLanguageModel.ragged_reader``."""
+        return TinyRows(self)
+
+    def read_after(self, texts: Sequence[list[int]]) -> npt.NDArray[np.float32]:
+        """The logits [N, V] after each of these texts: one forward."""
+        self.forwards += 1
+        return np.stack([self._logits(text) for text in texts])
+
     def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         logits = []
         for token in token_ids:
@@ -115,3 +126,74 @@ class TinyModel:
         rng = np.random.default_rng([self._seed, *history[-self._order :]])
         logits = rng.normal(scale=self._scale, size=self.vocab_size)
         return (logits if self._bias is None else logits + self._bias).astype(np.float32)
+
+
+class TinyRows:
+    """A ``RaggedReader`` of a ``TinyModel``: rows are lists of tokens, and every token is a byte.
+
+    Attributes:
+        rows: the tokens of each.
+        prefixes: what rows may begin with, by salt.
+    """
+
+    reads_apart = True
+    reads_trees = True
+    shares_prefixes = True
+    token_bytes = 1
+
+    def __init__(self, model: TinyModel) -> None:
+        self._model = model
+        self.rows: dict[int, list[int]] = {}
+        self.prefixes: dict[str, list[list[int]]] = {}
+        self._opened = 0
+        self._appended: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """See ``RaggedReader.bytes``."""
+        return sum(map(len, self.rows.values())) + sum(len(one) for each in self.prefixes.values() for one in each)
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``."""
+        self._opened += 1
+        held = self.known(tokens, salt)
+        self.rows[self._opened] = list(tokens[:held])
+        return self._opened, held
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        whole = list(tokens[:-1])
+        known = (common(prefix, whole) for prefix in self.prefixes.get(salt, []))
+        return max(known, default=0)
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``; the last few are."""
+        self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.rows[row].copy()]
+
+    def forget_prefixes(self) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+        self.prefixes = {}
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``."""
+        texts, starts = list[list[int]](), []
+        for part in parts:
+            text, own = self.rows[part.row], list[list[int]]()
+            for place, token in enumerate(part.tokens):
+                parent = place - 1 if part.parents is None else part.parents[place]
+                own.append([*(text if parent < 0 else own[parent]), token])
+            starts.append(len(texts))
+            texts += own[-1:] if part.last_only else own
+        for part in parts:
+            self.rows[part.row] += part.tokens
+            self._appended[part.row] = len(part.tokens)
+        return Reading(self._model.read_after(texts), starts, [len(part.tokens) for part in parts])
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``."""
+        text, base = self.rows[row], len(self.rows[row]) - self._appended.pop(row)
+        text[base:] = [text[base + index] for index in kept]
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        del self.rows[row]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -134,6 +135,16 @@ class TransformersModel:
     def _attention(self) -> str:
         """Which implementation of attention the model uses."""
         return str(getattr(self.model.config, "_attn_implementation", None) or "eager")
+
+    @contextmanager
+    def attending(self, implementation: str) -> Iterator[None]:
+        """Within: the model's layers use another implementation of attention, one that is registered."""
+        config, own = self.model.config, self._attention
+        config._attn_implementation = implementation
+        try:
+            yield
+        finally:
+            config._attn_implementation = own
 
     def _check_full_attention(self) -> None:
         if self._attention not in MASKED_ATTENTION:

@@ -150,8 +150,8 @@ class ArgumentRules:
         except TooComplexError as error:
             raise SchemaTooComplexError(
                 f"{error.message}, so that strings do not hold {closing!r}",
-                limit=error.limit,
-                budget="max_automaton_states" if error.limit == limit else None,
+                limit=limit,
+                budget="max_automaton_states" if error.limit >= limit else None,
                 pointer=self._place(name, values),
             ) from None
 

@@ -14,7 +14,7 @@ from structgen.tool_calls.patterns import (
     VALUE,
     CallId,
     Gap,
-    Mark,
+    Marker,
     Parameters,
     Pattern,
     ToolFormat,
@@ -26,7 +26,7 @@ NO_LINE = Gap("\\n?", "")
 COMMA: Pattern = (",", SPACE)
 BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
 _ID = CallId("[a-zA-Z0-9]{9}")
-_DSML = Mark("｜DSML｜")
+_DSML = Marker("｜DSML｜")
 
 
 def _json(arguments: str = "arguments", name: str = "name", before: Pattern = (), after: Pattern = ()) -> Pattern:
@@ -46,8 +46,8 @@ def _tags(opening: tuple[str, str], closing: str, after: str = "") -> Parameters
 def _keys_and_values(line: str) -> Parameters:
     """GLM's parameters, whose tags are special tokens."""
     pieces: Pattern = (
-        *(Mark("<arg_key>"), KEY, Mark("</arg_key>"), line),
-        *(Mark("<arg_value>"), VALUE, Mark("</arg_value>"), line),
+        *(Marker("<arg_key>"), KEY, Marker("</arg_key>"), line),
+        *(Marker("<arg_value>"), VALUE, Marker("</arg_value>"), line),
     )
     pattern = tuple(piece for piece in pieces if piece)
     return Parameters(pattern, pattern, "</arg_value>")
@@ -63,8 +63,8 @@ def _typed(is_string: str) -> Pattern:
 def _array(
     name: str,
     models: str,
-    begin: str | Mark,
-    end: Mark | None = None,
+    begin: str | Marker,
+    end: Marker | None = None,
     call: Pattern | None = None,
     gap: Gap | None = None,
 ) -> ToolFormat:
@@ -84,14 +84,14 @@ _TABLE: list[ToolFormat] = [
     ToolFormat(
         "hermes",
         "Hermes 2 Pro and later, Qwen2.5, Qwen3, SmolLM3, Granite 4",
-        ((Mark("<tool_call>"), LINE, *_json(), LINE, Mark("</tool_call>")),),
+        ((Marker("<tool_call>"), LINE, *_json(), LINE, Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
         "llama3",
         "Llama 3.1, 3.2, 3.3",
         (_json("parameters"),),
-        begin=(Mark("<|python_tag|>"),),
+        begin=(Marker("<|python_tag|>"),),
         separator=(";", SPACE),
         bare=True,
         text_after=False,
@@ -101,9 +101,9 @@ _TABLE: list[ToolFormat] = [
         "Qwen3-Coder, Qwen3.5",
         (
             (
-                *(Mark("<tool_call>"), "\n<function=", NAME, ">\n"),
+                *(Marker("<tool_call>"), "\n<function=", NAME, ">\n"),
                 _tags(("<parameter=", ">\n"), "\n</parameter>", "\n"),
-                *("</function>\n", Mark("</tool_call>")),
+                *("</function>\n", Marker("</tool_call>")),
             ),
         ),
         separator=BETWEEN,
@@ -113,9 +113,9 @@ _TABLE: list[ToolFormat] = [
         "MiMo-V2",
         (
             (
-                *(Mark("<tool_call>"), "<function=", NAME, ">"),
+                *(Marker("<tool_call>"), "<function=", NAME, ">"),
                 _tags(("<parameter=", ">"), "</parameter>"),
-                *("</function>", Mark("</tool_call>")),
+                *("</function>", Marker("</tool_call>")),
             ),
         ),
         separator=BETWEEN,
@@ -125,9 +125,9 @@ _TABLE: list[ToolFormat] = [
         "Seed-OSS",
         (
             (
-                *(Mark("<seed:tool_call>"), "\n<function=", NAME, ">\n"),
+                *(Marker("<seed:tool_call>"), "\n<function=", NAME, ">\n"),
                 _tags(("<parameter=", ">"), "</parameter>", "\n"),
-                *("</function>\n", Mark("</seed:tool_call>")),
+                *("</function>\n", Marker("</seed:tool_call>")),
             ),
         ),
         separator=BETWEEN,
@@ -136,47 +136,47 @@ _TABLE: list[ToolFormat] = [
         "minimax_m2",
         "MiniMax-M2",
         (('<invoke name="', NAME, '">\n', _tags(('<parameter name="', '">'), "</parameter>", "\n"), "</invoke>\n"),),
-        begin=(Mark("<minimax:tool_call>"), "\n"),
-        end=(Mark("</minimax:tool_call>"),),
+        begin=(Marker("<minimax:tool_call>"), "\n"),
+        end=(Marker("</minimax:tool_call>"),),
     ),
     ToolFormat(
         "minimax_m1",
         "MiniMax-M1",
         ((*_json(), "\n"),),
-        begin=(Mark("<tool_calls>"), "\n"),
-        end=(Mark("</tool_calls>"),),
+        begin=(Marker("<tool_calls>"), "\n"),
+        end=(Marker("</tool_calls>"),),
     ),
     ToolFormat(
         "mistral_v11",
         "Mistral from tokenizer v11: Small 3.2, Devstral, Magistral, Large 3",
-        ((Mark("[TOOL_CALLS]"), NAME, WithId((Mark("[CALL_ID]"), _ID)), Mark("[ARGS]"), ARGUMENTS),),
+        ((Marker("[TOOL_CALLS]"), NAME, WithId((Marker("[CALL_ID]"), _ID)), Marker("[ARGS]"), ARGUMENTS),),
     ),
-    _array("smollm2", "SmolLM2", Mark("<tool_call>"), Mark("</tool_call>"), (NO_LINE, *_json(), NO_LINE)),
-    _array("hunyuan_a13b", "Hunyuan-A13B", Mark("<tool_calls>"), Mark("</tool_calls>")),
-    _array("nemotron", "Nemotron Nano v2, Super v1.5", Mark("<TOOLCALL>"), Mark("</TOOLCALL>")),
-    _array("granite3", "Granite 3", Mark("<|tool_call|>")),
+    _array("smollm2", "SmolLM2", Marker("<tool_call>"), Marker("</tool_call>"), (NO_LINE, *_json(), NO_LINE)),
+    _array("hunyuan_a13b", "Hunyuan-A13B", Marker("<tool_calls>"), Marker("</tool_calls>")),
+    _array("nemotron", "Nemotron Nano v2, Super v1.5", Marker("<TOOLCALL>"), Marker("</TOOLCALL>")),
+    _array("granite3", "Granite 3", Marker("<|tool_call|>")),
     _array("phi4_mini", "Phi-4-mini", "functools"),
     _array(
         "apertus",
         "Apertus",
-        Mark("<|tools_prefix|>"),
-        Mark("<|tools_suffix|>"),
+        Marker("<|tools_prefix|>"),
+        Marker("<|tools_suffix|>"),
         ("{", JSON_NAME, ":", SPACE, ARGUMENTS, "}"),
     ),
     _array(
         "mistral",
         "Mistral before tokenizer v11: 7B v0.3, Nemo, Large 2, Small 3.1",
-        Mark("[TOOL_CALLS]"),
+        Marker("[TOOL_CALLS]"),
         None,
         _json(after=(WithId((*COMMA, '"id":', SPACE, '"', _ID, '"')),)),
         SPACE,
     ),
-    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Mark("<function_call>"), SPACE, *_json()),)),
+    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *_json()),)),
     ToolFormat(
         "internlm2",
         "InternLM2, InternLM2.5",
         tuple(
-            (Mark("<|action_start|>"), Mark("<|plugin|>"), LINE, *_json(word), Mark("<|action_end|>"))
+            (Marker("<|action_start|>"), Marker("<|plugin|>"), LINE, *_json(word), Marker("<|action_end|>"))
             for word in ("parameters", "arguments")
         ),
         separator=BETWEEN,
@@ -186,20 +186,20 @@ _TABLE: list[ToolFormat] = [
         "DeepSeek-V3, R1",
         (
             (
-                *(Mark("<｜tool▁call▁begin｜>"), "function", Mark("<｜tool▁sep｜>"), NAME, "\n```json\n"),
-                *(ARGUMENTS, "\n```", Mark("<｜tool▁call▁end｜>")),
+                *(Marker("<｜tool▁call▁begin｜>"), "function", Marker("<｜tool▁sep｜>"), NAME, "\n```json\n"),
+                *(ARGUMENTS, "\n```", Marker("<｜tool▁call▁end｜>")),
             ),
         ),
-        begin=(Mark("<｜tool▁calls▁begin｜>"),),
-        end=(Mark("<｜tool▁calls▁end｜>"),),
+        begin=(Marker("<｜tool▁calls▁begin｜>"),),
+        end=(Marker("<｜tool▁calls▁end｜>"),),
         separator=(LINE,),
     ),
     ToolFormat(
         "deepseek_v3_1",
         "DeepSeek-V3.1, V3.2-Exp",
-        ((Mark("<｜tool▁call▁begin｜>"), NAME, Mark("<｜tool▁sep｜>"), ARGUMENTS, Mark("<｜tool▁call▁end｜>")),),
-        begin=(Mark("<｜tool▁calls▁begin｜>"),),
-        end=(Mark("<｜tool▁calls▁end｜>"),),
+        ((Marker("<｜tool▁call▁begin｜>"), NAME, Marker("<｜tool▁sep｜>"), ARGUMENTS, Marker("<｜tool▁call▁end｜>")),),
+        begin=(Marker("<｜tool▁calls▁begin｜>"),),
+        end=(Marker("<｜tool▁calls▁end｜>"),),
     ),
     ToolFormat(
         "deepseek_v3_2",
@@ -217,13 +217,13 @@ _TABLE: list[ToolFormat] = [
     ToolFormat(
         "glm4_5",
         "GLM-4.5, GLM-4.6",
-        ((Mark("<tool_call>"), NAME, "\n", _keys_and_values("\n"), Mark("</tool_call>")),),
+        ((Marker("<tool_call>"), NAME, "\n", _keys_and_values("\n"), Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
         "glm4_7",
         "GLM-4.7, GLM-5",
-        ((Mark("<tool_call>"), NAME, _keys_and_values(""), Mark("</tool_call>")),),
+        ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
@@ -231,12 +231,18 @@ _TABLE: list[ToolFormat] = [
         "Kimi K2, K2.5",
         (
             (
-                *(Mark("<|tool_call_begin|>"), "functions.", NAME, ":", CallId("[0-9]{1,6}", "functions.{name}:{id}")),
-                *(Mark("<|tool_call_argument_begin|>"), ARGUMENTS, Mark("<|tool_call_end|>")),
+                *(
+                    Marker("<|tool_call_begin|>"),
+                    "functions.",
+                    NAME,
+                    ":",
+                    CallId("[0-9]{1,6}", "functions.{name}:{id}"),
+                ),
+                *(Marker("<|tool_call_argument_begin|>"), ARGUMENTS, Marker("<|tool_call_end|>")),
             ),
         ),
-        begin=(Mark("<|tool_calls_section_begin|>"),),
-        end=(Mark("<|tool_calls_section_end|>"),),
+        begin=(Marker("<|tool_calls_section_begin|>"),),
+        end=(Marker("<|tool_calls_section_end|>"),),
     ),
     ToolFormat(
         "cohere",
@@ -247,20 +253,20 @@ _TABLE: list[ToolFormat] = [
                 *_json("parameters", "tool_name", ('"tool_call_id":', SPACE, '"', CallId("[0-9]{1,6}"), '"', *COMMA)),
             ),
         ),
-        begin=(Mark("<|START_ACTION|>"), "["),
+        begin=(Marker("<|START_ACTION|>"), "["),
         separator=COMMA[:1],
-        end=(LINE, "]", Mark("<|END_ACTION|>")),
+        end=(LINE, "]", Marker("<|END_ACTION|>")),
     ),
     ToolFormat(
         "harmony",
         "gpt-oss",
         tuple(
-            (*header, *constrained, Mark("<|message|>"), ARGUMENTS)
+            (*header, *constrained, Marker("<|message|>"), ARGUMENTS)
             for header in (
-                (Mark("<|channel|>"), "commentary to=functions.", NAME),
-                (" to=functions.", NAME, Mark("<|channel|>"), "commentary"),
+                (Marker("<|channel|>"), "commentary to=functions.", NAME),
+                (" to=functions.", NAME, Marker("<|channel|>"), "commentary"),
             )
-            for constrained in ((SPACE, Mark("<|constrain|>"), "json"), (Gap("(?: json)?", ""),))
+            for constrained in ((SPACE, Marker("<|constrain|>"), "json"), (Gap("(?: json)?", ""),))
         ),
         harmony=True,
     ),

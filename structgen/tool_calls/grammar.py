@@ -13,7 +13,7 @@ from structgen.engines.protocols import Grammar
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.grammar.regular import without_empty, word_dfa
 from structgen.grammar.token_terminals import pattern_of, resolved
-from structgen.tool_calls.patterns import CallId, Gap, Mark, Piece, WithId
+from structgen.tool_calls.patterns import CallId, Gap, Marker, Piece, WithId
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
@@ -25,7 +25,7 @@ class GrammarBuilder:
     """Collects rules. Symbols are as in `structgen.grammar.normal_form`; equal texts are one symbol.
 
     Attributes:
-        vocabulary: the model's tokens: which marks are special tokens.
+        vocabulary: the model's tokens: which markers are special tokens.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -46,20 +46,20 @@ class GrammarBuilder:
         self._nonterminals.append(name)
         return len(self._nonterminals) - 1
 
-    def is_special(self, mark: str) -> bool:
-        """Whether a mark is a special token of the vocabulary."""
-        return not isinstance(self.vocabulary, TextVocabulary) and mark in self.vocabulary.special_tokens
+    def is_special(self, marker: str) -> bool:
+        """Whether a marker is a special token of the vocabulary."""
+        return not isinstance(self.vocabulary, TextVocabulary) and marker in self.vocabulary.special_tokens
 
-    def is_end(self, mark: str) -> bool:
-        """Whether a mark is an end of sequence of the vocabulary."""
-        return self.is_special(mark) and self.vocabulary.special_tokens[mark] in self.vocabulary.eos_token_ids
+    def is_end(self, marker: str) -> bool:
+        """Whether a marker is an end of sequence of the vocabulary."""
+        return self.is_special(marker) and self.vocabulary.special_tokens[marker] in self.vocabulary.eos_token_ids
 
     def pieces(self, pattern: Iterable[Piece | tuple[int, ...]]) -> tuple[int, ...]:
         """The symbols of a pattern without slots; symbols in it stand for themselves. Texts side by side are one."""
         found: list[int] = []
         text = ""
         for piece in (*pattern, ()):
-            if isinstance(piece, str) or (isinstance(piece, Mark) and not self.is_special(piece.text)):
+            if isinstance(piece, str) or (isinstance(piece, Marker) and not self.is_special(piece.text)):
                 text += piece if isinstance(piece, str) else piece.text
                 continue
             if text:
@@ -67,8 +67,8 @@ class GrammarBuilder:
                 text = ""
             if isinstance(piece, tuple):
                 found += piece
-            elif isinstance(piece, Mark):
-                found += self._mark(piece.text)
+            elif isinstance(piece, Marker):
+                found += self._marker(piece.text)
             elif isinstance(piece, WithId):
                 found += self.optional(self.pieces(piece.pattern))
             else:
@@ -128,8 +128,8 @@ class GrammarBuilder:
             self._symbols[key] = (self._terminal(repr(text), word_dfa(text)),)
         return self._symbols[key]
 
-    def _mark(self, text: str) -> tuple[int, ...]:
-        key = "mark", text
+    def _marker(self, text: str) -> tuple[int, ...]:
+        key = "marker", text
         if key not in self._symbols:
             self._terminals.append(Terminal(text, empty(), tokens=pattern_of(SpecialToken(text))))
             self._symbols[key] = (~(len(self._terminals) - 1),)

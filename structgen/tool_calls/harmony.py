@@ -9,24 +9,32 @@ from __future__ import annotations
 
 from structgen.tool_calls.calls import Calls
 from structgen.tool_calls.grammar import START, GrammarBuilder
-from structgen.tool_calls.patterns import Mark, Pattern, fixed
+from structgen.tool_calls.patterns import Marker, Pattern, fixed
 
-CALL_END = Mark("<|call|>")
-NEXT: Pattern = (Mark("<|start|>"), "assistant")
-MARKS = ("<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>")
+CALL_END = Marker("<|call|>")
+NEXT: Pattern = (Marker("<|start|>"), "assistant")
+MARKERS = ("<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>")
 
 
 def harmony_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
     """Add the rules of outputs, whose calls are the nonterminal ``one``."""
-    text = builder.free_text(MARKS)
+    text = builder.free_text(MARKERS)
     messages = builder.nonterminal("messages")
     builder.rule(messages)
     if calls.free_text != "none":
         for channel in ("analysis", "commentary"):
-            message = [Mark("<|channel|>"), channel, Mark("<|message|>"), text, Mark("<|end|>"), *NEXT, (messages,)]
+            message = [
+                Marker("<|channel|>"),
+                channel,
+                Marker("<|message|>"),
+                text,
+                Marker("<|end|>"),
+                *NEXT,
+                (messages,),
+            ]
             builder.rule(messages, *builder.pieces(message))
     if not (calls.required and calls.tools):
-        final = builder.pieces([Mark("<|channel|>"), "final", Mark("<|message|>"), text])
+        final = builder.pieces([Marker("<|channel|>"), "final", Marker("<|message|>"), text])
         builder.rule(START, *((messages, *final) if calls.free_text != "none" else ()))
     if not calls.tools:
         return

@@ -55,7 +55,7 @@ def _call(calls: Calls, builder: GrammarBuilder) -> int:
 def _text_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
     """Calls in text."""
     form = calls.format
-    text = builder.free_text([form.trigger, *form.marks()], full_match_dfa(OBJECT_BEGINS) if form.bare else None)
+    text = builder.free_text([form.trigger, *form.markers()], full_match_dfa(OBJECT_BEGINS) if form.bare else None)
     before = text
     if calls.free_text == "none":
         before = () if form.bare else builder.pieces([LEADING])

@@ -4,7 +4,7 @@ A **pattern** is a sequence of pieces:
 
 ================  =======================================================================================
 a string          this text
-``Mark(text)``    the special token of this name where the vocabulary has it, else this text
+``Marker(text)``  the special token of this name where the vocabulary has it, else this text
 ``Gap(re, w)``    text without meaning that matches ``re``; written as ``w``
 ``NAME``          the tool's name, as it is
 ``JSON_NAME``     the tool's name as a JSON string
@@ -39,7 +39,7 @@ NAME, JSON_NAME, ARGUMENTS, KEY, VALUE = Slot
 
 
 @dataclass(frozen=True)
-class Mark:
+class Marker:
     """A special token by name, or the same as text for vocabularies that have no such token."""
 
     text: str
@@ -98,7 +98,7 @@ class Parameters:
         return self.string != self.other
 
 
-Piece: TypeAlias = "str | Mark | Gap | CallId | WithId | Parameters | Slot"
+Piece: TypeAlias = "str | Marker | Gap | CallId | WithId | Parameters | Slot"
 Pattern: TypeAlias = tuple[Piece, ...]
 SPACE = Gap("[ ]?", " ")
 """Between the parts of JSON around a call."""
@@ -138,33 +138,33 @@ class ToolFormat:
     def trigger(self) -> str:
         """The text that begins a call (or all of them), and that free text does not hold."""
         first, second = (*(self.begin or self.calls[0]), "")[:2]
-        return fixed(first) + (second.text if isinstance(first, str) and isinstance(second, Mark) else "")
+        return fixed(first) + (second.text if isinstance(first, str) and isinstance(second, Marker) else "")
 
     @property
     def parameters(self) -> Parameters | None:
         """How arguments are written one by one; None: as one JSON object."""
         return next((piece for call in self.calls for piece in call if isinstance(piece, Parameters)), None)
 
-    def marks(self) -> tuple[str, ...]:
-        """The texts of all marks, in order."""
+    def markers(self) -> tuple[str, ...]:
+        """The texts of all markers, in order."""
         return tuple(
-            dict.fromkeys(_marks((*self.begin, *self.separator, *self.end, *(p for c in self.calls for p in c))))
+            dict.fromkeys(_markers((*self.begin, *self.separator, *self.end, *(p for c in self.calls for p in c))))
         )
 
 
-def _marks(pattern: Pattern) -> Iterator[str]:
+def _markers(pattern: Pattern) -> Iterator[str]:
     for piece in pattern:
-        if isinstance(piece, Mark):
+        if isinstance(piece, Marker):
             yield piece.text
         elif isinstance(piece, WithId):
-            yield from _marks(piece.pattern)
+            yield from _markers(piece.pattern)
         elif isinstance(piece, Parameters):
-            yield from _marks((*piece.string, *piece.other))
+            yield from _markers((*piece.string, *piece.other))
 
 
 def fixed(piece: Piece) -> str:
-    """The text of a string or mark."""
-    return piece.text if isinstance(piece, Mark) else str(piece)
+    """The text of a string or marker."""
+    return piece.text if isinstance(piece, Marker) else str(piece)
 
 
 def named(pattern: Pattern, name: str) -> Pattern:

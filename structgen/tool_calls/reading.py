@@ -25,7 +25,7 @@ from structgen.tool_calls.patterns import (
     VALUE,
     CallId,
     Gap,
-    Mark,
+    Marker,
     Parameters,
     Pattern,
     WithId,
@@ -138,7 +138,7 @@ class CallReader:
         """What a pattern finds at a place, and where it ends."""
         for number, piece in enumerate(pattern):
             rest = pattern[number + 1 :]
-            if isinstance(piece, str | Mark):
+            if isinstance(piece, str | Marker):
                 if not self._text.startswith(fixed(piece), at):
                     return None
                 at += len(fixed(piece))
@@ -250,7 +250,7 @@ class CallReader:
     def _closed(self, tail: Pattern, closing: str, at: int) -> int | None:
         """Where a string ends that begins at a place: what closes it is found first, and stands in the pattern so."""
         place = self._text.find(closing, at)
-        start = place - "".join(fixed(piece) for piece in tail if isinstance(piece, str | Mark)).index(closing)
+        start = place - "".join(fixed(piece) for piece in tail if isinstance(piece, str | Marker)).index(closing)
         return start if place >= 0 and start >= at else None
 
 

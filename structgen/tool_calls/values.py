@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from structgen.automata.dfa import Dfa, difference, union
-from structgen.automata.pattern import full_match_dfa, pattern_dfa
+from structgen.automata.pattern import BYTE_STATES, full_match_dfa, pattern_dfa
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 
 BLANKS = "[ \\t\\n\\r]*"
@@ -77,12 +77,12 @@ def raw_strings(strings: Dfa, closing: str, kinds: int, max_states: int) -> Dfa:
         strings: the language.
         closing: what they cannot hold.
         kinds: all types that a value in their place can have; 0 where strings are marked as such.
-        max_states: the most states of the automaton.
+        max_states: the most states of the automaton between characters; all together may be twice as many.
 
     Raises:
         TooComplexError: it has more.
     """
-    return difference(strings, _unwritable(closing, kinds), max_states)
+    return difference(strings, _unwritable(closing, kinds), BYTE_STATES * max_states)
 
 
 def lost_words(words: tuple[str, ...], closing: str, kinds: int) -> list[str]:

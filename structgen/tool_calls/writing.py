@@ -15,7 +15,7 @@ from structgen.tool_calls.patterns import (
     VALUE,
     CallId,
     Gap,
-    Mark,
+    Marker,
     Parameters,
     Pattern,
     ToolFormat,
@@ -104,7 +104,7 @@ def _shape(form: ToolFormat) -> str:
     for piece in (*form.begin, *form.calls[0], *form.end, *((CALL_END,) if form.harmony else ())):
         if isinstance(piece, Parameters):
             text += _filled(piece.string, "<parameter-name>", "<value>") + "..."
-        elif isinstance(piece, str | Mark | Gap):
+        elif isinstance(piece, str | Marker | Gap):
             text += _fixed((piece,))
         elif isinstance(piece, CallId):
             text += "0"

@@ -10,12 +10,12 @@ import pytest
 from structgen.decoding.choosing import choose
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.output import Output
-from structgen.decoding.plain import decode
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, OptionsError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.writing import decode
 from tests.fakes import CharTokenizer, WordsMatcher, vocabulary, words
 
 VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"bc", eos=1)

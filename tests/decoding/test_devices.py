@@ -11,7 +11,7 @@ import pytest
 from structgen.decoding import choosing
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
-from structgen.decoding.speculative import loop
+from structgen.decoding.speculative import verification
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
@@ -63,7 +63,7 @@ class Watched:
 def device(monkeypatch: pytest.MonkeyPatch) -> Watched:
     watched = Watched()
     monkeypatch.setattr(choosing, "sampler_for", watched)
-    monkeypatch.setattr(loop, "sampler_for", watched)
+    monkeypatch.setattr(verification, "sampler_for", watched)
     return watched
 
 

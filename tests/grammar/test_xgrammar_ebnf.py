@@ -144,6 +144,10 @@ def test_too_much_is_refused() -> None:
         read_gbnf("root ::= TagDispatch" + "(" * 1000, dialect="xgrammar")
     with pytest.raises(GrammarTooComplexError, match="too long"):
         read_gbnf(f'root ::= "{"a" * 100_001}"', dialect="xgrammar")
+    words = ", ".join(f'"{number}"' for number in range(10**5, 10**5 + 30_000))
+    with pytest.raises(GrammarTooComplexError, match="the search for 30000 words") as caught:
+        read_gbnf(f'root ::= "a" TagDispatch(excludes=({words}))', dialect="xgrammar")
+    assert (caught.value.line, caught.value.column) == (1, 14)
     with pytest.raises(GrammarTooComplexError):
         read_gbnf("root[max_chars=999999999] ::= [a-zé]*", dialect="xgrammar")
 

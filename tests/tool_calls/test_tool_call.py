@@ -88,14 +88,14 @@ def test_special_tokens(name: str) -> None:
     grammar = constraint.compile(vocabulary)
     text = constraint.render([WEATHER])
     assert accepts(grammar, vocabulary, text, random.Random(1))
-    for mark in FORMATS[name].marks():
+    for mark in FORMATS[name].markers():
         if mark in text:
             matcher = grammar.matcher()
             assert not (matcher.accept_bytes(text.encode()) and matcher.is_accepting()), "spelled in text"
-    if FORMATS[name].marks() and name not in ("harmony", "llama3"):
+    if FORMATS[name].markers() and name not in ("harmony", "llama3"):
         matcher = grammar.matcher()
-        assert not matcher.accept_bytes(f"Now {FORMATS[name].marks()[0]}".encode())
-        token = vocabulary.special_tokens[FORMATS[name].marks()[0]]
+        assert not matcher.accept_bytes(f"Now {FORMATS[name].markers()[0]}".encode())
+        token = vocabulary.special_tokens[FORMATS[name].markers()[0]]
         assert matcher.accept_bytes(b"Now <" if name == "deepseek_v3_2" else b"Now ") and matcher.accept_token(token)
     # An added token that is no special one has text of its own, and is that token all the same.
     spelled = [mark.encode() for mark in vocabulary.special_tokens]
@@ -108,7 +108,7 @@ def test_the_end_of_a_call_that_is_an_end_of_sequence() -> None:
     """Harmony's <|call|> ends the output where the model has it as one."""
     names = {
         mark: 257 + number
-        for number, mark in enumerate([*FORMATS["harmony"].marks(), "<|call|>", "<|start|>", "<|end|>"])
+        for number, mark in enumerate([*FORMATS["harmony"].markers(), "<|call|>", "<|start|>", "<|end|>"])
     }
     vocabulary = Vocabulary(
         [bytes([byte]) for byte in range(256)] + [None] * (1 + len(names)),

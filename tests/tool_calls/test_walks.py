@@ -12,6 +12,8 @@ from structgen.errors import ConstraintError, SchemaError
 from structgen.options import JsonOptions
 from structgen.tool_calls.calls import ToolCall
 from structgen.tool_calls.formats import FORMATS
+from tests.fuzz.judge import Judge
+from tests.json_schema.random_schemas import Schemas
 from tests.tool_calls.random_tools import is_valid, random_output, random_tool
 from tests.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
@@ -30,7 +32,7 @@ def constraint_of(name: str, tools: list[dict[str, Any]], options: JsonOptions |
     try:
         return tool_call(name, tools, tool_choice="required", json_options=options)
     except SchemaError as error:
-        assert error.pointer.startswith(("/0/function/parameters", "/1/function/parameters"))
+        assert error.pointer.startswith(("/0/function/parameters", "/1/function/parameters", "/0/parameters"))
         return None
 
 
@@ -50,7 +52,7 @@ def calls_of(constraint: ToolCalls, rng: random.Random, steps: int) -> tuple[str
 def test_outputs_are_valid(name: str) -> None:
     """And are written again to what is read as the same."""
     found = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = random.Random(f"{name} {seed}")
         tools = [random_tool(rng, "alpha"), random_tool(rng, "beta")]
         constraint = constraint_of(name, tools, rng.choice(OPTIONS))
@@ -65,7 +67,7 @@ def test_outputs_are_valid(name: str) -> None:
                 (c.name, c.arguments) for c in calls
             ] or not calls
             found += len(calls)
-    assert found > 20
+    assert found > 8
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -132,3 +134,47 @@ def test_invalid_arguments_are_refused(name: str) -> None:
             assert taken == is_valid(arguments, tools[0]), (arguments, tools[0])
             refused += not taken
     assert refused > 20
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "glm4_5", "deepseek_v3_2", "hermes"])
+def test_any_schema(name: str) -> None:
+    """Schemas of all keywords: what is written is valid, and of random objects the valid ones are taken."""
+    walked = taken = refused = 0
+    for seed in range(60):
+        schemas = Schemas("draft2020-12", seed, without=["dependencies"])
+        schema = {**schemas.root(), "type": "object"}
+        tool, judge = {"name": "f", "parameters": schema}, Judge(schema, "draft2020-12")
+        rng = random.Random(seed)
+        options = JsonOptions.exact(key_order=rng.choice(["any", "declared"]), max_number_length=4)
+        constraint = constraint_of(name, [tool], options)
+        if constraint is None:
+            continue
+        try:
+            grammar = constraint.compile(BYTES)
+        except SchemaError as error:
+            assert error.pointer.startswith("/0/parameters")
+            continue
+        for _ in range(2):
+            matcher = grammar.matcher()
+            data = bytes(random_output(matcher, BYTES, rng, 100))
+            (call,) = constraint.parse(
+                (data if matcher.is_accepting() else data + matcher.shortest_completion()).decode()
+            )[:1]
+            assert isinstance(call, ToolCall) and judge.valid(call.arguments), (call, tool)
+            walked += 1
+        for _ in range(12):
+            arguments = {key: schemas.value(1) for key in ("a", "b", "ab", "c") if rng.random() < 0.4}
+            try:
+                text = constraint.render([ToolCall("f", arguments)])
+            except ConstraintError:
+                continue
+            matcher = grammar.matcher()
+            accepted = bool(matcher.accept_bytes(text.encode()) and matcher.is_accepting())
+            valid = judge.valid(arguments)
+            if accepted:
+                assert valid, (arguments, tool)
+                taken += 1
+            else:
+                assert not valid or options.key_order == "declared", (arguments, tool)
+                refused += 1
+    assert walked > 40 and taken > 30 and refused > 60

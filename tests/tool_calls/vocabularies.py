@@ -32,7 +32,7 @@ def chat_vocabulary(name: str) -> Vocabulary:
         b"param",
         b"\n\n",
     ]
-    marks = list(dict.fromkeys([*FORMATS[name].marks(), *(EXTRA if name == "harmony" else [])]))
+    marks = list(dict.fromkeys([*FORMATS[name].markers(), *(EXTRA if name == "harmony" else [])]))
     first = 257 + len(pieces)
     ids = {mark: first + number for number, mark in enumerate(marks)}
     tokens = [*(bytes([byte]) for byte in range(256)), None, *pieces, *(None for _ in marks)]

@@ -46,7 +46,10 @@ class CostCurve:
 
     def __call__(self, tokens: int) -> float:
         """Time of a forward of that many tokens, relative to one; linear between what was measured and beyond."""
-        return self._table[min(tokens, len(self._table) - 1)]
+        last = len(self._table) - 1
+        if tokens <= last:
+            return self._table[tokens]
+        return self._table[last] + (self._table[last] - self._table[last - 1]) * (tokens - last)
 
     def marginal(self, tokens: int) -> float:
         """The least average cost of a further token over all numbers to come: min over n of (t(tokens + n) - t) / n.

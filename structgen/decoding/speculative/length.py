@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from structgen.decoding.speculative.cost import TYPICAL, CostCurve
@@ -132,11 +133,16 @@ class Rest:
         self._steps -= 1
         return self._steps >= 0
 
-    def observe(self, nodes: int, tokens: int, seconds: float) -> None:
-        """A step with so many draft nodes gave so many tokens; drafting took ``seconds``."""
-        extra = seconds / self.curve.seconds if self.curve.seconds else 0.0
+    def observe(self, nodes: int, tokens: int, seconds: float, beside: int = 1, rows: int = 1) -> None:
+        """A step with so many draft nodes gave so many tokens; drafting took ``seconds``.
+
+        Among others, what the drafts took is weighed by what the step gives without them: ``rows`` tokens in the time
+        of the ``beside`` tokens that it reads anyway.
+        """
+        extra = self.curve(beside + nodes) - self.curve(beside)
+        extra += seconds / self.curve.seconds if self.curve.seconds else 0.0
         self._tokens += RATE_WEIGHT * (tokens - self._tokens)
-        self._time += RATE_WEIGHT * (self.curve(nodes + 1) + extra - self._time)
+        self._time += RATE_WEIGHT * (1 + extra * rows / self.curve(beside) - self._time)
         if self._tokens < self._time:
             self._steps, self._next = self._next, min(2 * self._next, LONGEST_REST)
             self._tokens = self._time = 1.0
@@ -179,23 +185,38 @@ class Bandit(_Keep):
         self._rewards[self._arm] += tokens / self.curve(nodes + 1)
 
 
-def allocate(rows: Sequence[Sequence[float]], rate: float, curve: CostCurve) -> list[int]:
-    """How many nodes each row of a batch gets: the draft tokens with the greatest chances across the batch, as many as
-    pay (Wu et al. 2025, TETRIS, with the cost of padding).
+def allocate(
+    rows: Sequence[Sequence[float]], rate: float, curve: CostCurve, *, beside: int, room: int | None = None
+) -> list[int]:
+    """How many nodes each row of a step gets: of all rows' drafts the likeliest, as many as pay (TETRIS, Wu et al.
+    2025; SmartSpec, Liu et al. 2024).
 
-    A batch is a rectangle: it costs rows · (1 + most nodes of a row) tokens, whatever stands in it. So for each width
-    all rows take what they have, and the width with the greatest expected tokens - rate · time is taken.
+    A step reads ``beside`` tokens anyway, and costs by the tokens that it reads. The set of drafts with the greatest
+    expected tokens - rate · time is looked for among all numbers of drafts: the curve has steps, behind which further
+    places cost little. No drafts at all compete. Chances fall along every path, so the likeliest are closed under
+    ancestors. O(n log n).
 
     Args:
         rows: each row's chances, descending.
-        rate: tokens of a row per time of a forward of one token a row.
+        rate: tokens of the step for the time of a forward of one token.
         curve: the cost by tokens in all.
+        room: drafts that fit at most; None: all.
     """
-    one = curve(len(rows))
-    best, best_value, gain = 0, -rate * len(rows), 0.0
-    for width in range(1, max(map(len, rows), default=0) + 1):
-        gain += sum(row[width - 1] for row in rows if len(row) >= width)
-        value = gain - rate * len(rows) * curve(len(rows) * (width + 1)) / one
+    order = sorted(
+        (-chance, place, row) for row, chances in enumerate(rows) for place, chance in enumerate(_falling(chances))
+    )
+    best, best_value, gain = 0, -rate * curve(beside), 0.0
+    for count, (negative, _, _) in enumerate(order[:room], 1):
+        gain -= negative
+        value = gain - rate * curve(beside + count)
         if value > best_value:
-            best, best_value = width, value
-    return [min(best, len(row)) for row in rows]
+            best, best_value = count, value
+    counts = [0] * len(rows)
+    for _, _, row in order[:best]:
+        counts[row] += 1
+    return counts
+
+
+def _falling(chances: Sequence[float]) -> Iterator[float]:
+    """The chances, each at most the one before: calibration may raise one above its parent's."""
+    return accumulate(chances, min)

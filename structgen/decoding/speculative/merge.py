@@ -24,6 +24,7 @@ def grow(
     depth: int,
     ends: Container[int] = (),
     shape: Shape | None = None,
+    least: float = 0.0,
 ) -> DraftTree:
     """Grow a tree: again and again the likeliest proposal that the constraint allows, as long as ``policy`` admits it.
 
@@ -34,6 +35,7 @@ def grow(
         depth: tokens that may follow the root at most.
         ends: tokens that end the output: nothing follows them, so they are not drafted.
         shape: a static shape, in place of one that follows the chances.
+        least: the tree ends where nothing likelier than this is left.
     """
     tree = DraftTree(root)
     if shape is not None:
@@ -51,7 +53,7 @@ def grow(
             return tree
         negative, _, parent, token = heappop(heap)
         worth = acceptance.calibrated(-negative)
-        if not policy.admit(len(tree.nodes), gain, worth):
+        if worth < least or not policy.admit(len(tree.nodes), gain, worth):
             return tree
         node = parent.child(token)
         if node is not None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.acceptance import Acceptance
 from structgen.decoding.speculative.drafter import Drafter, Step
-from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest, allocate
+from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest
 from structgen.decoding.speculative.merge import Shape, grow
 from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
@@ -47,23 +47,6 @@ class Speculator:
         """Begin an output; tokens that it already has are part of the text."""
         return Row(self, prompt, output)
 
-    def draft(self, rows: Sequence[Row]) -> list[DraftTree]:
-        """A tree for each row: of a single one what the policy keeps, of a batch what pays best across it."""
-        start = time.perf_counter()
-        trees = [row.grow() for row in rows]
-        fixed = any(tree.sampled for tree in trees)  # dropping draws for what they are would bias the output
-        if not fixed and len(rows) > 1 and isinstance(self.policy, CostAware):
-            chances = [tree.chances for tree in trees]
-            for tree, count in zip(trees, allocate(chances, self.policy.rate, self.policy.curve), strict=True):
-                tree.cut(count)
-        elif not fixed:
-            for tree in trees:
-                tree.cut(self.policy.trim(tree.chances))
-        spent = time.perf_counter() - start
-        for row in rows:
-            row.output.stats.draft_seconds += spent / len(rows)
-        return trees
-
 
 class Row:
     """One output while it is written.
@@ -71,6 +54,7 @@ class Row:
     Attributes:
         output: it.
         tree: the drafts of the current step.
+        policy: of its speculator.
     """
 
     def __init__(self, speculator: Speculator, prompt: Sequence[int], output: Output) -> None:
@@ -80,7 +64,9 @@ class Row:
         self._tail = tuple(prompt[-TAIL:])
         self._known = 0  # output tokens that the sources have been told of
         self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
-        self._rest = Rest(speculator.policy.curve) if isinstance(speculator.policy, CostAware) else None
+        self.policy = speculator.policy
+        self._rest = Rest(self.policy.curve) if isinstance(self.policy, CostAware) else None
+        self._beside, self._rows = 1, 1
         self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
         self._step_tokens: list[int] = []
@@ -88,8 +74,22 @@ class Row:
         self._kept: list[int] = []
         self._read = self._before = 0
 
-    def grow(self) -> DraftTree:
-        """Draft what may follow the last token."""
+    def grow(self, least: float = 0.0, *, beside: int = 1, rows: int = 1) -> DraftTree:
+        """Draft what may follow the last token.
+
+        Args:
+            least: chance below which nothing is drafted.
+            beside, rows: tokens that the step reads without its drafts, and rows that it gives tokens to.
+        """
+        start = time.perf_counter()
+        self._beside, self._rows = beside, rows
+        try:
+            return self._grow(least)
+        finally:
+            self._spent = time.perf_counter() - start
+            self.output.stats.draft_seconds += self._spent
+
+    def _grow(self, least: float) -> DraftTree:
         output, speculator = self.output, self._speculator
         self._tell()
         root = Node(self._tail[-1], None, self._tail, output.matcher)
@@ -97,7 +97,6 @@ class Row:
         if not self._drafts:
             self.tree = DraftTree(root)
             return self.tree
-        start = time.perf_counter()
         depth = max(0, output.remaining - 1)  # the last token of the budget is not read
         for source in self._sources:
             source.prepare(root, depth)
@@ -110,8 +109,8 @@ class Row:
             depth=depth,
             ends=output.vocabulary.eos_token_ids,
             shape=speculator.shape,
+            least=least,
         )
-        self._spent = time.perf_counter() - start
         return self.tree
 
     def begin(self) -> None:
@@ -167,8 +166,8 @@ class Row:
     def follow(self) -> bool:
         """Go along the drafts with the token that was chosen. Whether the target has read what comes after it.
 
-        The tokens chosen are those of the plain loop, drawn in the same way from the same distributions; drafts only
-        decide how many of them one forward gives.
+        The tokens chosen are those of a loop without drafts, drawn in the same way from the same distributions; drafts
+        only decide how many of them one forward gives.
         """
         output = self.output
         output.advance_forced()
@@ -211,12 +210,14 @@ class Row:
         _count(stats.accepted, right)
         for node in nodes:
             self._acceptance.calibrated.learn(node.chance, node in right)
-        self._speculator.policy.observe(len(nodes), tokens)
+        if self._rows == 1 or not isinstance(self.policy, CostAware):  # else the step's rate is the batch's
+            self.policy.observe(len(nodes), tokens)
         if self._drafts:
             for source in self._sources:
                 source.observe(step)
             if self._rest is not None:
-                self._rest.observe(len(nodes), tokens, self._spent + time.perf_counter() - start)
+                spent = self._spent + time.perf_counter() - start
+                self._rest.observe(len(nodes), tokens, spent, self._beside, self._rows)
         if self.output.finish_reason is not None:
             self._tell()
             for source in self._sources:

@@ -21,7 +21,7 @@ Ends = tuple[int, int, int]
 NONE: Ends = (0, 0, 0)
 INSIDE, BETWEEN = 1, 2
 """A part that goes on behind the end of the text, which ends inside a terminal, or between two."""
-MAX_STEPS = 30_000_000
+MAX_STEPS = 10_000_000
 """Steps of automata and joins of sets for one text, a join counted by its size."""
 MAX_SETS = 3_000_000
 """Sets that are kept for one text, each some 200 bytes; a large one counts by its size."""
@@ -38,7 +38,7 @@ class TextEnds(NamedTuple):
 class TextReader(Protocol):
     """A grammar that reads a terminal."""
 
-    def lengths(self, data: bytes, at: int) -> TextEnds:
+    def text_ends(self, data: bytes, at: int) -> TextEnds:
         """Where its texts can end that begin at a place."""
         ...
 
@@ -54,6 +54,7 @@ class Chart:
         self._width = len(data) + 1
         self._sets: dict[int, Ends] = {}
         self._loops: dict[tuple[int, int], _Loop] = {}
+        self._behind: dict[tuple[int, int, int], Ends] = {}
         self._skips: dict[int, tuple[tuple[int, ...], bool]] = {}
         self._texts: dict[tuple[int, int], TextEnds] = {}
         self._automata = network.automata
@@ -78,13 +79,13 @@ class Chart:
         assert not isinstance(found, list)
         return found
 
-    def lengths(self, terminal: int, at: int) -> TextEnds:
+    def text_ends(self, terminal: int, at: int) -> TextEnds:
         """Where a terminal can end that begins at a place before the end of the text."""
         if terminal in self._readers:
             found = self._texts.get((terminal, at))
             if found is None:
-                found = self._texts[terminal, at] = self._readers[terminal].lengths(self.data, at)
-                self._count(len(self.data) - at if found.is_open else (found.ends or [at])[-1] - at)
+                found = self._texts[terminal, at] = self._readers[terminal].text_ends(self.data, at)
+                self.count(len(self.data) - at if found.is_open else (found.ends or [at])[-1] - at)
             return found
         automaton, state, ends = self._automata[terminal], 0, list[int]()
         for place in range(at, self.size):
@@ -109,7 +110,7 @@ class Chart:
         begun = {(t, 0) for t in self.network.ignored}
         places, active = [at], set(begun)
         for place in range(at, self.size):
-            self._count(len(active))
+            self.count(len(active))
             byte = self.data[place]
             active = {(t, state) for t, s in active if (state := self._automata[t].row(s)[byte]) >= 0}
             if not active:
@@ -146,14 +147,15 @@ class Chart:
                 node, at = divmod(key, self._width)
                 is_loop = self.network.is_looped[self.network.component[node]]
                 missing = self._loop(node, at) if is_loop else self._node(node, at)
-            self._count(1 + len(missing))
+            self.count(1 + len(missing))
             waiting += missing
 
     def _keep(self, key: int, ends: Ends) -> None:
         self._sets[key] = ends
         self._kept += 1 + ends[1].bit_length() // _SET_BITS
 
-    def _count(self, steps: int) -> None:
+    def count(self, steps: int) -> None:
+        """Count steps. Raises CapturesTooComplexError where there are too many."""
         self._steps += steps
         for budget, count, limit in (("steps", self._steps, MAX_STEPS), ("sets", self._kept, MAX_SETS)):
             if count > limit:
@@ -182,17 +184,37 @@ class Chart:
         return missing
 
     def _followed(self, ends: Ends, child: int) -> Ends | list[int]:
-        """The ends of a node behind each of some ends, or what must be known before."""
+        """The ends of a node behind each of some ends, or what must be known before.
+
+        Where a part can end nearly anywhere, so can the one that begins a byte later: what was found for that one lacks
+        one end, mostly.
+        """
+        if ends[1] & (ends[1] - 1):
+            shift = (ends[1] >> 1 & -(ends[1] >> 1)).bit_length()
+            rest = self._behind.get((child, ends[0] + shift, ends[1] >> shift))
+            if rest is not None:
+                first = self._known(child, ends[0])
+                if first is None:
+                    return [child * self._width + ends[0]]
+                found = _joined(_joined(rest, first), (0, 0, ends[2]))
+                self.count(1 + found[1].bit_length() // _STEP_BITS)
+                self._behind[child, ends[0], ends[1]] = found
+                self._kept += 1
+                return found
         found, missing = (0, 0, ends[2]), list[int]()
         steps = 0
         for place in places(ends):
+            steps += 1
             more = self._known(child, place)
             if more is None:
                 missing.append(child * self._width + place)
             elif more is not NONE:
                 found = _joined(found, more)
-                steps += 1 + found[1].bit_length() // _STEP_BITS
-        self._count(steps)
+                steps += found[1].bit_length() // _STEP_BITS
+        self.count(steps)
+        if not missing and steps > 1:
+            self._behind[child, ends[0], ends[1]] = found
+            self._kept += 1
         return missing or found
 
     def _by_edge(self, node: int, edge: Edge, at: int) -> Ends | list[int]:
@@ -222,9 +244,9 @@ class Chart:
 
     def _embedded(self, edge: Edge, at: int, may_be_empty: bool) -> Ends | list[int]:
         """The same by a terminal that another grammar reads; behind ignored text its empty text is not looked for."""
-        lengths = self.lengths(~edge.symbol, at)
-        found, missing = (0, 0, INSIDE if lengths.is_open else 0), list[int]()
-        for place in lengths.ends:
+        text_ends = self.text_ends(~edge.symbol, at)
+        found, missing = (0, 0, INSIDE if text_ends.is_open else 0), list[int]()
+        for place in text_ends.ends:
             if place == at and not may_be_empty:
                 continue
             more = self._known(edge.child, place)
@@ -264,7 +286,7 @@ class Chart:
                 last = NONE
                 break
             at += 1
-        self._count(len(chain))
+        self.count(len(chain))
         if missing:
             return missing
         joined = 0
@@ -273,7 +295,7 @@ class Chart:
                 last = _joined(last, behind)
                 joined += 1 + last[1].bit_length() // _STEP_BITS
             self._sets[key] = last
-        self._count(joined)
+        self.count(joined)
         self._kept += len(chain) + joined * _STEP_BITS // _SET_BITS
         return []
 
@@ -327,7 +349,9 @@ class Chart:
             return called
         seen = loop.seen.get((node, place), NONE)
         found, missing = (0, 0, called[2]), list[int]()
+        steps = 1
         for end in places(_without(called, seen)):
+            steps += 1 + found[1].bit_length() // _STEP_BITS
             behind = loop.ends.get(edge.child) if end == at else None
             behind = self._known(edge.child, end) if behind is None else behind
             if behind is None:
@@ -336,6 +360,7 @@ class Chart:
                 found = _joined(found, behind)
         if edge.child in loop.ends and has_place(called, at):  # behind nothing: it may grow
             found = _joined(found, loop.ends[edge.child])
+        self.count(steps)
         if not missing:
             loop.seen[node, place] = called
         return missing or found

@@ -15,7 +15,7 @@ _OPEN = {OPEN_INSIDE: INSIDE, OPEN_BETWEEN: BETWEEN}
 
 
 @dataclass(slots=True)
-class Part:
+class CapturedPart:
     """A part of the derivation that is shown: a symbol and the bytes that it stands for.
 
     Attributes:
@@ -64,10 +64,10 @@ class Derivation:
     def __init__(self, chart: Chart) -> None:
         self._chart, self._network = chart, chart.network
         self._leaves: list[_Leaf] = []
-        self._parts: list[Part] = []
+        self._parts: list[CapturedPart] = []
         self._shown: list[tuple[int, int]] = []  # parts in progress: their place in the list, the leaves before them
 
-    def parts(self, *, is_finished: bool) -> list[Part] | None:
+    def parts(self, *, is_finished: bool) -> list[CapturedPart] | None:
         """The captured symbols and embedded texts, outer ones first; None for no text of the grammar.
 
         Args:
@@ -130,7 +130,7 @@ class Derivation:
     def _begin(self, symbol: int, at: int) -> None:
         if symbol in self._network.names:
             self._shown.append((len(self._parts), len(self._leaves)))
-            self._parts.append(Part(symbol, at, at, None, True))
+            self._parts.append(CapturedPart(symbol, at, at, None, True))
 
     def _finish(self, symbol: int) -> None:
         if symbol in self._network.names:
@@ -148,7 +148,7 @@ class Derivation:
     def _leaf(self, terminal: int, step: _Step) -> None:
         self._leaves.append(_Leaf(terminal, step.start, step.end, step.is_complete))
         if ~terminal in self._network.shows:
-            self._parts.append(Part(~terminal, step.start, step.end, terminal, step.is_complete))
+            self._parts.append(CapturedPart(~terminal, step.start, step.end, terminal, step.is_complete))
 
     # --- what is chosen ---
     def _choose(self, node: int, at: int, frame: _Frame) -> _Step:
@@ -180,6 +180,7 @@ class Derivation:
         return has_place(ends, target)
 
     def _leads(self, node: int, at: int, target: int) -> bool:
+        self._chart.count(1)
         return self._holds(self._chart.ends(node, at), target)
 
     def _terminal(self, edge: Edge, at: int, frame: _Frame) -> _Step | None:
@@ -193,10 +194,10 @@ class Derivation:
         for start in starts:
             if start == chart.size:
                 break
-            lengths = chart.lengths(~edge.symbol, start)
-            if lengths.is_open and target == OPEN_INSIDE:
+            text_ends = chart.text_ends(~edge.symbol, start)
+            if text_ends.is_open and target == OPEN_INSIDE:
                 return _Step(edge, start, chart.size, False)
-            for end in reversed(lengths.ends):
+            for end in reversed(text_ends.ends):
                 if best is not None and end <= best.end:
                     break
                 if (end > start or start == at) and self._rest_leads(edge, end, frame):
@@ -283,10 +284,10 @@ class Derivation:
                     if self._holds(self._by_edge(node, edge, at), target):
                         yield None
                 elif at < self._chart.size:
-                    lengths = self._chart.lengths(~edge.symbol, at)
-                    if lengths.is_open and target == OPEN_INSIDE:
+                    text_ends = self._chart.text_ends(~edge.symbol, at)
+                    if text_ends.is_open and target == OPEN_INSIDE:
                         yield None
-                    if any(end > at and self._leads(edge.child, end, target) for end in lengths.ends):
+                    if any(end > at and self._leads(edge.child, end, target) for end in text_ends.ends):
                         yield None
 
     def _whole(self, edge: Edge, at: int, target: int) -> Iterator[Edge | None]:

@@ -107,7 +107,7 @@ class CaptureReader:
             start = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
             raise GenerationError(f"There are no captures in what is no text of the grammar: {start!r}")
         shown = _Shown(data, vocabulary, found)
-        result: dict[str, Capture | list[Capture] | None] = {}
+        result: dict[str, Any] = {}
         for name, most in self.most.items():
             own = [shown.capture(each) for each in found if each.name == name]
             result[name] = own if most > 1 else own[0] if own else None
@@ -143,7 +143,7 @@ class _Embedded:
     def most(self) -> Mapping[str, int]:
         return self._reader.most if self._reader is not None and self.has_names else {}
 
-    def lengths(self, data: bytes, at: int) -> TextEnds:
+    def text_ends(self, data: bytes, at: int) -> TextEnds:
         """See `structgen.engines.captures.chart.TextReader`. A step of its matcher for each byte."""
         matcher, ends = self._grammar.matcher(), []
         for place in range(at, len(data) + 1):

@@ -250,7 +250,7 @@ def _in_place(
         else:
             parts[t] = form
     if parts:
-        grammar, moved = inlined(grammar, {t: source for t, (source, _) in parts.items()})
+        grammar, moved = inlined(grammar, parts, left)
         left |= {moved[t] + inner: below for t, (_, own) in parts.items() for inner, below in own.items()}
     return grammar, left
 

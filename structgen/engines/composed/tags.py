@@ -15,7 +15,7 @@ Mark: TypeAlias = str | SpecialToken
 Tag: TypeAlias = Mark | tuple[Mark, Mark]
 """What begins a part, or that and what follows it."""
 T = TypeVar("T")
-Tags: TypeAlias = "Mapping[Tag, T] | Iterable[tuple[Tag, T]]"
+Tags: TypeAlias = "Mapping[Any, T] | Iterable[tuple[Tag, T]]"
 """What is constrained, by tag; as pairs where tags repeat."""
 MAX_LIMIT = 10_000
 """Largest ``min_uses`` and ``max_uses``: each use is a rule of its own."""

@@ -1,4 +1,4 @@
-"""``%regex {"substring_words": ...}`` and its like: what stands somewhere in a text, in whole chunks of it."""
+"""What stands somewhere in a text: ``%regex {"substring_words": ...}`` and its like, as chunks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import itertools
 from collections.abc import Iterable
 from functools import lru_cache
 
-from structgen.automata.dfa import Dfa
-from structgen.automata.dfa_cache import keeps_automata
-from structgen.automata.substrings import substring_dfa
 from structgen.automata.unicode.properties import property_set
-from structgen.grammar.limits import MAX_STATES
 from structgen.grammar.llguidance.tokens import GrammarText, LarkToken
 
 _KINDS = ("substring_words", "substring_chars", "substring_chunks")
@@ -54,13 +50,3 @@ def _kind(character: str) -> int:
         if character == "_" or any(low <= point <= high for members in sets for low, high in members):
             return kind
     return 2
-
-
-@keeps_automata
-def chunk_dfa(chunks: tuple[str, ...]) -> Dfa:
-    """The texts that some neighbouring chunks are, joined; the empty text among them. Cached for the process.
-
-    Raises:
-        TooComplexError: the automaton would have too many states.
-    """
-    return substring_dfa([chunk.encode() for chunk in chunks], MAX_STATES)

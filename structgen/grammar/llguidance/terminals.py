@@ -14,9 +14,9 @@ from structgen.automata.dfa import MAX_STATES, Dfa, complement, intersect, too_c
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.automata.pattern import search_dfa
+from structgen.automata.substrings import substring_dfa
 from structgen.errors import PatternError, TooComplexError
 from structgen.grammar.limits import MAX_STATES as MOST_STATES
-from structgen.grammar.llguidance.substrings import chunk_dfa
 from structgen.grammar.llguidance.syntax import (
     CharacterRange,
     Choice,
@@ -125,7 +125,7 @@ class Terminals:
             case Expression():
                 return self._expression(tree, scope)
             case Pieces(chunks=chunks):
-                return chunk_dfa(chunks)
+                return substring_dfa(chunks)
             case Name(name=name, parameter=parameter, at=at):
                 if parameter is not None:
                     scope.source.fail(at, "terminals have no parameters")

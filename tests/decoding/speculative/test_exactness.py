@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from structgen.decoding.batching import scheduler
 from structgen.decoding.output import Output
-from structgen.decoding.plain import decode as plain
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs
-from structgen.decoding.speculative import loop, model_drafter
+from structgen.decoding.speculative import model_drafter
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Drafter, Proposal, Source
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, LengthPolicy, Threshold
 from structgen.decoding.speculative.lookahead import LookaheadDrafter
-from structgen.decoding.speculative.loop import decode
 from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
@@ -27,7 +26,9 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.tree import Node
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.plain_loop import decode as plain
 from tests.decoding.speculative.worlds import ALPHA, TableModel, g_test, matcher, outcomes, samples, small_vocabulary
+from tests.decoding.writing import decode
 from tests.fakes import CharTokenizer, FakeMatcher, NestedMatcher, WordsMatcher, vocabulary
 
 TARGET = TableModel(5, seed=1, scale=2.0)
@@ -196,9 +197,11 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
-    right = loop.verify
+    right = scheduler.verify
     monkeypatch.setattr(
-        loop, "verify", lambda rows, logits: right(rows, np.concatenate([logits[:, :1], logits[:, :-1]], axis=1))
+        scheduler,
+        "verify",
+        lambda rows, logits, *more: right(rows, np.concatenate([logits[:1], logits[:-1]]), *more),
     )
     assert p_value() < ALPHA
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from structgen.decoding.output import Output
-from structgen.decoding.plain import decode as plain
 from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.speculative.layer_skip import LayerSkipDrafter, spread
 from structgen.decoding.speculative.length import Fixed
-from structgen.decoding.speculative.loop import decode
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.models.layer_skipping import skip_layers
 from structgen.models.transformers_model import TransformersModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.plain_loop import decode as plain
+from tests.decoding.writing import decode
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

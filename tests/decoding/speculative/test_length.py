@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -86,20 +87,34 @@ def test_the_bandit_finds_the_best_arm() -> None:
     assert max(counts, key=counts.__getitem__) == 7
 
 
-def test_batches_share_by_expected_gain() -> None:
-    """Against all rectangles: all rows read as many nodes as the widest."""
+def test_drafts_of_a_step_are_the_best_set() -> None:
+    """Against all sets of a random forest that are closed under ancestors (prefixes of each row's likeliest first)."""
     rng = random.Random(3)
-    for _ in range(30):
+    for _ in range(60):
         rows = [sorted((rng.random() for _ in range(rng.randrange(5))), reverse=True) for _ in range(3)]
-        rate = rng.uniform(1, 3)
-        counts = allocate(rows, rate, CURVE)
+        rate, beside, room = rng.uniform(1, 3), rng.randrange(3, 9), rng.choice([None, 0, 3])
 
-        def value(chosen: tuple[int, ...] | list[int], rows: list[list[float]] = rows, rate: float = rate) -> float:
+        def value(
+            chosen: tuple[int, ...] | list[int], rows: Any = rows, rate: float = rate, beside: int = beside
+        ) -> float:
             gain = sum(sum(row[:count]) for row, count in zip(rows, chosen, strict=True))
-            return gain - rate * 3 * CURVE(3 * (max(chosen) + 1)) / CURVE(3)
+            return gain - rate * CURVE(beside + sum(chosen))
 
-        best = max(value(chosen) for chosen in product(*(range(len(row) + 1) for row in rows)))
-        assert value(counts) == pytest.approx(best)
+        counts = allocate(rows, rate, CURVE, beside=beside, room=room)
+        every = product(*(range(len(row) + 1) for row in rows))
+        best = max(value(chosen) for chosen in every if room is None or sum(chosen) <= room)
+        assert value(counts) == pytest.approx(best) and (room is None or sum(counts) <= room)
+        assert value(counts) >= value((0, 0, 0)), "no drafts at all compete"
+
+
+def test_the_more_rows_the_fewer_drafts_each() -> None:
+    """For a cost that grows evenly and equal chances."""
+    line, chances = CostCurve((1, 101), (1.0, 6.0)), [0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1]
+    counts = []
+    for rows in (1, 2, 4, 8, 16, 32):
+        rate = rows / line(rows)
+        counts.append(sum(allocate([chances] * rows, rate, line, beside=rows)) / rows)
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1]
 
 
 def test_rests_where_drafts_do_not_pay() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams, allowed_token_ids, filtered_probs, masked_log_probs
-from structgen.decoding.speculative.loop import decode
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.writing import decode
 from tests.fakes import FakeMatcher, WordsMatcher
 
 ALPHA = 1e-6

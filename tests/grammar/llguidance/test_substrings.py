@@ -1,4 +1,4 @@
-"""How texts are cut into words, and long texts; their automata are those of `structgen.automata.substrings`."""
+"""Texts cut into words, and long ones."""
 
 from __future__ import annotations
 

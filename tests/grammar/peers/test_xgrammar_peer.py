@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import warnings
 from functools import cache
@@ -15,12 +16,15 @@ from structgen.engines.laws import check_laws
 from structgen.errors import GrammarWarning
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.grammar.peers.walks import Ours, accepts, texts
-from tests.grammar.peers.xgrammar_grammars import GRAMMARS
+from tests.grammar.peers.xgrammar_grammars import GRAMMARS, random_grammar
 
 xgrammar = pytest.importorskip("xgrammar")
 
 END = 256
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=END)
+
+
+SHORT = ["".join(text) for size in range(5) for text in itertools.product("abc", repeat=size)]
 
 
 class Theirs:
@@ -73,6 +77,22 @@ def test_same_texts_as_xgrammar(name: str) -> None:
     assert taken == {text for text in asked if accepts(lambda: Theirs(theirs), text)}
     assert taken
     assert len(asked) > len(taken)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_grammars_as_xgrammar(seed: int) -> None:
+    rng = random.Random(seed)
+    source = random_grammar(rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrammarWarning)
+        ours = compile_gbnf(source, BYTES, dialect="xgrammar")
+    theirs = compiler().compile_grammar(source)
+    asked = rng.sample(SHORT, 25) + texts([lambda: Ours(ours), lambda: Theirs(theirs)], "abc", rng, walks=3)[:25]
+    for text in asked:
+        assert len(text) > 14 or accepts(lambda: Ours(ours), text) == accepts(lambda: Theirs(theirs), text), (
+            source,
+            text,
+        )
 
 
 @pytest.mark.parametrize("name", GRAMMARS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 R = '\na ::= "1"\nb ::= "(" b ")" | "2"'
@@ -123,3 +124,39 @@ GRAMMARS: dict[str, tuple[str, Sequence[str]]] = {
     ),
 }
 """By name."""
+
+
+def random_grammar(rng: random.Random) -> str:
+    """Up to three rules over a, b, c, each with a text (XGrammar does not end on some that have none)."""
+    names = ["root", "x", "y"][: rng.randint(1, 3)]
+    return "\n".join(f'{name} ::= {_choice(rng, 1, names)} | "a"' for name in names)
+
+
+def _choice(rng: random.Random, depth: int, names: list[str]) -> str:
+    options = []
+    for _ in range(rng.choice([1, 1, 2])):
+        signs = ["", "", "", "*", "+", "?", "{2}", "{1,2}", "{0,}", "{1,}"]
+        parts = [_element(rng, depth, names) + rng.choice(signs) for _ in range(rng.randint(1, 3))]
+        options.append(" ".join(parts))
+    return " | ".join(options)
+
+
+def _element(rng: random.Random, depth: int, names: list[str]) -> str:
+    kind = rng.randrange(12 if depth else 6)
+    if kind < 2:
+        return f'"{rng.choice(["a", "b", "ab", "ba", "", "c", "bc"])}"'
+    if kind == 2:
+        return rng.choice(["[ab]", "[^a]", "[a-c]", "[b-]"])
+    if kind < 5:
+        return rng.choice(names)
+    if kind > 5:
+        return f"({_choice(rng, depth - 1, names)})"
+    pieces = ",".join(f'"{rng.choice(["a", "b", "ab", "c"])}"' for _ in range(rng.randint(0, 4)))
+    tag = f'("{rng.choice(["ab", "c", "ba", "bb"])}", {rng.choice(names)})'
+    excluded = rng.choice(["", '"cc",', '"ca"'])
+    macros = [
+        f'Regex("{rng.choice(["a*b", "(ab|c)+", "a{1,2}", "[bc]?a", ".b", "b+?"])}")',
+        f"Substring({pieces})",
+        f"TagDispatch({tag}, excludes=({excluded}))",
+    ]
+    return rng.choice(macros)

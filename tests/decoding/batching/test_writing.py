@@ -1,4 +1,4 @@
-"""The plain loop over a tiny model: soundness, the exact local distribution, forcing, steering, stop strings."""
+"""Outputs over a tiny model: soundness, the exact local distribution, forcing, steering, stop strings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from structgen.decoding.output import Output
-from structgen.decoding.plain import decode
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.writing import decode
 from tests.fakes import FakeMatcher, NestedMatcher, WordsMatcher, vocabulary
 
 VOCABULARY = vocabulary(b"ab", b"bc", b"[[", b"]]", b"xx", eos=1)

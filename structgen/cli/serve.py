@@ -1,0 +1,109 @@
+"""``structgen serve``: the server's process: settings, logs, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from structgen.cli.common import BadInput, err
+from structgen.generator import Generator
+from structgen.serving.settings import ServingSettings
+
+KEYS_VARIABLE = "STRUCTGEN_API_KEYS"
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+
+
+def check_installed() -> None:
+    """Raise BadInput where a package of the server is missing."""
+    import importlib.util
+
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise BadInput(f"The server needs {', '.join(missing)}: pip install 'structgen-lm[serve]'")
+
+
+def read_keys(path: Path | None) -> frozenset[str]:
+    """API keys: a line each in a file, or between commas in the environment.
+
+    Raises:
+        BadInput: a file that cannot be read, or has none.
+    """
+    if path is None:
+        return frozenset(filter(None, map(str.strip, os.environ.get(KEYS_VARIABLE, "").split(","))))
+    try:
+        keys = frozenset(filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot read the API keys from {str(path)!r}: {error}") from error
+    if not keys:
+        raise BadInput(f"there are no API keys in {str(path)!r}; write one a line")
+    return keys
+
+
+def run(load: Callable[[], Generator], settings: ServingSettings, host: str, port: int, **uvicorn_options: Any) -> int:
+    """Serve until a signal; the exit code: 0, or 1 where the model thread was lost."""
+    import uvicorn
+
+    from structgen.serving.app import ApiServer
+
+    log_to_stderr()
+    server = ApiServer(load(), settings)
+
+    class DrainingServer(uvicorn.Server):
+        """Drains at the first signal, and stops at the second."""
+
+        draining: asyncio.Task[None] | None = None
+        loop: asyncio.AbstractEventLoop | None = None
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if self.loop is None or server.admission.is_draining:
+                self.should_exit = True
+            else:
+                server.admission.is_draining = True
+                self.loop.call_soon_threadsafe(self._drain)
+
+        def _drain(self) -> None:
+            async def drain_and_stop() -> None:
+                err.print("[dim]draining ...[/]")
+                await server.drain()
+                self.should_exit = True
+
+            self.draining = asyncio.ensure_future(drain_and_stop())
+
+        async def on_tick(self, counter: int) -> bool:
+            self.loop = asyncio.get_running_loop()
+            return await super().on_tick(counter) or server.engine.failure is not None
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                names = ", ".join(settings.model_names)
+                err.print(f"[dim]serving {names} at http://{host}:{port}/v1 (Ctrl-C stops)[/]")
+
+    config = uvicorn.Config(
+        server.app(), host=host, port=port, log_config=None, access_log=False,
+        timeout_graceful_shutdown=5, server_header=False, h11_max_incomplete_event_size=64 << 10, **uvicorn_options,
+    )  # fmt: skip
+    serving = DrainingServer(config)
+    try:
+        serving.run()
+    except SystemExit as error:
+        return int(error.code or 0)
+    return 1 if server.engine.failure is not None or not serving.started else 0
+
+
+def log_to_stderr() -> None:
+    """One JSON line a request, and what goes wrong, on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    for name, level in (("structgen", logging.INFO), ("uvicorn.error", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over

@@ -1,0 +1,54 @@
+"""Constraints of parts of one text: compiled so that they agree on special tokens, and where their texts can end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from structgen.constraints.base import Constraint
+from structgen.engines.protocols import Grammar
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+BYTES = TextVocabulary()
+"""Outputs are taken apart by matchers over bytes."""
+
+
+def compile_together(
+    constraints: Sequence[Constraint], vocabulary: Vocabulary, named: Iterable[int] = ()
+) -> list[Grammar]:
+    """The grammars of parts of one text, each with what any of them names, named where it would be text in it.
+
+    Args:
+        constraints: of the parts.
+        vocabulary: the model's tokens.
+        named: special tokens that the text around the parts names.
+
+    Raises:
+        GrammarError: a part names a token by id, so that its text cannot be taken apart.
+        ConstraintError: what compiling them raises.
+    """
+    own, within = set(named), vocabulary
+    while True:
+        parts = [constraint.compile(within) for constraint in constraints]
+        wanted = vocabulary.within(vocabulary.naming(own.union(*(part.vocabulary.named for part in parts))))
+        if wanted.named == within.named:
+            break
+        within = wanted
+    for constraint, part in zip(constraints, parts, strict=True):
+        if part.vocabulary.named - within.named:
+            constraint.compile(BYTES)  # so will `parse`: what text cannot show is refused before it is written
+    return parts
+
+
+def text_ends(constraint: Constraint, data: bytes, begin: int) -> tuple[list[int], bool]:
+    """Where a text of a constraint that begins at ``begin`` can end, ascending, and whether more may follow the data.
+
+    One matcher over bytes; O(bytes) steps.
+    """
+    matcher = constraint.compile(BYTES).matcher()
+    ends = []
+    for at in range(begin, len(data) + 1):
+        if matcher.is_accepting():
+            ends.append(at)
+        if at < len(data) and not matcher.accept_bytes(data[at : at + 1]):
+            return ends, False
+    return ends, bool(matcher.next_bytes().any())

@@ -1,0 +1,117 @@
+"""What is asked of a scheduler, where it stands, and what it says while it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from structgen.decoding.output import FinishReason, Output
+from structgen.decoding.speculative.speculator import Row, Speculator
+
+
+class State(Enum):
+    """Where a request stands: in the queue, while its text is read, while its output is written, at its end."""
+
+    WAITING = "waiting"
+    READING = "reading"
+    WRITING = "writing"
+    DONE = "done"
+
+
+@dataclass(eq=False)
+class Request:
+    """An output that is to be written.
+
+    Attributes:
+        prompt: its token ids, at least one.
+        output: fresh; it is the scheduler's while it is written.
+        speculator: what drafts; None: nothing.
+        priority: lower goes first; a class is gained for every ``SchedulerLimits.patience`` seconds of waiting.
+        key: whom it is written for. Keys take turns, by the tokens that they were given.
+        salt: whom prefixes are shared with.
+        seconds: after which the output is closed as soon as it can be (``Output.hurry``); None: never.
+        queue_seconds: after which it fails if it still waits; None: never.
+        streams: whether events tell its text.
+    """
+
+    prompt: Sequence[int]
+    output: Output
+    speculator: Speculator | None = None
+    priority: int = 0
+    key: str = ""
+    salt: str = ""
+    seconds: float | None = None
+    queue_seconds: float | None = None
+    streams: bool = False
+
+
+@dataclass(eq=False)
+class Handle:
+    """A request in a scheduler. To be read only, and its output not before it is done.
+
+    Attributes:
+        request: it.
+        state: where it stands.
+        error: why it failed; None: it did not.
+        submitted, admitted: when (seconds of the scheduler's clock).
+        preemptions: how often its keys and values were given up for others.
+        cached_tokens: of the prompt, how many were known and not read.
+    """
+
+    request: Request
+    submitted: float
+    state: State = State.WAITING
+    error: Exception | None = None
+    admitted: float = 0.0
+    preemptions: int = 0
+    cached_tokens: int = 0
+    row: int = -1  # of the reader, while it is open
+    held: int = 0  # tokens of prompt and output that the row holds
+    drafts: Row | None = None
+    is_started: bool = False  # whether the output's beginning was looked at
+    has_mask: bool = False  # whether what may come next is known
+    is_hurried: bool = False
+    told: int = 0  # tokens that events have told
+    shown: str = field(default="", repr=False)  # text that they have told
+
+    @property
+    def output(self) -> Output:
+        """Of the request."""
+        return self.request.output
+
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and output."""
+        return len(self.request.prompt) + len(self.output.token_ids)
+
+    def unread(self) -> list[int]:
+        """Tokens of prompt and output that the row does not hold."""
+        prompt, written = self.request.prompt, self.output.token_ids
+        return [*prompt[self.held :], *written[max(0, self.held - len(prompt)) :]]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a step did for one request.
+
+    Attributes:
+        handle: of the request.
+        token_ids: new tokens, in order.
+        log_probs: of each (nats), masked by the constraint and renormalised, at temperature 1; 0 where it was forced.
+        text: new text that later tokens cannot change; only for requests that stream.
+        finish_reason: set on the last event of a request that was written whole.
+        error: set on the last event of one that was not.
+    """
+
+    handle: Handle
+    token_ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    text: str = ""
+    finish_reason: FinishReason | None = None
+    error: Exception | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the request is done."""
+        return self.finish_reason is not None or self.error is not None

@@ -1,0 +1,454 @@
+"""One loop for one output and for many: rows join and leave at every step, each with its own constraint and drafts.
+
+``step`` reads, in one call of the model, what every row that is being written waits for, with drafts of what may
+follow, and pieces of the prompts of rows that have joined; then it chooses tokens. Each row is what it would be on its
+own, whatever is read beside it: tokens are chosen from the logits after exactly the tokens before them
+(``choosing.choose``), and a row's random numbers depend on its seed and place only. An error of a row stays in the row.
+
+Policy only: keys, values and logits are the reader's and the sampler's. ``submit`` and ``cancel`` may be called from
+any thread, ``step`` from one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from structgen.decoding.batching.budget import SchedulerLimits, StepCost
+from structgen.decoding.batching.drafting import Drafting
+from structgen.decoding.batching.queue import Queue
+from structgen.decoding.batching.request import Event, Handle, Request, State
+from structgen.decoding.choosing import guarded
+from structgen.decoding.output import Output
+from structgen.decoding.speculative.tree import DraftTree
+from structgen.decoding.speculative.verification import Walk, verify
+from structgen.errors import CancelledError, GenerationError, QueueError
+from structgen.models.prefixes import common
+from structgen.models.ragged_reader import Part, RaggedReader, Reading
+
+MIN_SHARED = 32  # tokens that prompts must have in common for the later ones to wait until the first has read them
+ROOM = 64  # tokens that a row must find room for beside its prompt
+FILL = 0.9  # of the memory that rows are admitted to
+MAX_PREEMPTIONS = 3  # then a row keeps what it has
+
+
+class _Undrafted:
+    """A row that a single token is chosen for."""
+
+    rule = None
+    place = 0
+
+    def __init__(self, handle: Handle, looks_ahead: bool) -> None:
+        self.output, self._handle, self._looks_ahead = handle.output, handle, looks_ahead
+
+    def begin(self) -> None:
+        """See ``Walk``."""
+        self.output.pending.clear()
+
+    def follow(self) -> bool:
+        """See ``Walk``."""
+        self._handle.has_mask = self._looks_ahead
+        if self._looks_ahead:
+            self.output.advance_forced()
+        return False
+
+
+@dataclass(slots=True)
+class _Step:
+    """What one call of the model reads: handles, their parts and, of some, drafts."""
+
+    handles: list[Handle]
+    parts: list[Part]
+    trees: dict[int, DraftTree]  # by row of the reader
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(part.tokens) for part in self.parts)
+
+
+class Scheduler:
+    """Writes requests, many at once.
+
+    Args:
+        reader: of the model; others may use it too, with rows of their own.
+        limits: what it is held to.
+        overlapped: whether masks are made while the model reads, for models that only begin to read when they are
+            called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        reader: RaggedReader,
+        limits: SchedulerLimits | None = None,
+        *,
+        overlapped: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.reader, self.limits = reader, limits or SchedulerLimits()
+        self.cost = StepCost()
+        self._overlapped, self._clock = overlapped, clock
+        self._new: deque[Handle] = deque()
+        self._withdrawn: deque[Handle] = deque()
+        self._queue = Queue(self.limits.patience)
+        self._open: list[Handle] = []  # being read or written, in the order of their admission
+        self._rows = self.limits.rows  # fewer once memory has run out
+        self._touched: list[Handle] = []
+        self._drafting = Drafting()
+        self._events: list[Event] = []
+
+    def submit(self, request: Request) -> Handle:
+        """Take a request in. From any thread.
+
+        Raises:
+            QueueError: too many wait.
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+        """
+        if not request.prompt:
+            raise GenerationError("The prompt has no tokens; give at least one.")
+        if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
+            raise QueueError(f"{self.waiting} requests wait already; try again later.")
+        most = len(request.prompt) + request.output.remaining
+        if self.limits.max_bytes is not None and most * self.reader.token_bytes > self.limits.max_bytes:
+            fits = self.limits.max_bytes // self.reader.token_bytes
+            raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
+        handle = Handle(request, self._clock())
+        self._new.append(handle)
+        return handle
+
+    def cancel(self, handle: Handle) -> None:
+        """Withdraw a request at the next step; nothing where it is done. From any thread."""
+        self._withdrawn.append(handle)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that are not begun."""
+        return len(self._new) + len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """Requests that are being read or written."""
+        return len(self._open)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self._open or self.waiting or self._withdrawn)
+
+    def close(self) -> None:
+        """Withdraw all that is not done, and forget its rows."""
+        self._intake()
+        for handle in [*self._open, *self._queue]:
+            self._fail(handle, CancelledError("The request was withdrawn."))
+        self._leave()
+
+    def step(self) -> list[Event]:
+        """One call of the model for all rows, at most; what it did for each request."""
+        self._intake()
+        self._watch_the_clock()
+        self._admit()
+        step = self._plan()
+        if step.parts:
+            self._run(step)
+        self._leave()
+        for handle in dict.fromkeys(self._touched):
+            self._tell(handle)
+        self._touched.clear()
+        events, self._events = self._events, []
+        return events
+
+    # Who is there.
+
+    def _intake(self) -> None:
+        while self._new:
+            self._queue.add(self._new.popleft(), (handle.request.key for handle in self._open))
+        while self._withdrawn:
+            handle = self._withdrawn.popleft()
+            self._fail(handle, CancelledError("The request was withdrawn."))
+
+    def _watch_the_clock(self) -> None:
+        now = self._clock()
+        for handle in list(self._queue):
+            limit = handle.request.queue_seconds
+            if limit is not None and now - handle.submitted > limit and not handle.is_started:
+                self._fail(handle, QueueError(f"The request has waited for {limit:g} seconds; try again later."))
+        for handle in self._open:
+            limit = handle.request.seconds
+            if limit is not None and now - handle.submitted > limit and not handle.is_hurried:
+                handle.is_hurried = True
+                with guarded(handle.output, self._failed(handle)):
+                    handle.output.hurry()
+                    if handle.has_mask:
+                        handle.output.advance_forced()
+                self._touched.append(handle)
+        self._leave()
+
+    def _admit(self) -> None:
+        if not self._open:
+            self._rows = self.limits.rows
+        if len(self._open) >= self._rows or not len(self._queue):
+            return
+        now = self._clock()
+        for handle in self._queue.ordered(now):
+            if len(self._open) >= self._rows:
+                return
+            key = handle.request.key
+            of_key = sum(other.request.key == key for other in self._open)
+            if self.limits.rows_a_key is not None and of_key >= self.limits.rows_a_key:
+                continue
+            if not handle.is_started and not self._start(handle):
+                continue
+            if self._shares_unread(handle):
+                continue
+            if not self._has_room(handle):
+                return
+            self._queue.remove(handle)
+            self._begin(handle, now)
+
+    def _start(self, handle: Handle) -> bool:
+        """Look at what must come first. Whether there is anything to be read for."""
+        handle.is_started = handle.has_mask = True
+        output, request = handle.output, handle.request
+        output.stats.prompt_tokens = len(request.prompt)
+        with guarded(output, self._failed(handle)):
+            output.advance_forced()
+            if output.finish_reason is None and request.speculator is not None:
+                handle.drafts = request.speculator.start(request.prompt, output)
+        if handle.state is not State.DONE and output.finish_reason is not None:
+            self._queue.remove(handle)
+            handle.state = State.DONE
+            self._touched.append(handle)
+        return handle.state is not State.DONE
+
+    def _begin(self, handle: Handle, now: float) -> None:
+        handle.row, handle.held = self.reader.open(handle.unread(), handle.request.salt)
+        if not handle.preemptions:
+            handle.admitted, handle.cached_tokens = now, min(handle.held, len(handle.request.prompt))
+            self._queue.charge(handle.request.key, len(handle.request.prompt) - handle.cached_tokens)
+        handle.state = State.READING
+        self._open.append(handle)
+
+    def _shares_unread(self, handle: Handle) -> bool:
+        """Whether another row is reading what this one could then take over."""
+        if not self.reader.shares_prefixes:
+            return False
+        prompt, salt = handle.request.prompt, handle.request.salt
+        reading = (other.request for other in self._open if other.state is State.READING)
+        others = [other.prompt for other in reading if other.salt == salt]
+        begins = list(prompt[:MIN_SHARED])
+        alike = (common(prompt, other) for other in others if list(other[:MIN_SHARED]) == begins)
+        shared = max(alike, default=0)
+        return shared >= MIN_SHARED and shared >= self.reader.known(prompt, salt) + MIN_SHARED
+
+    def _has_room(self, handle: Handle) -> bool:
+        """Whether the row fits, if need be where prefixes are."""
+        limit, size = self.limits.max_bytes, self.reader.token_bytes
+        if limit is None or not self._open:
+            return True
+        needed = (handle.length + ROOM) * size
+        if self.reader.bytes + needed > FILL * limit:
+            self.reader.forget_prefixes()
+        return self.reader.bytes + needed <= FILL * limit
+
+    # What is read.
+
+    def _plan(self) -> _Step:
+        writing = [handle for handle in self._open if handle.state is State.WRITING]
+        reading = [handle for handle in self._open if handle.state is State.READING]
+        waiting = sum(len(handle.output.pending) for handle in writing)
+        chunks = self._chunks(reading, waiting)
+        beside = waiting + sum(map(len, chunks.values()))
+        trees = self._draft(writing, beside)
+        writing = [handle for handle in writing if handle.state is State.WRITING]  # without those that have failed
+        self._make_room(beside + sum(len(tree.nodes) for tree in trees.values()))
+        step = _Step([], [], trees)
+        for handle in [*writing, *(handle for handle in reading if handle.row in chunks)]:
+            if handle.state not in (State.READING, State.WRITING):  # preempted
+                continue
+            tree = trees.get(handle.row)
+            if handle.state is State.READING:
+                part = Part(handle.row, chunks[handle.row])
+            elif tree is None:
+                part = Part(handle.row, list(handle.output.pending))
+            else:
+                part = Part(handle.row, *tree.flat(handle.output.pending), last_only=False)
+            step.handles.append(handle)
+            step.parts.append(part)
+        return step
+
+    def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
+        """What is read of the prompts, by row: all that fits, beside rows that are being written as much as they can
+        bear."""
+        room = self.limits.step_tokens - waiting
+        if waiting and self.limits.step_factor < math.inf:
+            seconds = self.limits.step_factor * self.cost.seconds(waiting)
+            room = self.cost.tokens_within(seconds, self.limits.step_tokens) - waiting
+        room = max(room, self.limits.least_chunk)
+        chunks: dict[int, list[int]] = {}
+        for handle in reading:
+            unread = handle.unread()
+            count = min(len(unread), room) if self.reader.reads_apart else len(unread)
+            if count < min(len(unread), self.limits.least_chunk):
+                break
+            chunks[handle.row] = unread[:count]
+            room -= count
+        return chunks
+
+    def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
+        """Trees of the rows that have drafters, by row."""
+        drafting = {id(handle.output): handle for handle in writing if handle.drafts is not None}
+        trees = self._drafting.choose(
+            [handle.drafts for handle in drafting.values() if handle.drafts is not None],
+            beside=beside,
+            writing=len(writing),
+            room=max(0, self.limits.step_tokens - beside),
+            failed=lambda output, error: self._fail(drafting[id(output)], error),
+        )
+        pairs = zip(drafting.values(), trees, strict=True)
+        return {handle.row: tree for handle, tree in pairs if tree is not None}
+
+    def _make_room(self, tokens: int) -> None:
+        """Give up prefixes, then rows, until so many tokens fit."""
+        limit, needed = self.limits.max_bytes, tokens * self.reader.token_bytes
+        if limit is None or self.reader.bytes + needed <= limit:
+            return
+        self.reader.forget_prefixes()
+        while self.reader.bytes + needed > limit and self._preempt():
+            pass
+
+    def _preempt(self, most: float = MAX_PREEMPTIONS) -> bool:
+        """Give up the keys and values of the row that matters least; it will be read anew. False: there is none that
+        was given up less than ``most`` times."""
+        now = self._clock()
+        live = [handle for handle in self._open if handle.state is not State.DONE]
+        victims = [handle for handle in live[1:] if handle.preemptions < most]
+        if not victims:
+            return False
+        victim = max(victims, key=lambda handle: (self._queue.rank(handle, now), handle.admitted))
+        self._open.remove(victim)
+        self._close(victim)
+        victim.preemptions += 1
+        victim.state = State.WAITING
+        self._queue.add(victim, (handle.request.key for handle in self._open))
+        return True
+
+    # What comes of it.
+
+    def _run(self, step: _Step) -> None:
+        start = time.perf_counter()
+        before = [len(handle.output.token_ids) for handle in step.handles]
+        try:
+            reading = self.reader.read(step.parts)
+        except Exception as error:
+            self._model_failed(step, error)
+            return
+        by_output = {id(handle.output): handle for handle in step.handles}
+        try:
+            walks, starts = self._taken(step, reading)
+            verify(walks, reading.logits, starts, lambda output, error: self._fail(by_output[id(output)], error))
+            self._keep(step, reading)
+        except Exception as error:  # not of a row: a sampler that cannot read these logits
+            for handle in step.handles:
+                self._fail(handle, error)
+            return
+        gained = [len(handle.output.token_ids) - known for handle, known in zip(step.handles, before, strict=True)]
+        for handle, tokens in zip(step.handles, gained, strict=True):
+            self._queue.charge(handle.request.key, tokens)
+        self._touched += step.handles
+        self._drafting.observe(len(walks), sum(gained), step.tokens)
+        self.cost.observe(step.tokens, time.perf_counter() - start)
+
+    def _taken(self, step: _Step, reading: Reading) -> tuple[list[Walk], list[int]]:
+        """Note what was read, and find the rows that a token is chosen for."""
+        walks: list[Walk] = []
+        starts = []
+        for handle, start, count in zip(step.handles, reading.starts, reading.counts, strict=True):
+            output, tree = handle.output, step.trees.get(handle.row)
+            output.stats.target_forwards += 1
+            if tree is not None:
+                assert handle.drafts is not None
+                walks.append(handle.drafts)
+                starts.append(start)
+                continue
+            handle.held += count
+            if handle.state is State.WRITING:
+                del output.pending[:count]
+            if handle.held < handle.length:
+                continue
+            if handle.state is State.READING:
+                output.pending.clear()
+                handle.state = State.WRITING
+                if self.reader.shares_prefixes and len(handle.request.prompt) >= MIN_SHARED:
+                    self.reader.remember(handle.row, handle.request.salt)
+            if not handle.has_mask:
+                with guarded(output, self._failed(handle)):
+                    output.advance_forced()
+                    handle.has_mask = True
+            if handle.state is State.WRITING and output.finish_reason is None and not output.pending:
+                walks.append(_Undrafted(handle, looks_ahead=handle.drafts is not None or not self._overlapped))
+                starts.append(start)
+        return walks, starts
+
+    def _keep(self, step: _Step, reading: Reading) -> None:
+        """Let go of drafts that were wrong, and learn from them."""
+        for handle, part, start in zip(step.handles, step.parts, reading.starts, strict=True):
+            if handle.row not in step.trees or handle.drafts is None or handle.state is State.DONE:
+                continue
+            with guarded(handle.output, self._failed(handle)):
+                kept = handle.drafts.finish(reading.logits[start : start + len(part.tokens)])
+                self.reader.keep(handle.row, kept)
+                handle.held += len(kept)
+
+    def _model_failed(self, step: _Step, error: Exception) -> None:
+        """Out of memory: half of the rows wait. Anything else is the end of all rows that were read."""
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            self.reader.forget_prefixes()
+            if sum(self._preempt(math.inf) for _ in range(len(self._open) // 2)):
+                self._rows = len(self._open)
+                return
+        for handle in step.handles:
+            self._fail(handle, error)
+
+    # How it ends.
+
+    def _failed(self, handle: Handle) -> Callable[[Output, Exception], None]:
+        return lambda _, error: self._fail(handle, error)
+
+    def _fail(self, handle: Handle, error: Exception) -> None:
+        if handle.state is State.DONE:
+            return
+        if handle.state is State.WAITING:
+            self._queue.remove(handle)
+        handle.state, handle.error = State.DONE, error
+        self._touched.append(handle)
+
+    def _leave(self) -> None:
+        """Rows that have failed, and those whose outputs are whole, leave."""
+        for handle in list(self._open):
+            if handle.state is not State.DONE and handle.output.finish_reason is None:
+                continue
+            self._open.remove(handle)
+            self._close(handle)
+            handle.state = State.DONE
+            self._touched.append(handle)
+
+    def _close(self, handle: Handle) -> None:
+        """Forget what was read of a request."""
+        self.reader.drop(handle.row)
+        handle.row, handle.held = -1, 0
+
+    def _tell(self, handle: Handle) -> None:
+        """Say what is new."""
+        output, told = handle.output, handle.told
+        text = ""
+        if handle.request.streams and handle.error is None:
+            whole = output.text if handle.state is State.DONE else output.shown(output.settled_data())
+            text, handle.shown = whole[len(handle.shown) :], max(handle.shown, whole, key=len)
+        handle.told = len(output.token_ids)
+        if handle.state is State.DONE or handle.told > told or text:
+            reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
+            new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
+            self._events.append(Event(handle, *new, text, reason, handle.error))

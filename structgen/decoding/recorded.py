@@ -1,0 +1,59 @@
+"""An output that keeps, of each of its tokens, the likeliest that might have stood there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from structgen.decoding.output import Output
+from structgen.decoding.sampling import FirstDraw, SamplingParams
+from structgen.engines.protocols import Matcher
+from structgen.vocabulary.vocabulary import Vocabulary
+
+TopTokens: TypeAlias = "tuple[tuple[int, float], ...]"
+"""Tokens and their log-probabilities (nats), likeliest first; of equals, the lowest ids first."""
+
+
+class RecordedOutput(Output):
+    """See ``Output``; besides, ``top`` says what was likely.
+
+    Args:
+        top: how many of the likeliest tokens to keep for each.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        matcher: Matcher | None,
+        params: SamplingParams,
+        *,
+        max_new_tokens: int,
+        stop: Sequence[str] = (),
+        prompt_ids: Sequence[int] = (),
+        top: int = 1,
+    ) -> None:
+        super().__init__(vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids)
+        self._kept = top
+        self._tops: dict[int, TopTokens] = {}  # by place; what is missing was forced
+
+    def top(self, place: int) -> TopTokens:
+        """The likeliest tokens at a place that is written, under the distribution that ``log_prob`` speaks of."""
+        return self._tops.get(place) or ((self.token_ids[place], 0.0),)
+
+    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+        """See ``Output.take``."""
+        self._record(logits[row])
+        super().take(token, log_prob, logits, row)
+
+    def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
+        """See ``Output.take_by_rule``."""
+        self._record(logits_row)
+        super().take_by_rule(rule, logits_row)
+
+    def _record(self, logits_row: Any) -> None:
+        allowed, log_probs, _ = self._distribution(logits_row)
+        order = np.argsort(-log_probs, kind="stable")[: self._kept]
+        pairs = zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True)
+        self._tops[len(self.token_ids)] = tuple(pairs)

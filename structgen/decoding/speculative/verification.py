@@ -1,0 +1,124 @@
+"""Choosing along drafts: many rows of which the model has read a token, or a tree of what may follow it.
+
+Every token is chosen by ``choosing.choose`` from the target's logits after exactly the tokens before it: masks,
+filters, steering by the budget and random numbers are those of a loop without drafts. So greedy outputs are the same,
+and samples too where no draft was drawn at random (a seed gives the same text); with random drafts the verification
+rules keep the distribution. Both up to the last bits of the logits: float32 sums come out in another order when several
+tokens are read at once, which can decide a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from structgen.decoding.choosing import OnError, choose, guarded
+from structgen.decoding.output import Output
+from structgen.decoding.sampling import FirstDraw
+from structgen.decoding.sampling.host import HostSampler
+from structgen.decoding.speculative.speculator import Row
+from structgen.device.choose import sampler_for
+
+
+class Walk(Protocol):
+    """A row that tokens are chosen for: ``speculator.Row``, or one without drafts."""
+
+    output: Output
+
+    @property
+    def place(self) -> int:
+        """After which of the row's logits the next token is chosen."""
+        ...
+
+    @property
+    def rule(self) -> FirstDraw | None:
+        """What draws it in place of the sampler."""
+        ...
+
+    def begin(self) -> None:
+        """The target has read."""
+        ...
+
+    def follow(self) -> bool:
+        """A token was taken. Whether the target has read what comes after it."""
+        ...
+
+
+def verify(rows: Sequence[Walk], logits: Any, starts: Sequence[int], failed: OnError | None = None) -> None:
+    """Choose along the drafts of all rows, a token of every row that is still on its tree with each draw. On a device,
+    what comes after every node is drawn at once, and the paths are found there.
+
+    Args:
+        logits: [N, V], of all rows.
+        starts: the first row of ``logits`` of each.
+        failed: as of ``choose``.
+    """
+    lost: set[int] = set()
+
+    def lose(output: Output, error: Exception) -> None:
+        if failed is None:
+            raise error
+        lost.add(id(output))
+        failed(output, error)
+
+    for row in rows:
+        row.begin()
+    drawn = draw_paths(rows, logits, starts)
+    walking = list(range(len(rows)))
+    while walking:
+        waiting = []
+        for number in walking:
+            row, place = rows[number], starts[number] + rows[number].place
+            known = drawn.get(place)
+            if known is None:
+                waiting.append((row, place))
+            else:
+                with guarded(row.output, lose):
+                    row.output.take(*known, logits, place)
+        choose(
+            [row.output for row, _ in waiting],
+            logits,
+            [place for _, place in waiting],
+            [row.rule for row, _ in waiting],
+            failed=lose,
+        )
+        further = []
+        for number in walking:
+            row = rows[number]
+            with guarded(row.output, lose):
+                if id(row.output) not in lost and row.follow():
+                    further.append(number)
+        walking = further
+
+
+def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict[int, tuple[int, float]]:
+    """On a device: the tokens along each row's accepted path, and their log-probabilities, by their row of ``logits``.
+
+    The masks of all nodes are made while the model reads. Rows with penalties, whose adjustments depend on the path, or
+    with drafts that were drawn at random are left out; so are all on the processor, where looking at what is visited
+    only is cheaper.
+    """
+    sampler = sampler_for(logits)
+    if isinstance(sampler, HostSampler):
+        return {}
+    from structgen.device.torch_sampler import TorchSampler
+    from structgen.device.trees import verify_trees
+
+    assert isinstance(sampler, TorchSampler), "what draws on devices"
+
+    pairs = zip(rows, starts, strict=True)
+    judged = [(row, start) for row, start in pairs if isinstance(row, Row) and row.is_drawn_alone]
+    if not judged:
+        return {}
+    masks = sampler.send(np.concatenate([row.masks() for row, _ in judged]))
+    trees, first = [], 0
+    for row, start in judged:
+        trees.append(row.drafted(start, first))
+        first += len(trees[-1].tokens)
+    found: dict[int, tuple[int, float]] = {}
+    for tree, path in zip(trees, verify_trees(sampler, logits, masks, trees), strict=True):
+        drawn = zip(path.nodes.tolist(), path.token_ids.tolist(), path.log_probs.tolist(), strict=True)
+        found.update((int(tree.logits_rows[node]), (token, log_prob)) for node, token, log_prob in drawn)
+    return found

@@ -1,0 +1,132 @@
+"""Rows of any language model: those that are opened together share a padded cache, and are read together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from structgen.models.language_model import LanguageModel, reads_visible
+from structgen.models.ragged_reader import Part, Reading
+
+
+class _Group:
+    """Rows that were opened together.
+
+    Attributes:
+        rows: their numbers, in the order of the cache.
+        cache: of the model.
+        appended: how many tokens of each row the last call added, where they may have to be thinned; else None.
+        kept: what rows keep of them.
+    """
+
+    __slots__ = ("appended", "cache", "kept", "rows")
+
+    def __init__(self, rows: list[int], cache: Any) -> None:
+        self.rows, self.cache = rows, cache
+        self.appended: list[int] | None = None
+        self.kept: dict[int, Sequence[int]] = {}
+
+    def settle(self) -> None:
+        """Thin the cache to what rows keep."""
+        if self.appended is not None:
+            counts = zip(self.rows, self.appended, strict=True)
+            self.cache.keep([self.kept.get(row, range(count)) for row, count in counts])
+        self.appended, self.kept = None, {}
+
+
+class PaddedRows:
+    """A ``RaggedReader`` over the calls that every language model has: rows that are first read in one call stay
+    together, with a call of the model for each such group. Where the model reads no trees, a group reads as many tokens
+    of each row as the shortest part has."""
+
+    reads_apart = False
+    shares_prefixes = False
+    token_bytes = 0
+    bytes = 0
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model: Any = model
+        self._groups: dict[int, _Group] = {}
+        self._next = 0
+
+    @property
+    def reads_trees(self) -> bool:
+        """See ``RaggedReader.reads_trees``; those of a single row are read by any ``forward_tree``."""
+        return reads_visible(self._model)
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``; no prefix is known."""
+        self._next += 1
+        return self._next, 0
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``: nothing is kept."""
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        return 0
+
+    def forget_prefixes(self) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``; parts must name all rows of a group."""
+        by_row = {part.row: part for part in parts}
+        fresh = [part for part in parts if part.row not in self._groups]
+        groups = {id(group): group for row in by_row if (group := self._groups.get(row)) is not None}
+        calls, first, found = [], 0, dict[int, tuple[int, int]]()
+        if fresh:
+            logits, cache = self._model.prefill([part.tokens for part in fresh])
+            group = _Group([part.row for part in fresh], cache)
+            self._groups |= dict.fromkeys(group.rows, group)
+            found = {part.row: (place, len(part.tokens)) for place, part in enumerate(fresh)}
+            calls, first = [logits], len(fresh)
+        for group in groups.values():
+            logits, counts = self._append(group, [by_row[row] for row in group.rows])
+            width = logits.shape[1]
+            for place, (row, count) in enumerate(zip(group.rows, counts, strict=True)):
+                last = count - 1 if by_row[row].last_only else 0
+                found[row] = first + place * width + last, count
+            calls.append(logits.reshape(-1, logits.shape[-1]))
+            first += len(calls[-1])
+        order = [found[part.row] for part in parts]
+        return Reading(_joined(calls), [start for start, _ in order], [count for _, count in order])
+
+    def _append(self, group: _Group, parts: Sequence[Part]) -> tuple[Any, list[int]]:
+        """One call for a group: logits [rows, n, V], and how many tokens of each part were read."""
+        group.settle()
+        tokens, counts = [part.tokens for part in parts], [len(part.tokens) for part in parts]
+        if all(part.parents is None for part in parts) and (min(counts) == max(counts) or not self.reads_trees):
+            least = min(counts)
+            return self._model.forward([row[:least] for row in tokens], group.cache), [least] * len(parts)
+        parents = [part.parents or range(-1, len(part.tokens) - 1) for part in parts]
+        group.appended = counts
+        return self._model.forward_tree(tokens, parents, group.cache), counts
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``."""
+        self._groups[row].kept[row] = kept
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        group = self._groups.pop(row, None)
+        if group is None:
+            return
+        group.settle()
+        left = [place for place, other in enumerate(group.rows) if other != row]
+        group.rows = [group.rows[place] for place in left]
+        if left:
+            group.cache.select(left)
+
+
+def _joined(calls: Sequence[Any]) -> Any:
+    """The logits of several calls, one below the other."""
+    if len(calls) == 1:
+        return calls[0]
+    if isinstance(calls[0], np.ndarray):
+        return np.concatenate(calls)
+    import torch
+
+    return torch.cat(list(calls))

@@ -1,0 +1,346 @@
+"""The HTTP application: routes, and the way of a request through reading, compiling, writing and answering."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from structgen.generator import Generator
+from structgen.serving.admission import Admission
+from structgen.serving.compiler import CompileService
+from structgen.serving.engine import AsyncEngine
+from structgen.serving.errors import RequestError, as_request_error
+from structgen.serving.formats import PlacedConstraint
+from structgen.serving.metrics import ServerMetrics
+from structgen.serving.reading import read_json, read_request
+from structgen.serving.rows import RowEnd, RowEvent
+from structgen.serving.settings import ServingSettings
+from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
+from structgen.serving.surface import SURFACES, AnswerWriter, Surface
+from structgen.serving.work import Work, new_id
+
+LOG = logging.getLogger("structgen.serving")
+CLIENT_CLOSED = 499  # as nginx logs it; nobody gets this answer
+_T = TypeVar("_T")
+
+
+@dataclass
+class RequestRecord:
+    """What is logged and measured of a request; never its text."""
+
+    id: str
+    path: str
+    started: float = field(default_factory=time.monotonic)
+    status: int = 200
+    details: dict[str, Any] = field(default_factory=dict)
+    first: float | None = None
+    last: float | None = None
+
+    def line(self) -> str:
+        """One line of JSON."""
+        seconds = round(time.monotonic() - self.started, 6)
+        fields = {"id": self.id, "path": self.path, "status": self.status, "seconds": seconds}
+        return json.dumps({**fields, **self.details})
+
+
+class ApiServer:
+    """A model behind HTTP.
+
+    Args:
+        generator: model, tokenizer and vocabulary; not to be used beside the server.
+        settings: limits; None: ``ServingSettings()``.
+        metrics_prefix: of the names of metrics.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        settings: ServingSettings | None = None,
+        *,
+        metrics_prefix: str = "structgen:",
+    ) -> None:
+        self.settings = settings or ServingSettings()
+        self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix)
+        workers, limits = self.settings.compile_workers, self.settings.compile_limits
+        self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
+        compile = None if self._service is None else self._service.compile
+        self.engine = AsyncEngine(generator, self.settings, compile=compile, observe=self.metrics.step)
+        self.admission = Admission(self.settings)
+        self.created = int(time.time())
+        self.is_warm = False
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        posts = [Route(surface.path, self._endpoint(surface), methods=["POST"]) for surface in SURFACES]
+        gets = {
+            "/v1/models": self._models,
+            "/v1/models/{model:path}": self._model,
+            "/health": self._health,
+            "/ready": self._ready,
+            "/metrics": self._metrics,
+        }
+        routes = [*posts, *(Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items())]
+        handlers: Any = {HTTPException: _http_error, RequestError: _request_error, Exception: _request_error}
+        return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+
+    async def drain(self) -> None:
+        """Take on no more work, let what there is end, and close validly what does not end in time."""
+        self.admission.is_draining = True
+        await self._wait_until_idle(self.settings.drain_seconds)
+        if not self.engine.is_idle:
+            self.metrics.hurried.inc()
+            self.engine.hurry()
+            await self._wait_until_idle(self.settings.drain_seconds)
+
+    async def _wait_until_idle(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.engine.is_idle and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        await self.engine.agenerate("Hello", max_new_tokens=1) if not self.is_warm else None
+        self.is_warm = True
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.engine.close()
+        if self._service is not None:
+            self._service.close()
+
+    # --- requests for text ---
+    def _endpoint(self, surface: Surface) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            record = RequestRecord(new_id(surface.id_prefix), surface.path)
+            try:
+                return await self._answer(surface, request, record)
+            except Exception as error:
+                return self._failed(error, record)
+
+        return endpoint
+
+    async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
+        address = request.client.host if request.client else ""
+        key = self.admission.check(request.headers, address)
+        body = await self.admission.body(request.headers, request.receive)
+        asked = read_request(surface.request, read_json(body))
+        self._check_model(asked.model)
+        settings, vocabulary = self.settings, self.engine.vocabulary
+        work = await self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
+        model = asked.model or settings.model_names[0]
+        record.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
+        record.details["constraint"] = work.constraint.kind if work.constraint else None
+        self.metrics.prompt_tokens.inc(work.prompt_tokens)
+        grammar = await _while_there(self._compiled(work.constraint), request.receive)
+        rows = work.rows(grammar, self.engine.budget, key, settings)
+        writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
+        stream = self.engine.submit(rows)
+        try:
+            if not work.stream:
+                events = await _while_there(stream.last(), request.receive)
+                return self._whole(events, work, writer, record)
+            events_ = stream.events()
+            first = await _while_there(anext(events_), request.receive)  # so that what fails at once has its status
+        except BaseException:
+            self.engine.cancel(stream)
+            raise
+        chunks = self._chunks(surface, first, events_, work, writer, record)
+        return EventStream(
+            chunks,
+            {"x-request-id": record.id},
+            settings.write_seconds,
+            lambda error: surface.failure(writer, self._noted(error, record)),
+            lambda: self._left(stream, record),
+        )
+
+    def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
+        answer = writer.completion(events)
+        self._ended([event.end for event in events if event.end is not None], work, record)
+        self._log(record)
+        return JSONResponse(answer, headers={"x-request-id": record.id})
+
+    async def _chunks(
+        self,
+        surface: Surface,
+        first: tuple[int, RowEvent],
+        rest: AsyncGenerator[tuple[int, RowEvent], None],
+        work: Work,
+        writer: AnswerWriter,
+        record: RequestRecord,
+    ) -> AsyncGenerator[bytes, None]:
+        """The encoded events of an answer."""
+        ends: list[RowEnd] = []
+        for chunk in writer.opening():
+            yield surface.encoded(chunk)
+        index, event = first
+        while True:
+            self._note_event(event, record)
+            if event.end is not None:
+                ends.append(event.end)
+            for chunk in writer.chunks(index, event):
+                yield surface.encoded(chunk)
+            try:
+                index, event = await anext(rest)
+            except StopAsyncIteration:
+                break
+        for chunk in writer.closing():
+            yield surface.encoded(chunk)
+        self._ended(ends, work, record)
+        if surface.done:
+            yield surface.done
+
+    async def _compiled(self, constraint: PlacedConstraint | None) -> Any:
+        if constraint is None:
+            return None
+        started, outcome = time.perf_counter(), "compiled"
+        try:
+            return await self.engine.compile(constraint.constraint)
+        except Exception as error:
+            told = as_request_error(error, constraint.place)
+            outcome = told.code or "failed"
+            raise told from error
+        finally:
+            self.metrics.compiled(constraint.kind, outcome, time.perf_counter() - started)
+
+    def _check_model(self, name: str | None) -> None:
+        if name is not None and name not in self.settings.model_names:
+            raise _no_model(name, self.settings.model_names)
+
+    # --- records ---
+    def _note_event(self, event: RowEvent, record: RequestRecord) -> None:
+        now = time.monotonic()
+        if record.first is None and event.tokens:
+            record.first = now
+            self.metrics.first_token.observe(now - record.started)
+        elif record.last is not None:
+            self.metrics.between_tokens.observe(now - record.last)
+        record.last = now
+
+    def _ended(self, ends: Sequence[RowEnd], work: Work, record: RequestRecord) -> None:
+        for end in ends:
+            self.metrics.ended(end, work.finish_reason(end.finish_reason))
+        self.metrics.whole.observe(time.monotonic() - record.started)
+        record.details["completion_tokens"] = sum(len(end.token_ids) for end in ends)
+        record.details["finish_reasons"] = [end.finish_reason for end in ends]
+        record.details["forced_tokens"] = sum(end.stats.forced_tokens for end in ends)
+        if record.first is not None:
+            record.details["first_token_seconds"] = round(record.first - record.started, 6)
+
+    def _noted(self, error: BaseException, record: RequestRecord) -> RequestError:
+        """The error as the client is told it; those that are the server's own go to the log."""
+        told = as_request_error(error)
+        record.status = told.status
+        record.details["error"] = told.code
+        if told.status >= 500 and told.code not in ("draining",):
+            LOG.error("request %s failed", record.id, exc_info=error)
+        self.metrics.rejected(told.code or told.type)
+        return told
+
+    def _failed(self, error: Exception, record: RequestRecord) -> Response:
+        if isinstance(error, ClientGone):
+            self._gone(record)
+            return Response(status_code=CLIENT_CLOSED)
+        told = self._noted(error, record)
+        self._log(record)
+        return _told(told, record.id)
+
+    def _left(self, stream: Any, record: RequestRecord) -> None:
+        """A streamed answer is over, or nobody reads it."""
+        self.engine.cancel(stream)
+        if "finish_reasons" not in record.details and "error" not in record.details:
+            self._gone(record)
+        else:
+            self._log(record)
+
+    def _gone(self, record: RequestRecord) -> None:
+        record.status = CLIENT_CLOSED
+        self.metrics.cancelled.inc()
+        self._log(record)
+
+    def _log(self, record: RequestRecord) -> None:
+        LOG.info(record.line())
+
+    # --- what is asked about the server ---
+    async def _models(self, request: Request) -> Response:
+        self.admission.check_key(request.headers)
+        return JSONResponse({"object": "list", "data": [self._described(name) for name in self.settings.model_names]})
+
+    async def _model(self, request: Request) -> Response:
+        self.admission.check_key(request.headers)
+        name = request.path_params["model"]
+        if name not in self.settings.model_names:
+            raise _no_model(name, self.settings.model_names)
+        return JSONResponse(self._described(name))
+
+    def _described(self, name: str) -> dict[str, Any]:
+        described = {"id": name, "object": "model", "created": self.created, "owned_by": "structgen"}
+        return {**described, "max_model_len": self.engine.context_length}
+
+    async def _health(self, _: Request) -> Response:
+        healthy = self.engine.is_healthy
+        return JSONResponse({"status": "ok" if healthy else "failed"}, 200 if healthy else 503)
+
+    async def _ready(self, _: Request) -> Response:
+        ready = self.is_warm and self.engine.is_healthy and not self.admission.is_draining
+        state = "draining" if self.admission.is_draining else "ready" if ready else "not ready"
+        return JSONResponse({"status": state}, 200 if ready else 503)
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(self.metrics.text(), media_type=self.metrics.content_type)
+
+
+async def _while_there(work: Any, receive: Receive) -> Any:
+    """The result of a coroutine, given up when the client is gone.
+
+    Raises:
+        ClientGone: it is.
+    """
+    gone, working = asyncio.ensure_future(wait_until_gone(receive)), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({gone, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGone("the client went away")
+        return working.result()
+    finally:
+        for task in (gone, working):
+            task.cancel()
+        await asyncio.gather(gone, working, return_exceptions=True)
+
+
+def _no_model(name: str, names: Sequence[str]) -> RequestError:
+    return RequestError(
+        f"There is no model {name!r}; there is {', '.join(names)}.", status=404, code="model_not_found", param="model"
+    )
+
+
+def _told(error: RequestError, request_id: str | None = None) -> Response:
+    headers = error.headers() if request_id is None else {**error.headers(), "x-request-id": request_id}
+    return JSONResponse(error.body(), error.status, headers=headers)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
+    told = RequestError(f"{error.detail}.", status=error.status_code, code=code)
+    response = _told(told)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _request_error(_: Request, error: Exception) -> Response:
+    return _told(as_request_error(error))

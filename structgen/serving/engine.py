@@ -1,0 +1,363 @@
+"""``AsyncEngine``: a model in a thread of its own, written to and read from by coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import as_constraint
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.request import Handle
+from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.sampling import SamplingParams
+from structgen.engines.protocols import Grammar
+from structgen.errors import GenerationError, QueueError
+from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator, StreamEvent
+from structgen.options import check_count, refuse_name
+from structgen.serving.async_compiler import AsyncCompiler
+from structgen.serving.errors import RequestError, overloaded
+from structgen.serving.rows import RowEnd, RowEvent, RowRequest, RowWriter
+from structgen.serving.settings import ServingSettings
+
+_T = TypeVar("_T")
+LOG = logging.getLogger("structgen.serving")
+STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
+_SAMPLING = tuple(field.name for field in fields(SamplingParams))
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step of the model thread: how long it took, tokens that came, outputs that run and that wait, and what their
+    keys and values take."""
+
+    seconds: float
+    tokens: int
+    running: int
+    waiting: int
+    cache_bytes: int
+
+
+class RequestStream:
+    """What comes of a request with one or several outputs. Read it in the loop that made it.
+
+    A slow reader holds up nobody: events that were not read yet become one.
+    """
+
+    def __init__(self, engine: AsyncEngine, count: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._engine = engine
+        self._open = set(range(count))
+        self._pending: dict[int, RowEvent] = {}
+        self._arrived = asyncio.Event()
+
+    def put(self, index: int, event: RowEvent) -> None:
+        """Add an event of an output; in the loop's thread."""
+        before = self._pending.get(index)
+        self._pending[index] = event if before is None else event.after(before)
+        self._arrived.set()
+
+    async def events(self) -> AsyncGenerator[tuple[int, RowEvent], None]:
+        """Which output, and what came of it, until all are finished. Leaving it cancels what is not.
+
+        Raises:
+            StructgenError: an output failed (the others are cancelled).
+        """
+        try:
+            while self._open:
+                await self._arrived.wait()
+                self._arrived.clear()
+                arrived, self._pending = self._pending, {}
+                for index, event in arrived.items():
+                    if event.error is not None:
+                        raise _told(event.error)
+                    if event.is_last:
+                        self._open.discard(index)
+                    yield index, event
+        finally:
+            if self._open:
+                self._engine.cancel(self)
+
+    async def last(self) -> list[RowEvent]:
+        """The whole of each output. Errors as ``events``."""
+        found: dict[int, RowEvent] = {}
+        async for index, event in self.events():
+            found[index] = event.after(found[index]) if index in found else event
+        return [found[index] for index in sorted(found)]
+
+
+class AsyncEngine:
+    """Writes outputs for many callers at once, in one model thread, which begins with the first request.
+
+    Args:
+        generator: model, tokenizer and vocabulary; not to be used beside the engine.
+        settings: limits; None: ``ServingSettings()``.
+        compile: compiles constraints; None: in this process, without limits.
+        observe: called in the model thread after each step.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        settings: ServingSettings | None = None,
+        *,
+        compile: Callable[[Constraint], Grammar] | None = None,
+        observe: Callable[[StepReport], None] | None = None,
+    ) -> None:
+        self.settings = settings or ServingSettings()
+        self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
+        self.context_length = generator.model.context_length
+        self.failure: BaseException | None = None
+        limits = SchedulerLimits(
+            rows=self.settings.max_rows,
+            rows_a_key=self.settings.max_rows_a_key,
+            waiting=None,  # what may wait is counted here, for all outputs of a request at once
+            max_bytes=self.settings.max_cache_bytes,
+        )
+        self._writer = RowWriter(generator, limits)
+        self._observe = observe
+        self._compiler = AsyncCompiler(compile or (lambda constraint: constraint.compile(generator.vocabulary)))
+        self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
+        self._entering = 0
+        self._stepped = time.monotonic()
+        self._pace = 0.0  # tokens a second, lately
+        self._length = 100.0  # tokens of an output, lately
+
+    # --- for callers, in their loop ---
+    @property
+    def running(self) -> int:
+        """Outputs that are being written."""
+        return self._writer.running
+
+    @property
+    def waiting(self) -> int:
+        """Outputs that wait for their turn."""
+        return self._entering + self._writer.waiting
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is written and nothing waits."""
+        return not (self.running or self.waiting)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the model thread lives, and made a step lately or has nothing to do."""
+        stuck = not self.is_idle and time.monotonic() - self._stepped > STUCK_SECONDS
+        return self.failure is None and not self._closed and not stuck
+
+    def retry_after(self) -> float:
+        """Seconds in which what waits now should have been written."""
+        tokens = (self.waiting + self.running / 2) * self._length
+        return min(60.0, max(1.0, tokens / self._pace)) if self._pace else 1.0
+
+    def submit(self, requests: Sequence[RowRequest]) -> RequestStream:
+        """Have outputs written.
+
+        Raises:
+            RequestError: too many wait already, or the model thread is gone.
+        """
+        if self.failure is not None or self._closed:
+            raise RequestError("The model thread is gone.", status=503, type="server_error", code="model_thread_failed")
+        if self.waiting + len(requests) > self.settings.max_waiting:
+            raise overloaded(
+                f"{self.waiting} outputs wait already, and at most {self.settings.max_waiting} may.", self.retry_after()
+            )
+        stream = RequestStream(self, len(requests))
+        self._entering += len(requests)
+        self._ask(lambda: self._enter(stream, requests))
+        return stream
+
+    def cancel(self, stream: RequestStream) -> None:
+        """Forget the outputs of a request; within a step the model no longer works on them."""
+        self._ask(lambda: self._leave(stream))
+
+    def hurry(self) -> None:
+        """Close all outputs that were begun, validly and soon."""
+        self._ask(self._writer.hurry)
+
+    async def compile(self, constraint: Constraint) -> Grammar:
+        """The compiled form of a constraint; what compiling it raises."""
+        return await self._compiler.compile(constraint)
+
+    async def read(self, tokenize: Callable[[Any], _T]) -> _T:
+        """What ``tokenize`` makes of the tokenizer, beside the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+
+    def budget(self, prompt_tokens: int, wanted: int) -> int:
+        """How many tokens an output may have.
+
+        Raises:
+            RequestError: the prompt leaves no room.
+        """
+        if self.context_length is None:
+            return wanted
+        if prompt_tokens >= self.context_length:
+            raise RequestError(
+                f"The prompt has {prompt_tokens} tokens, and the model reads {self.context_length}; shorten it.",
+                code="context_length_exceeded",
+                param="messages",
+            )
+        return min(wanted, self.context_length - prompt_tokens)
+
+    def close(self) -> None:
+        """Stop the model thread after its step; what is being written fails."""
+        self._closed = True
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout=10)
+        self._compiler.close()
+        self._reading.shutdown(wait=False, cancel_futures=True)
+
+    # --- without HTTP ---
+    async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult:
+        """As ``Generator.generate``, for many callers at once; ``draft`` is no option here."""
+        result = None
+        async for event in self.astream(prompt, constraint, **options):
+            result = event.result
+        assert result is not None
+        return result
+
+    async def astream(
+        self, prompt: Prompt, constraint: Any = None, **options: Any
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """As ``Generator.stream``, for many callers at once; leaving the iterator cancels the output."""
+        checked = as_constraint(constraint)
+        request = await self._request(prompt, checked, **options)
+        shown = ""
+        async with aclosing(self.submit([request]).events()) as events:
+            async for _, event in events:
+                result = None if event.end is None else _result(event.text, event.end, checked)
+                if result is not None or len(event.text) > len(shown):
+                    yield StreamEvent(event.text[len(shown) :], event.text, result, checked)
+                    shown = event.text
+
+    async def _request(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None,
+        *,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        stop: str | Sequence[str] = (),
+        schema_in_prompt: bool = True,
+        **sampling: Any,
+    ) -> RowRequest:
+        unknown = next((name for name in sampling if name not in _SAMPLING), None)
+        if unknown is not None:
+            refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
+        check_count("max_new_tokens", max_new_tokens)
+        instruction = constraint.instruction() if constraint is not None and schema_in_prompt else None
+        grammar = None if constraint is None else await self.compile(constraint)
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction))
+        return RowRequest(
+            ids,
+            grammar,
+            SamplingParams(**sampling),
+            self.budget(len(ids), max_new_tokens),
+            (stop,) if isinstance(stop, str) else tuple(stop),
+            streams=True,
+        )
+
+    # --- the model thread ---
+    def _ask(self, what: Callable[[], None]) -> None:
+        """Have the model thread do something before its next step."""
+        self._inbox.append(what)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="structgen-model", daemon=True)
+            self._stepped = time.monotonic()
+            self._thread.start()
+        self._wake.set()
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                self._wake.clear()
+                while self._inbox:
+                    self._inbox.popleft()()
+                if not self._writer.is_idle:
+                    self._step()
+                else:
+                    self._wake.wait()
+                    self._stepped = time.monotonic()
+        except BaseException as error:  # the thread is lost, and all that is being written with it
+            LOG.exception("the model thread failed")
+            self.failure = error
+        gone = self.failure or GenerationError("The server stops.")
+        self._hand_out([(handle, RowEvent("", error=GenerationError(str(gone)))) for handle in self._rows])
+
+    def _step(self) -> None:
+        started = time.perf_counter()
+        events = self._writer.step()
+        seconds = time.perf_counter() - started
+        self._stepped = time.monotonic()
+        tokens = sum(len(event.tokens) for _, event in events)
+        self._pace += 0.1 * (tokens / max(seconds, 1e-6) - self._pace)
+        for _, event in events:
+            if event.end is not None:
+                self._length += 0.1 * (len(event.end.token_ids) - self._length)
+        self._hand_out(events)
+        if self._observe is not None:
+            writer = self._writer
+            self._observe(StepReport(seconds, tokens, writer.running, writer.waiting, writer.cache_bytes))
+
+    def _enter(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
+        for index, request in enumerate(requests):
+            self._entering -= 1
+            try:
+                self._rows[self._writer.submit(request)] = stream, index
+            except Exception as error:  # of this output: the others are written
+                self._bring([(stream, index, RowEvent("", error=error))])
+
+    def _leave(self, stream: RequestStream) -> None:
+        for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:
+            self._writer.cancel(handle)
+            del self._rows[handle]
+
+    def _hand_out(self, events: Sequence[tuple[Handle, RowEvent]]) -> None:
+        """Bring events to the streams of their outputs."""
+        arrived = [(*self._rows[handle], event) for handle, event in events]
+        for handle, event in events:
+            if event.is_last:
+                del self._rows[handle]
+        self._bring(arrived)
+
+    def _bring(self, events: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
+        """Bring events to streams: one call for each loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[RequestStream, int, RowEvent]]] = {}
+        for stream, index, event in events:
+            by_loop.setdefault(stream.loop, []).append((stream, index, event))
+        for loop, arrived in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_put_all, arrived)
+            except RuntimeError:  # the loop is closed: nobody reads
+                for stream, _, _ in arrived:
+                    self._leave(stream)
+
+
+def _put_all(arrived: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
+    for stream, index, event in arrived:
+        stream.put(index, event)
+
+
+def _told(error: Exception) -> Exception:
+    """The error as callers see it."""
+    if isinstance(error, QueueError):
+        return overloaded(str(error), 1.0, "queue_timeout")
+    return error
+
+
+def _result(text: str, end: RowEnd, constraint: Constraint | None) -> GenerationResult:
+    value = text if constraint is None else constraint.parse(text)
+    return GenerationResult(value, text, end.token_ids, end.finish_reason, end.logprob, end.stats)

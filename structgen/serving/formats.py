@@ -1,0 +1,140 @@
+"""Response formats and structured outputs of requests as constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from structgen.constraints.base import Constraint
+from structgen.constraints.composed import tag_dispatch
+from structgen.constraints.json import json_schema
+from structgen.constraints.text import choice, gbnf, lark, regex
+from structgen.options import JsonOptions
+from structgen.serving.errors import Place, RequestError, as_request_error
+from structgen.serving.openai_types import (
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    JsonSchemaResponseFormat,
+    StructuredOutputs,
+    TextFormat,
+)
+from structgen.serving.reading import check_limits, read_json
+from structgen.serving.settings import ServingSettings
+
+ANY_OBJECT = {"type": "object"}
+LENIENT = JsonOptions(unsupported="ignore")
+
+
+class PlacedConstraint:
+    """A constraint and where it stands in the request: errors of compiling it say so.
+
+    Attributes:
+        constraint: the constraint.
+        place: where it stands.
+        kind: what it is, for logs and metrics.
+    """
+
+    def __init__(self, constraint: Constraint, place: Place, kind: str) -> None:
+        self.constraint, self.place, self.kind = constraint, place, kind
+
+
+def format_constraint(
+    given: TextFormat | JsonObjectFormat | JsonSchemaResponseFormat | None, settings: ServingSettings
+) -> PlacedConstraint | None:
+    """The constraint that ``response_format`` asks for.
+
+    Raises:
+        RequestError: it is too large, or no schema.
+    """
+    if given is None or isinstance(given, TextFormat):
+        return None
+    if isinstance(given, JsonObjectFormat):
+        return PlacedConstraint(json_schema(ANY_OBJECT), ("response_format",), "json_object")
+    return schema_constraint(given.json_schema, ("response_format", "json_schema", "schema"), settings)
+
+
+def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSettings) -> PlacedConstraint:
+    """The constraint of a schema with ``strict``: what cannot be enforced is refused unless it is written as false."""
+    check_limits(given.schema_, place, settings.compile_limits)
+    options = LENIENT if given.strict is False else None
+    return PlacedConstraint(_checked(lambda: json_schema(given.schema_, options), place), place, "json_schema")
+
+
+def structured_constraint(given: StructuredOutputs | None, settings: ServingSettings) -> PlacedConstraint | None:
+    """The constraint that ``structured_outputs`` asks for.
+
+    Raises:
+        RequestError: not exactly one is asked for, it is too large, or it cannot be read.
+    """
+    if given is None:
+        return None
+    root: Place = ("structured_outputs",)
+    fields = type(given).model_fields.items()
+    asked = [(field.alias or name, getattr(given, name)) for name, field in fields]
+    asked = [(name, value) for name, value in asked if value is not None and value is not False]
+    asked += [("json", False)] if given.json_schema is False else []
+    if len(asked) != 1:
+        named = ", ".join(name for name, _ in asked) or "none"
+        raise RequestError.at(root, f"structured_outputs needs exactly one of its fields; there are: {named}")
+    name, value = asked[0]
+    place = (*root, name)
+    if isinstance(value, str) and name in ("json", "structural_tag"):
+        value = read_json(value.encode()) if value.lstrip().startswith("{") else value
+    check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
+    return PlacedConstraint(_checked(lambda: _constraint(name, value, place), place), place, name)
+
+
+def _constraint(name: str, value: Any, place: Place) -> Constraint:
+    if name == "json_object":
+        return json_schema(ANY_OBJECT)
+    if name == "json":
+        if isinstance(value, str):
+            raise RequestError.at(place, "a schema is an object, a boolean, or the JSON text of an object")
+        return json_schema(value)
+    if name == "regex":
+        return regex(value)
+    if name == "choice":
+        return choice(value)
+    if name == "grammar":
+        return gbnf(value) if "::=" in value else lark(value + "\n")  # a line: text, and never a path
+    return _structural_tag(value, place)
+
+
+def _structural_tag(value: Any, place: Place) -> Constraint:
+    """vLLM's and SGLang's older form of structural tags: triggers, and what may follow them."""
+    if not isinstance(value, dict) or value.get("type") != "structural_tag":
+        raise RequestError.at(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
+    unknown = sorted(value.keys() - {"type", "structures", "triggers"})
+    if unknown:
+        raise RequestError.at(
+            (*place, unknown[0]),
+            f"The field {unknown[0]!r} of structural tags is not supported; give structures and triggers",
+            "unsupported_parameter",
+        )
+    structures, triggers = _list_of(value.get("structures"), dict), _list_of(value.get("triggers"), str)
+    if not structures or not triggers or not all(triggers):
+        raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
+    tags: list[Any] = []
+    for number, structure in enumerate(structures):
+        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema", True)
+        where = (*place, "structures", number)
+        if not isinstance(begin, str) or not isinstance(end, str) or structure.keys() - {"begin", "end", "schema"}:
+            raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
+        if not begin.startswith(tuple(triggers)):
+            raise RequestError.at(where, f"no trigger begins {begin!r}")
+        tags.append(((begin, end), schema))
+    return tag_dispatch(tags, triggers=triggers)
+
+
+def _list_of(value: Any, kind: type) -> list[Any]:
+    """A list of such things; empty if it is none."""
+    return value if isinstance(value, list) and all(isinstance(item, kind) for item in value) else []
+
+
+def _checked(make: Any, place: Place) -> Constraint:
+    try:
+        made: Constraint = make()
+    except RequestError:
+        raise
+    except Exception as error:
+        raise as_request_error(error, place) from error
+    return made

@@ -1,0 +1,97 @@
+"""Messages of a chat as a prompt: what the model's own template is given, and what stands in for what it ignores."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from structgen.serving.errors import RequestError
+
+NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
+
+
+@dataclass(frozen=True)
+class ChatPrompt:
+    """What a prompt is made of.
+
+    Attributes:
+        messages: plain messages: ``role`` and ``content``; ``tool_calls`` with arguments as values, ``tool_call_id``.
+        tools: definitions of tools for templates that take them.
+        notes: what is told besides, in the user's or the system's message, in this order: (text, message).
+        template_fields: fields that the template is given besides.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[tuple[str, str]] = ()
+    template_fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def template_of(tokenizer: Any) -> str:
+    """The source of the chat template; "" if there is none. Of several, all."""
+    template = getattr(tokenizer, "chat_template", None) or ""
+    return "\n".join(template.values()) if isinstance(template, Mapping) else str(template)
+
+
+def template_takes(tokenizer: Any, name: str) -> bool:
+    """Whether the chat template speaks of a variable."""
+    return re.search(rf"\b{re.escape(name)}\b", template_of(tokenizer)) is not None
+
+
+def check_template_fields(tokenizer: Any, given: Mapping[str, Any]) -> None:
+    """Refuse fields that the template ignores, and those that are not the template's but of whoever renders it.
+
+    Raises:
+        RequestError: a field that has no effect, or may not be given.
+    """
+    reserved = set(inspect.signature(tokenizer.apply_chat_template).parameters) | {"messages", "add_generation_prompt"}
+    for name in given:
+        if name in reserved or not name.isidentifier() or not template_takes(tokenizer, name):
+            raise RequestError.at(
+                ("chat_template_kwargs", name),
+                f"The model's chat template takes no field {name!r}",
+                "unsupported_parameter",
+            )
+
+
+def rendered(tokenizer: Any, prompt: ChatPrompt) -> str:
+    """The text of a prompt, up to where the model begins to write.
+
+    Raises:
+        RequestError: there is no template, or it refuses the messages.
+    """
+    if not template_of(tokenizer):
+        raise RequestError(NO_TEMPLATE, code="no_chat_template", param="messages")
+    messages = noted([dict(message) for message in prompt.messages], prompt.notes)
+    more: dict[str, Any] = dict(prompt.template_fields)
+    if prompt.tools:
+        more["tools"] = [dict(tool) for tool in prompt.tools]
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **more))
+    except Exception as error:  # templates are programs of their authors and raise jinja2 errors of all kinds
+        raise RequestError(
+            f"The model's chat template refuses these messages: {error}", code="chat_template_refused", param="messages"
+        ) from error
+
+
+def token_ids(tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a rendered prompt, whose template wrote the special tokens."""
+    ids = list(tokenizer.encode(text, add_special_tokens=False))
+    if not ids:
+        raise RequestError("The prompt is empty; give some text.", param="prompt")
+    return ids
+
+
+def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The messages with texts added to the last of the user's, or to the system's; where there is none, one is made."""
+    for text, role in notes:
+        places = [place for place, message in enumerate(messages) if message["role"] == role]
+        if not places:
+            messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
+            continue
+        message = messages[places[-1] if role == "user" else places[0]]
+        message["content"] = f"{message['content']}\n\n{text}" if message["content"] else text
+    return messages

@@ -1,0 +1,200 @@
+"""Outputs that a scheduler writes for a server: what is asked of each, and what a step brought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.request import Event, Handle, Request
+from structgen.decoding.output import FinishReason, GenerationStats, Output
+from structgen.decoding.recorded import RecordedOutput, TopTokens
+from structgen.decoding.sampling import SamplingParams
+from structgen.engines.protocols import Grammar
+from structgen.generator import Generator
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """A token of an output.
+
+    Attributes:
+        token_id: the token.
+        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised; 0 if it was forced.
+        top: the likeliest tokens there.
+    """
+
+    token_id: int
+    logprob: float
+    top: TopTokens = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RowRequest:
+    """One output that is to be written.
+
+    Attributes:
+        prompt_ids: tokens of the prompt, at least one.
+        grammar: what the output must be, compiled; None: free text.
+        params: how tokens are drawn.
+        max_new_tokens, stop: see ``Output``.
+        top_logprobs: how many of the likeliest tokens to tell beside each.
+        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        streams: whether its text is told before it is whole.
+    """
+
+    prompt_ids: Sequence[int]
+    grammar: Grammar | None = None
+    params: SamplingParams = field(default_factory=SamplingParams)
+    max_new_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    top_logprobs: int = 0
+    priority: int = 0
+    key: str = ""
+    salt: str = ""
+    seconds: float | None = None
+    queue_seconds: float | None = None
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class RowEnd:
+    """How an output ended.
+
+    Attributes:
+        finish_reason, logprob, token_ids, stats: see ``GenerationResult``.
+        cached_tokens, preemptions: see ``Handle``.
+    """
+
+    finish_reason: FinishReason
+    logprob: float
+    token_ids: tuple[int, ...]
+    stats: GenerationStats
+    cached_tokens: int = 0
+    preemptions: int = 0
+
+
+@dataclass(frozen=True)
+class RowEvent:
+    """What a step brought of one output.
+
+    Attributes:
+        text: all text so far that later tokens cannot change; "" before the end where nothing is streamed.
+        tokens: tokens since the event before.
+        end: set on the last event, unless it failed.
+        error: why it failed; nothing follows.
+    """
+
+    text: str
+    tokens: tuple[TokenChoice, ...] = ()
+    end: RowEnd | None = None
+    error: Exception | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing follows."""
+        return self.end is not None or self.error is not None
+
+    def after(self, before: RowEvent) -> RowEvent:
+        """Both as one event."""
+        return RowEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error)
+
+
+class RowWriter:
+    """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
+
+    Args:
+        generator: model, vocabulary and drafts; not to be used beside it.
+        limits: what the scheduler is held to.
+    """
+
+    def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
+        self._vocabulary = generator.vocabulary
+        self._speculator = generator.speculator()
+        self._scheduler = generator.scheduler(limits)
+        self._handles: set[Handle] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Outputs that were not begun."""
+        return self._scheduler.waiting
+
+    @property
+    def running(self) -> int:
+        """Outputs that were begun and are not finished."""
+        return self._scheduler.running
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._scheduler.is_idle
+
+    @property
+    def cache_bytes(self) -> int:
+        """What keys and values take."""
+        return self._scheduler.reader.bytes
+
+    def submit(self, row: RowRequest) -> Handle:
+        """Take an output on.
+
+        Raises:
+            IncompleteOutputError: not even the shortest output fits in the budget.
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+        """
+        request = Request(
+            row.prompt_ids,
+            self._output(row),
+            self._speculator,
+            priority=row.priority,
+            key=row.key,
+            salt=row.salt,
+            seconds=row.seconds,
+            queue_seconds=row.queue_seconds,
+            streams=row.streams,
+        )
+        handle = self._scheduler.submit(request)
+        self._handles.add(handle)
+        return handle
+
+    def cancel(self, handle: Handle) -> None:
+        """Forget an output; nothing more comes of it."""
+        self._handles.discard(handle)
+        self._scheduler.cancel(handle)
+
+    def hurry(self) -> None:
+        """Close all outputs, validly and soon."""
+        for handle in self._handles:
+            handle.request.seconds = 0.0
+
+    def step(self) -> list[tuple[Handle, RowEvent]]:
+        """One step of all outputs, and what it brought. An output's error is its own event."""
+        events = [event for event in self._scheduler.step() if event.handle in self._handles]
+        self._handles -= {event.handle for event in events if event.is_last}
+        return [(event.handle, _row_event(event)) for event in events]
+
+    def _output(self, row: RowRequest) -> Output:
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
+        if not row.top_logprobs:
+            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
+        return RecordedOutput(
+            self._vocabulary, matcher, row.params,
+            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
+        )  # fmt: skip
+
+
+def _row_event(event: Event) -> RowEvent:
+    """What a scheduler's event tells of an output; in the thread that steps."""
+    handle, output = event.handle, event.handle.output
+    first = handle.told - len(event.token_ids)
+    tokens = tuple(
+        TokenChoice(token, logprob, output.top(place) if isinstance(output, RecordedOutput) else ())
+        for place, (token, logprob) in enumerate(zip(event.token_ids, event.log_probs, strict=True), first)
+    )
+    if event.error is not None:
+        return RowEvent("", tokens, error=event.error)
+    if event.finish_reason is None:
+        return RowEvent(handle.shown, tokens)
+    ids = tuple(output.token_ids)
+    end = RowEnd(event.finish_reason, output.log_prob, ids, output.stats, handle.cached_tokens, handle.preemptions)
+    return RowEvent(output.text, tokens, end)

@@ -1,0 +1,72 @@
+"""What a server is run with: limits on size, rate, queue and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from structgen.errors import OptionsError
+from structgen.options import check_count
+from structgen.serving.compiler import CompileLimits
+
+DEFAULT_LIMITS = CompileLimits()
+SchemaInPrompt = Literal["none", "user", "system"]
+
+
+@dataclass(frozen=True)
+class ServingSettings:
+    """Limits and defaults of a server; sizes in bytes, times in seconds.
+
+    Attributes:
+        model_names: names that requests may call the model by; the first is told.
+        api_keys: who may ask; none: everybody who reaches the server.
+        tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
+        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        default_max_tokens: the budget of requests that name none.
+        max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
+        compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
+        max_choices: largest ``n``.
+        max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
+        max_cache_bytes: what their keys and values may take; None: any number.
+        max_waiting: outputs that wait for their turn; more are turned away (429).
+        queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
+            closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
+            reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        requests_per_minute: of one key (without keys: of one address); None: any number.
+
+    Raises:
+        OptionsError: a value out of range.
+    """
+
+    model_names: tuple[str, ...] = ("default",)
+    api_keys: frozenset[str] = frozenset()
+    tool_format: str | None = None
+    schema_in_prompt: SchemaInPrompt = "user"
+    default_max_tokens: int = 2048
+    max_body: int = 4 << 20
+    compile_limits: CompileLimits = DEFAULT_LIMITS
+    compile_workers: int = 1
+    max_choices: int = 16
+    max_rows: int = 32
+    max_rows_a_key: int | None = None
+    max_cache_bytes: int | None = None
+    max_waiting: int = 256
+    queue_seconds: float = 30.0
+    total_seconds: float = 120.0
+    body_seconds: float = 30.0
+    write_seconds: float = 60.0
+    drain_seconds: float = 30.0
+    requests_per_minute: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.model_names or not all(self.model_names):
+            raise OptionsError("model_names must name the model at least once")
+        for name, value in vars(self).items():
+            if name.startswith(("max_", "default_max")):
+                check_count(name, value, optional=name in ("max_rows_a_key", "max_cache_bytes"))
+            if name.endswith("_seconds") and not 0 < value < float("inf"):
+                raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
+        check_count("compile_workers", self.compile_workers, 0)
+        check_count("requests_per_minute", self.requests_per_minute, optional=True)
+        if self.schema_in_prompt not in ("none", "user", "system"):
+            raise OptionsError(f"schema_in_prompt must be none, user or system, not {self.schema_in_prompt!r}")

@@ -1,0 +1,105 @@
+"""``structgen serve``: its options, its keys, what is missing, signals."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from structgen.cli import serve
+from structgen.cli.common import BadInput
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from structgen.cli import serve
+from structgen.serving.settings import ServingSettings
+from tests.serving.tiny import generator
+settings = ServingSettings(model_names=("tiny",), drain_seconds=float(sys.argv[2]), compile_workers=0)
+raise SystemExit(serve.run(lambda: generator(0.005), settings, "127.0.0.1", int(sys.argv[1])))
+"""
+
+
+def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=r"needs starlette, uvicorn, .*pip install 'structgen-lm\[serve\]'"):
+        serve.check_installed()
+
+
+def test_keys_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(serve.KEYS_VARIABLE, "a, b,")
+    assert serve.read_keys(None) == {"a", "b"}
+    monkeypatch.delenv(serve.KEYS_VARIABLE)
+    assert serve.read_keys(None) == frozenset()
+    (tmp_path / "keys").write_text("one\n\n two \n")
+    assert serve.read_keys(tmp_path / "keys") == {"one", "two"}
+    (tmp_path / "none").write_text("\n")
+    for path in ("none", "missing"):
+        with pytest.raises(BadInput, match="keys"):
+            serve.read_keys(tmp_path / path)
+
+
+@pytest.fixture
+def port() -> int:
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def started(port: int, drain_seconds: float) -> Any:
+    """The server in a process of its own, once it is ready."""
+    httpx2 = pytest.importorskip("httpx2")
+    for package in ("starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(package)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(port), str(drain_seconds)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            if httpx2.get(f"http://127.0.0.1:{port}/ready").status_code == 200:
+                return process
+        except httpx2.TransportError:
+            time.sleep(0.05)
+    process.kill()
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains(port: int, number: int) -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    process = started(port, 20)
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 200, "stream": True}
+    with httpx2.stream("POST", f"http://127.0.0.1:{port}/v1/chat/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        process.send_signal(number)
+        rest = list(lines)
+    assert rest[-2:] == ["data: [DONE]", ""] or "data: [DONE]" in rest
+    errors = process.communicate(timeout=30)[1]
+    assert process.returncode in (0, -number, 128 + number), errors
+    assert '"status": 200' in errors and "Traceback" not in errors
+
+
+def test_a_port_in_use_is_told(port: int) -> None:
+    import socket
+
+    pytest.importorskip("uvicorn")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        finished = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(port), "1"],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    assert finished.returncode != 0 and "address already in use" in finished.stderr.lower()

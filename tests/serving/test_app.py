@@ -1,0 +1,166 @@
+"""Keys, rates, queue, draining, metrics and logs of a running server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+import httpx2
+
+from structgen.errors import OptionsError
+from structgen.serving.settings import ServingSettings
+from tests.serving.tiny import EOS, generator
+from tests.serving.tiny_server import serving
+
+CHAT = "/v1/chat/completions"
+NO_END = {str(EOS): -100}
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 5, "logit_bias": NO_END}
+
+
+def test_keys() -> None:
+    with serving(api_keys=frozenset({"sk-one", "sk-two"})) as server, httpx2.Client(base_url=server.url) as http:
+        for headers in (
+            {},
+            {"authorization": "Bearer no"},
+            {"authorization": "Basic sk-one"},
+            {"authorization": "sk-one"},
+        ):
+            answer = http.post(CHAT, json=HELLO, headers=headers)
+            assert answer.status_code == 401 and answer.json()["error"]["code"] == "invalid_api_key"
+            assert (
+                answer.headers["www-authenticate"] == "Bearer"
+                and http.get("/v1/models", headers=headers).status_code == 401
+            )
+        for key in ("sk-one", "sk-two"):
+            assert http.post(CHAT, json=HELLO, headers={"authorization": f"Bearer {key}"}).status_code == 200
+        assert http.get("/health").status_code == http.get("/ready").status_code == 200
+
+
+def test_a_wrong_key_is_not_read_further() -> None:
+    """Neither its body nor its rate counts."""
+    with (
+        serving(api_keys=frozenset({"k"}), requests_per_minute=2) as server,
+        httpx2.Client(base_url=server.url) as http,
+    ):
+        for _ in range(5):
+            assert http.post(CHAT, content=b"{", headers={"content-type": "application/json"}).status_code == 401
+        assert http.post(CHAT, json=HELLO, headers={"authorization": "Bearer k"}).status_code == 200
+
+
+def test_rates() -> None:
+    with serving(requests_per_minute=3) as server, httpx2.Client(base_url=server.url) as http:
+        answers = [http.post(CHAT, json=HELLO) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        assert answers[-1].json()["error"]["code"] == "rate_limit_exceeded"
+        assert 1 <= int(answers[-1].headers["retry-after"]) <= 21 and answers[-1].headers["x-should-retry"] == "true"
+
+
+def test_the_queue_turns_away_and_the_admitted_finish() -> None:
+    with serving(generator(0.002), max_rows=1, max_waiting=3) as server:
+        statuses: list[int] = []
+
+        def ask() -> None:
+            with httpx2.Client(base_url=server.url, timeout=60) as http:
+                answer = http.post(CHAT, json={**HELLO, "max_tokens": 100, "logit_bias": NO_END})
+                statuses.append(answer.status_code)
+                if answer.status_code == 429:
+                    assert answer.headers["retry-after"] and answer.json()["error"]["code"] == "queue_full"
+                else:
+                    assert answer.json()["usage"]["completion_tokens"] == 100
+
+        threads = [threading.Thread(target=ask) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(statuses) == {200, 429} and statuses.count(200) >= 4
+
+
+def test_draining_lets_work_end_and_takes_no_more() -> None:
+    import asyncio
+
+    schema = {"type": "array", "items": {"type": "integer"}}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    with serving(generator(0.002), drain_seconds=0.5) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
+        answers: list[Any] = []
+        bias = {**NO_END, **{str(byte): 8 for byte in b"0123456789, "}}
+
+        def ask(**more: Any) -> None:
+            answers.append(httpx2.post(f"{server.url}{CHAT}", json={**HELLO, **more}, timeout=60))
+
+        threads = [
+            threading.Thread(target=ask, kwargs={"max_tokens": 50}),
+            threading.Thread(target=ask, kwargs={"max_tokens": 100_000, "response_format": form, "logit_bias": bias}),
+        ]
+        for thread in threads:
+            thread.start()
+        while server.server.engine.running < 2:
+            time.sleep(0.01)
+        draining = threading.Thread(target=lambda: asyncio.run(server.server.drain()))
+        draining.start()
+        while not server.server.admission.is_draining:
+            time.sleep(0.01)
+        refused = http.post(CHAT, json=HELLO)
+        assert refused.status_code == 503 and refused.json()["error"]["code"] == "draining"
+        assert http.get("/ready").status_code == 503 and http.get("/health").status_code == 200
+        for thread in [*threads, draining]:
+            thread.join(30)
+        assert [answer.status_code for answer in answers] == [200, 200]
+        texts = [answer.json()["choices"][0]["message"]["content"] for answer in answers]
+        assert any(text.startswith("[") and isinstance(json.loads(text), list) for text in texts)
+
+
+def test_metrics() -> None:
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        for _ in range(3):
+            http.post(CHAT, json=HELLO)
+        http.post(CHAT, json={**HELLO, "x": 1})
+        http.post(CHAT, json={**HELLO, "stream": True})
+        assert server.wait_until_idle()
+        answer = http.get("/metrics")
+        values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+        label = 'model_name="tiny"'
+        assert float(values[f"structgen:generation_tokens_total{{{label}}}"]) == 20
+        assert float(values[f'structgen:request_success_total{{finished_reason="length",{label}}}']) == 4
+        assert float(values[f'structgen:admission_rejections_total{{code="unsupported_parameter",{label}}}']) == 1
+        assert float(values[f"structgen:time_to_first_token_seconds_count{{{label}}}"]) == 1
+        assert float(values[f"structgen:num_requests_running{{{label}}}"]) == 0
+
+
+def test_one_line_of_json_a_request_and_never_text(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "structgen.serving")
+    secret = {"role": "user", "content": "my secret is 1234"}
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        good = http.post(CHAT, json={**HELLO, "messages": [secret]})
+        bad = http.post(CHAT, json={**HELLO, "messages": [secret], "temperature": 9})
+        lines = [json.loads(record.message) for record in caplog.records if record.name == "structgen.serving"]
+    assert [line["status"] for line in lines] == [200, 400] and lines[1]["error"] == "invalid_value"
+    assert lines[0]["id"] == good.json()["id"] == good.headers["x-request-id"]
+    assert lines[1]["id"] == bad.headers["x-request-id"] and lines[0]["completion_tokens"] == 5
+    assert "1234" not in caplog.text
+
+
+def test_a_failed_model_thread_is_not_healthy() -> None:
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        server.server.engine.failure = MemoryError("gone")
+        assert http.get("/health").status_code == 503 and http.get("/ready").status_code == 503
+        answer = http.post(CHAT, json=HELLO)
+        assert answer.status_code == 503 and answer.json()["error"]["code"] == "model_thread_failed"
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_rows": 0}, {"queue_seconds": 0}, {"model_names": ()}, {"schema_in_prompt": "x"}]
+)
+def test_settings_out_of_range_raise(options: Any) -> None:
+    with pytest.raises(OptionsError, match=next(iter(options))):
+        ServingSettings(**options)

@@ -1,0 +1,293 @@
+"""The engine: what single calls write, for many callers at once; cancelled, late, failing and too many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+import structgen
+from structgen.decoding.sampling import SamplingParams
+from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.serving.engine import AsyncEngine
+from structgen.serving.errors import RequestError
+from structgen.serving.rows import RowRequest
+from structgen.serving.settings import ServingSettings
+from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 999}}, "required": ["a"]}
+ENUM = structgen.choice(["red", "green", "grey"])
+
+
+def run(scenario: Any, gen: Any = None, **settings: Any) -> Any:
+    """The result of a coroutine function of an engine."""
+    engine = AsyncEngine(gen or generator(), ServingSettings(**settings))
+
+    async def whole() -> Any:
+        return await asyncio.wait_for(scenario(engine), 60)
+
+    try:
+        return asyncio.run(whole())
+    finally:
+        engine.close()
+
+
+def test_many_at_once_are_what_single_calls_write() -> None:
+    tasks: list[tuple[str, Any, dict[str, Any]]] = [
+        ("one", SCHEMA, {"temperature": 1.0, "seed": 1}),
+        ("two", ENUM, {"temperature": 1.0, "seed": 2}),
+        ("three", None, {"temperature": 0.7, "seed": 3, "max_new_tokens": 30, "top_p": 0.9}),
+        ("four", structgen.regex("[a-f]{3,9}"), {}),
+    ]
+    gen = generator()
+    single = [gen.generate(prompt, constraint, **options) for prompt, constraint, options in tasks for _ in range(4)]
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        calls = [
+            engine.agenerate(prompt, constraint, **options) for prompt, constraint, options in tasks for _ in range(4)
+        ]
+        return await asyncio.gather(*calls)
+
+    results = run(scenario)
+    assert [(r.value, r.token_ids, r.finish_reason, r.logprob) for r in results] == [
+        (r.value, r.token_ids, r.finish_reason, r.logprob) for r in single
+    ]
+
+
+def test_a_stream_adds_up() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        return [event async for event in engine.astream("p", SCHEMA, temperature=1.0, seed=5)]
+
+    events = run(scenario)
+    assert "".join(event.delta for event in events) == events[-1].text
+    assert events[-1].result.value == json.loads(events[-1].text)
+    assert events[-1].result.value == generator().generate("p", SCHEMA, temperature=1.0, seed=5).value
+
+
+def test_a_rows_error_stays_in_its_row() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        calls = [engine.agenerate("p", SCHEMA, max_new_tokens=count, seed=1) for count in (2, 40)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    failed, whole = run(scenario)
+    assert isinstance(failed, IncompleteOutputError) and "a" in whole.value
+
+
+def test_bad_options_raise_before_anything_is_written() -> None:
+    async def scenario(engine: AsyncEngine) -> None:
+        with pytest.raises(OptionsError, match="did you mean 'temperature'"):
+            await engine.agenerate("p", temprature=1)
+        with pytest.raises(structgen.SchemaError):
+            await engine.agenerate("p", {"type": "strin"})
+        with pytest.raises(RequestError, match="shorten it"):
+            await engine.agenerate("p" * 99)
+        assert engine.is_idle
+
+    run(scenario, generator(context_length=50))
+
+
+def test_leaving_a_stream_cancels_it() -> None:
+    model: Any = None
+
+    async def scenario(engine: AsyncEngine) -> int:
+        async with aclosing(engine.astream("p", max_new_tokens=100_000, seed=1)) as events:
+            async for event in events:
+                if len(event.text) > 3:
+                    break
+        for _ in range(200):
+            if engine.is_idle:
+                break
+            await asyncio.sleep(0.01)
+        assert engine.is_idle
+        before = model.forwards
+        await asyncio.sleep(0.1)
+        return int(model.forwards - before)
+
+    gen = generator(0.001)
+    model = gen.model
+    assert run(scenario, gen) == 0
+
+
+def test_cancelling_a_task_cancels_its_output() -> None:
+    async def scenario(engine: AsyncEngine) -> bool:
+        task = asyncio.ensure_future(engine.agenerate("p", max_new_tokens=100_000))
+        await asyncio.sleep(0.1)
+        assert engine.running == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        for _ in range(200):
+            if engine.is_idle:
+                break
+            await asyncio.sleep(0.01)
+        return engine.is_idle
+
+    assert run(scenario, generator(0.001))
+
+
+def requests(count: int, **fields: Any) -> list[RowRequest]:
+    return [RowRequest([1, 2], **fields) for _ in range(count)]
+
+
+def test_a_full_queue_turns_away() -> None:
+    async def scenario(engine: AsyncEngine) -> None:
+        streams = [engine.submit(requests(1, max_new_tokens=30)) for _ in range(3)]
+        with pytest.raises(RequestError) as caught:
+            engine.submit(requests(2))
+        assert caught.value.status == 429 and caught.value.retry_after is not None and caught.value.retry
+        ended = await asyncio.gather(*(stream.last() for stream in streams))
+        assert all(events[0].end is not None for events in ended)
+
+    run(scenario, generator(0.002), max_rows=1, max_waiting=3)
+
+
+def test_who_waits_too_long_is_turned_away() -> None:
+    async def scenario(engine: AsyncEngine) -> None:
+        first = engine.submit(requests(1, max_new_tokens=60))
+        late = engine.submit(requests(1, max_new_tokens=3, queue_seconds=0.02))
+        with pytest.raises(RequestError, match="has waited") as caught:
+            await late.last()
+        assert caught.value.status == 429 and caught.value.code == "queue_timeout"
+        assert (await first.last())[0].end is not None
+
+    run(scenario, generator(0.002), max_rows=1)
+
+
+def test_lower_priority_numbers_go_first() -> None:
+    async def scenario(engine: AsyncEngine) -> list[str]:
+        order: list[str] = []
+
+        async def one(name: str, priority: int) -> None:
+            await engine.submit(requests(1, max_new_tokens=20, priority=priority)).last()
+            order.append(name)
+
+        first = asyncio.ensure_future(one("first", 0))
+        await asyncio.sleep(0.02)
+        await asyncio.gather(first, one("later", 5), one("sooner", -5))
+        return order
+
+    assert run(scenario, generator(0.002), max_rows=1) == ["first", "sooner", "later"]
+
+
+def test_after_its_deadline_an_output_is_closed_validly() -> None:
+    many = {"type": "array", "items": {"type": "integer"}, "minItems": 3}
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        grammar = await engine.compile(structgen.json_schema(many))
+        params = SamplingParams(temperature=1.0, seed=1, logit_bias={byte: 5.0 for byte in b"[0123456789, "})
+        late = requests(1, grammar=grammar, params=params, max_new_tokens=100_000, seconds=0.2)
+        return await engine.submit(late).last()
+
+    (event,) = run(scenario, generator(0.002))
+    assert event.end.finish_reason == "length" and len(json.loads(event.text)) >= 3
+
+
+def test_hurry_closes_everything() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        grammar = await engine.compile(structgen.json_schema({"type": "string", "minLength": 2}))
+        streams = [engine.submit(requests(1, max_new_tokens=100_000)), engine.submit(requests(1, grammar=grammar))]
+        await asyncio.sleep(0.05)
+        engine.hurry()
+        return [(await stream.last())[0] for stream in streams]
+
+    free, constrained = run(scenario, generator(0.002))
+    assert free.end.finish_reason == "length" and len(json.loads(constrained.text)) >= 2
+
+
+def test_a_slow_reader_gets_what_it_missed_at_once() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        stream = engine.submit(requests(1, max_new_tokens=50))
+        async with aclosing(stream.events()) as events:
+            seen = [await anext(events)]
+            await asyncio.sleep(0.5)
+            seen += [event async for event in events]
+        return seen
+
+    seen = run(scenario)
+    assert len(seen) <= 3 and sum(len(event.tokens) for _, event in seen) == 50
+    assert [token.token_id for _, event in seen for token in event.tokens] == list(seen[-1][1].end.token_ids)
+
+
+def test_logprobs_are_those_of_the_generator() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        grammar = await engine.compile(structgen.json_schema(SCHEMA))
+        row = RowRequest(list(b"p"), grammar, max_new_tokens=40, top_logprobs=3)
+        return await engine.submit([row]).last()
+
+    (event,) = run(scenario)
+    assert [choice.token_id for choice in event.tokens] == list(event.end.token_ids)
+    closing = event.end.logprob - sum(choice.logprob for choice in event.tokens)
+    assert closing <= 1e-9  # what is left is the end of sequence
+    for choice in event.tokens:  # greedy: what was taken is the likeliest
+        assert choice.top[0] == (choice.token_id, pytest.approx(choice.logprob, abs=1e-6))
+        assert all(one[1] >= other[1] for one, other in zip(choice.top, choice.top[1:], strict=False))
+
+
+def test_logprobs_against_the_models_own_logits() -> None:
+    """Of free text: log-softmax of the logits after each prefix."""
+    import numpy as np
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        return await engine.submit([RowRequest([1, 2], max_new_tokens=6, top_logprobs=2)]).last()
+
+    (event,) = run(scenario)
+    model, ids = SlowModel(VOCABULARY.size), [1, 2]
+    for choice in event.tokens:
+        logits = model.prefill([ids])[0][0].astype(float)
+        logprobs = logits - np.logaddexp.reduce(logits)
+        assert choice.logprob == pytest.approx(logprobs[choice.token_id], abs=1e-5)
+        best = np.argsort(-logprobs)[:2]
+        assert [token for token, _ in choice.top] == best.tolist()
+        ids.append(choice.token_id)
+    assert EOS not in ids
+
+
+def test_a_dead_model_thread_fails_all_and_is_told() -> None:
+    def dying() -> None:
+        raise MemoryError("gone")
+
+    engine = AsyncEngine(generator())
+    engine._writer.step = dying  # type: ignore[assignment, method-assign]
+
+    async def scenario() -> None:
+        with pytest.raises(GenerationError, match="gone"):
+            await engine.agenerate("p")
+        assert not engine.is_healthy
+        with pytest.raises(RequestError) as caught:
+            await engine.agenerate("p")
+        assert caught.value.status == 503
+
+    asyncio.run(scenario())
+    engine.close()
+
+
+def test_one_compile_for_many() -> None:
+    compiled = []
+
+    class Slow:
+        def content_key(self) -> Any:
+            return "slow"
+
+        def compile(self, vocabulary: Any) -> Any:
+            compiled.append(self)
+            time.sleep(0.1)
+            return structgen.compile_regex("a", vocabulary)
+
+    async def scenario(engine: AsyncEngine) -> None:
+        found = await asyncio.gather(*(engine.compile(Slow()) for _ in range(5)))  # type: ignore[arg-type]
+        assert len({id(grammar) for grammar in found}) == 1
+
+    run(scenario)
+    assert len(compiled) == 1
+
+
+def test_nothing_is_left_behind() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        for number in range(20):
+            await asyncio.gather(*(engine.agenerate("p", ENUM, seed=number) for _ in range(4)))
+        return engine._rows, engine._writer._handles, engine.is_idle
+
+    assert run(scenario) == ({}, set(), True)

@@ -1,0 +1,177 @@
+"""Requests are read whole or refused with the place and the name of what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from structgen.serving.compiler import CompileLimits
+from structgen.serving.errors import RequestError, dotted, pointer_to
+from structgen.serving.openai_types import ChatRequest, CompletionRequest
+from structgen.serving.reading import check_limits, read_json, read_request
+from structgen.serving.responses_types import ResponseRequest
+
+HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+def refusal(fields: dict[str, Any], kind: Any = ChatRequest) -> dict[str, Any]:
+    with pytest.raises(RequestError) as caught:
+        read_request(kind, fields)
+    error: dict[str, Any] = caught.value.body()["error"]
+    assert caught.value.status == 400 and error["type"] == "invalid_request_error"
+    assert caught.value.headers()["x-should-retry"] == "false"
+    return error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[1]", b"{", b'{"a": }', b"\xff", b"[" * 100_000, b'{"a": "\\ud800"}', b'{"a": NaN}', b"1" * 5000, b'"x"'],
+)
+def test_bodies_that_are_no_object_are_refused(body: bytes) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_json(body)
+    assert (caught.value.status, caught.value.code) == (400, "invalid_json")
+
+
+def test_the_place_in_bad_json_is_shown_with_a_caret() -> None:
+    with pytest.raises(RequestError, match=r"line 2, column 7") as caught:
+        read_json(b'{"a": 1,\n "b": oops}')
+    assert str(caught.value).endswith(' "b": oops}\n      ^')
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "functions",
+        "function_call",
+        "modalities",
+        "audio",
+        "moderation",
+        "web_search_options",
+        "verbosity",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        "guided_decoding_backend",
+        "best_of",
+        "previous_response_id",
+        "temprature",
+        "anything",
+    ],
+)
+def test_fields_that_are_not_supported_are_refused_by_name(name: str) -> None:
+    error = refusal({**HELLO, name: {"x": 1}})
+    assert (error["code"], error["param"], error["pointer"]) == ("unsupported_parameter", name, f"/{name}")
+    assert repr(name) in error["message"]
+
+
+@pytest.mark.parametrize(("name", "successor"), [("guided_json", "structured_outputs.json"), ("functions", "tools")])
+def test_refusals_name_the_successor(name: str, successor: str) -> None:
+    assert f"use {successor}" in refusal({**HELLO, name: {"x": 1}})["message"]
+    assert "did you mean 'temperature'" in refusal({**HELLO, "temprature": 1})["message"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"modalities": ["text"], "audio": None, "functions": [], "web_search_options": None, "verbosity": "medium"},
+        {"user": "u", "metadata": {"a": "b"}, "store": False, "service_tier": "auto", "safety_identifier": "s"},
+        {"prompt_cache_key": "k", "prompt_cache_retention": "24h", "frequency_penalty": 0, "logit_bias": {}},
+        {"temperature": None, "n": None, "stop": None, "tools": None, "response_format": None, "seed": None},
+    ],
+)
+def test_fields_that_say_nothing_are_taken(fields: dict[str, Any]) -> None:
+    read_request(ChatRequest, {**HELLO, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "code"),
+    [
+        ({"messages": []}, "messages", "invalid_value"),
+        ({}, "messages", "missing_required_parameter"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content", "missing_required_parameter"),
+        ({"messages": [{"role": "nobody", "content": "x"}]}, "messages[0]", "unsupported_value"),
+        ({**HELLO, "temperature": "1"}, "temperature", "invalid_value"),
+        ({**HELLO, "temperature": 3}, "temperature", "invalid_value"),
+        ({**HELLO, "top_p": 0}, "top_p", "invalid_value"),
+        ({**HELLO, "n": 0}, "n", "invalid_value"),
+        ({**HELLO, "stop": ["a"] * 5}, "stop", "invalid_value"),
+        ({**HELLO, "top_logprobs": 21}, "top_logprobs", "invalid_value"),
+        ({**HELLO, "store": True}, "store", "invalid_value"),
+        ({**HELLO, "tools": [{"type": "file_search"}]}, "tools[0]", "unsupported_value"),
+        ({**HELLO, "response_format": {"type": "yaml"}}, "response_format", "unsupported_value"),
+        ({**HELLO, "stream_options": {"x": 1}}, "stream_options.x", "unsupported_parameter"),
+        (
+            {**HELLO, "structured_outputs": {"json": {}, "whitespace_pattern": ""}},
+            "structured_outputs.whitespace_pattern",
+            "unsupported_parameter",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0].type",
+            "invalid_value",
+        ),
+        ({"messages": [{"role": "user", "content": "x", "mood": "good"}]}, "messages[0].mood", "unsupported_parameter"),
+    ],
+)
+def test_the_place_of_what_is_wrong_is_told(fields: dict[str, Any], param: str, code: str) -> None:
+    error = refusal(fields)
+    assert (error["param"], error["code"]) == (param, code)
+
+
+@pytest.mark.parametrize("name", ["echo", "suffix", "best_of", "messages", "tools"])
+def test_completions_refuse_by_name(name: str) -> None:
+    assert refusal({"prompt": "x", name: 2}, CompletionRequest)["param"] == name
+    read_request(CompletionRequest, {"prompt": "x", "echo": False, "suffix": None, "best_of": 1})
+
+
+@pytest.mark.parametrize(
+    "name", ["previous_response_id", "conversation", "background", "prompt", "max_tool_calls", "n", "stop", "logprobs"]
+)
+def test_responses_refuse_by_name(name: str) -> None:
+    assert refusal({"input": "x", name: "y"}, ResponseRequest)["param"] == name
+    read_request(ResponseRequest, {"input": "x", "background": False, "truncation": "disabled", "store": None})
+
+
+def test_responses_refuse_hosted_tools_and_references() -> None:
+    assert refusal({"input": "x", "tools": [{"type": "web_search"}]}, ResponseRequest)["param"] == "tools[0]"
+    assert refusal({"input": [{"type": "item_reference", "id": "x"}]}, ResponseRequest)["param"] == "input[0]"
+    assert refusal({"input": "x", "truncation": "auto"}, ResponseRequest)["param"] == "truncation"
+
+
+def test_many_errors_are_not_collected() -> None:
+    """A list of a million wrong things costs as much as one."""
+    error = refusal({"prompt": [[True]] * 200_000}, CompletionRequest)
+    assert error["param"].startswith("prompt[0]") and len(json.dumps(error)) < 2000
+
+
+def test_places() -> None:
+    assert dotted(["messages", 0, "content"]) == "messages[0].content" and dotted([]) == ""
+    assert pointer_to(["a/b", 0, "c~d"]) == "/a~1b/0/c~0d"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"enum": ["x" * 300_000]},
+        {"enum": list(range(30_000))},
+        {"properties": {"a": {"pattern": "a" * 3000}}},
+        {"patternProperties": {"a" * 3000: {}}},
+        {"description": "x" * 300_000},
+    ],
+)
+def test_large_constraints_are_refused_before_they_are_compiled(schema: Any) -> None:
+    with pytest.raises(RequestError, match="simplify it") as caught:
+        check_limits(schema, ("response_format",), CompileLimits())
+    assert caught.value.code == "grammar_too_complex"
+
+
+def test_deep_constraints_are_refused() -> None:
+    schema: Any = {}
+    for _ in range(900):
+        schema = {"items": schema}
+    with pytest.raises(RequestError, match="levels of nesting"):
+        check_limits(schema, ("x",), CompileLimits())
