@@ -16,7 +16,7 @@ from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json
 from structgen.constraints.parts import BYTES, compile_together
 from structgen.constraints.tagged_text import FoundPart, read_parts
 from structgen.engines.capture import Captures, LazyCaptures
-from structgen.engines.captures.capturing import captures_of
+from structgen.engines.captures.capturing import captures_of, with_captures
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import compile_rules
 from structgen.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
@@ -68,7 +68,7 @@ class TagDispatch(Combinable):
         """
 
         def build() -> Any:
-            return compile_rules(self.rules, self._parts(vocabulary), vocabulary)
+            return with_captures(compile_rules(self.rules, self._parts(vocabulary), vocabulary))
 
         return COMPILED.get(joined(self.content_key(), vocabulary), build)
 
