@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from structgen.engines.captures.chart import BETWEEN, INSIDE, NONE, Chart, Ends, has_place, places, places_down
+from structgen.engines.captures.chart import Chart
+from structgen.engines.captures.ends import BETWEEN, INSIDE, NONE, Ends, has_place, places, places_down
 from structgen.engines.captures.network import Edge, Kind
 
 OPEN_INSIDE, OPEN_BETWEEN = -1, -2
