@@ -53,17 +53,18 @@ class PrefixTree:
         return sum(count for _, count in self._path(tokens, salt))
 
     def add(self, tokens: Sequence[int], layers: Layers, salt: str) -> None:
-        """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens)."""
+        """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens). Nothing is kept of
+        what is too much for the tree."""
         path = self._path(tokens, salt)
+        known = sum(count for _, count in path)
+        child = _Node(tuple(tokens[known:]), _cut(layers, known, None), None)
+        if not child.tokens or child.bytes > self.max_bytes:
+            return
         node = path[-1][0] if path else self._roots.setdefault(salt, _Node((), {}, None))
         if path and path[-1][1] < len(node.tokens):
             node = self._split(*path[-1])
-        known = sum(count for _, count in path)
-        if known == len(tokens):
-            return
-        own = {layer: (keys.clone(), values.clone()) for layer, (keys, values) in _cut(layers, known, None).items()}
-        child = _Node(tuple(tokens[known:]), own, node)
-        node.children[tokens[known]] = child
+        child.parent, child.layers = node, _copied(child.layers)
+        node.children[child.tokens[0]] = child
         self._clock += 1
         child.used = self._clock
         self.bytes += child.bytes

@@ -137,7 +137,6 @@ class TinyRows:
     """
 
     reads_apart = True
-    reads_trees = True
     shares_prefixes = True
     token_bytes = 1
 
