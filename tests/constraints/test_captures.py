@@ -417,3 +417,16 @@ def test_captures_of_xgrammars_ebnf() -> None:
 def test_captures_of_united_constraints() -> None:
     assert texts((CALLS | NESTED).captures("[1]")) == {"args": [], "call": [], "function": [], "item": ["1"]}
     assert texts((NESTED + " and " + NESTED).captures("[1] and [2,3]")) == {"item": ["1", "2", "3"]}
+
+
+def test_captures_inside_grammars_inside_grammars() -> None:
+    ignoring = tag_dispatch({("<c>", "</c>"): SUMS})
+    found = ignoring.captures("1+<c> 3 + 4 </c>")
+    assert [(c.text, c.start) for c in found["NUMBER"]] == [("3", 6), ("4", 10)]
+    around = tag_dispatch({("[", "]"): ignoring})
+    assert texts(around.captures("x[<c>1</c>]y[<c>2+(3)</c>]"))["NUMBER"] == ["1", "2", "3"]
+    matcher = around.compile(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b"x[<c>12")
+    assert matcher.captures()["NUMBER"] == [Capture("12", "12", 5, 7, complete=False)]
+    inner = 'start: "<" %lark {\nstart: word+\nword[capture]: /[a-z]+/\n%ignore " "\n} ">"'
+    assert texts(lark(inner, dialect="llguidance").captures("<ab cd>"))["word"] == ["ab", "cd"]
