@@ -4,6 +4,7 @@
 #   make lint   ruff and mypy only
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
+#   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -19,7 +20,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants clean
+.PHONY: demo test lint fuzz mutants test-browser clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -43,6 +44,11 @@ fuzz: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.run $(MUTANTS)
+
+test-browser: $(VENV)/.dev
+	mkdir -p .cache/browser && cp tests/browser/package.json .cache/browser/
+	npm install --prefix .cache/browser --no-audit --no-fund --silent
+	BROWSER_MODULES=$(CURDIR)/.cache/browser $(BIN)/python -m pytest -q tests/browser
 
 clean:
 	rm -rf $(VENV)

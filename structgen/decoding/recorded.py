@@ -1,4 +1,4 @@
-"""An output that keeps, of each of its tokens, the likeliest that might have stood there."""
+"""An output that keeps, of each of its tokens, how many might have stood there, and the likeliest of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TopTokens: TypeAlias = "tuple[tuple[int, float], ...]"
 
 
 class RecordedOutput(Output):
-    """See ``Output``; besides, ``top`` says what was likely.
+    """See ``Output``; besides, ``top`` says what was likely, and ``allowed`` how many tokens were.
 
     Args:
         top: how many of the likeliest tokens to keep for each.
@@ -32,15 +32,19 @@ class RecordedOutput(Output):
         max_new_tokens: int,
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
-        top: int = 1,
+        top: int = 0,
     ) -> None:
         super().__init__(vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids)
         self._kept = top
-        self._tops: dict[int, TopTokens] = {}  # by place; what is missing was forced
+        self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
 
     def top(self, place: int) -> TopTokens:
         """The likeliest tokens at a place that is written, under the distribution that ``log_prob`` speaks of."""
-        return self._tops.get(place) or ((self.token_ids[place], 0.0),)
+        return self._drawn[place][1] if place in self._drawn else ((self.token_ids[place], 0.0),)
+
+    def allowed(self, place: int) -> int:
+        """How many tokens were allowed at a place that is written; 1: it was forced."""
+        return self._drawn[place][0] if place in self._drawn else 1
 
     def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
         """See ``Output.take``."""
@@ -54,6 +58,8 @@ class RecordedOutput(Output):
 
     def _record(self, logits_row: Any) -> None:
         allowed, log_probs, _ = self._distribution(logits_row)
-        order = np.argsort(-log_probs, kind="stable")[: self._kept]
-        pairs = zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True)
-        self._tops[len(self.token_ids)] = tuple(pairs)
+        top: TopTokens = ()
+        if self._kept:
+            order = np.argsort(-log_probs, kind="stable")[: self._kept]
+            top = tuple(zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True))
+        self._drawn[len(self.token_ids)] = len(allowed), top

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,8 +23,10 @@ from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError, as_request_error
-from structgen.serving.formats import PlacedConstraint
+from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.metrics import ServerMetrics
+from structgen.serving.openai_types import CheckRequest
+from structgen.serving.pages import page_routes
 from structgen.serving.reading import read_json, read_request
 from structgen.serving.rows import RowEnd, RowEvent
 from structgen.serving.settings import ServingSettings
@@ -91,7 +94,8 @@ class ApiServer:
             "/ready": self._ready,
             "/metrics": self._metrics,
         }
-        routes = [*posts, *(Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items())]
+        asked = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
+        routes = [*page_routes(), Route("/check", self._check, methods=["POST"]), *posts, *asked]
         handlers: Any = {HTTPException: _http_error, RequestError: _request_error, Exception: _request_error}
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
 
@@ -290,6 +294,24 @@ class ApiServer:
     def _described(self, name: str) -> dict[str, Any]:
         described = {"id": name, "object": "model", "created": self.created, "owned_by": "structgen"}
         return {**described, "max_model_len": self.engine.context_length}
+
+    async def _check(self, request: Request) -> Response:
+        """What of a constraint is enforced: for the page."""
+        self.admission.check(request.headers, request.client.host if request.client else "")
+        body = await self.admission.body(request.headers, request.receive)
+        asked = read_request(CheckRequest, read_json(body))
+        constraint = structured_constraint(asked.structured_outputs, self.settings)
+        assert constraint is not None
+        started = time.perf_counter()
+        grammar = await self._compiled(constraint)
+        milliseconds = 1e3 * (time.perf_counter() - started)
+        report = getattr(grammar, "report", None)
+        entries = report.entries if report else ()
+        keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
+        counts = Counter(entry["status"] for entry in keywords)
+        total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
+        summary = f"Every output satisfies the constraint{total}; compiled in {milliseconds:.0f} ms."
+        return JSONResponse({"summary": summary, "keywords": keywords})
 
     async def _health(self, _: Request) -> Response:
         healthy = self.engine.is_healthy

@@ -43,6 +43,7 @@ from structgen.serving.work import (
     stops_of,
     thinking_tokens,
     told_choice,
+    told_trace,
     usage_of,
 )
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -125,6 +126,7 @@ def reply_work(
         priority=request.priority or 0,
         salt=request.cache_salt or "",
         logprobs=logprobs,
+        traced=request.structgen.trace,
         form=form,
         on_budget=request.structgen.on_budget,
         stream=bool(request.stream),
@@ -306,6 +308,9 @@ class ChatWriter:
         """What is new of an output."""
         reader, teller = self._readers[index], self._tellers[index]
         teller.add(event.tokens)
+        if self._work.traced and event.tokens:
+            tokens = [told_trace(self._vocabulary, choice) for choice in event.tokens]
+            yield {**self._chunk(index, {}), "structgen": {"tokens": tokens}}
         deltas = list(reader.read(event.text, is_whole=event.is_last))
         for number, delta in enumerate(deltas):
             logprobs = self._logprobs(index, event.text) if number == len(deltas) - 1 else None

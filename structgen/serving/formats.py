@@ -78,15 +78,25 @@ def structured_constraint(given: StructuredOutputs | None, settings: ServingSett
     name, value = asked[0]
     place = (*root, name)
     if isinstance(value, str) and name in ("json", "structural_tag"):
-        value = read_json(value.encode()) if value.lstrip().startswith("{") else value
+        value = _json_of(value, place) if value.lstrip().startswith("{") else value
     check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
     return PlacedConstraint(_checked(lambda: _constraint(name, value, place), place), place, name)
+
+
+def _json_of(text: str, place: Place) -> Any:
+    """The object that a field holds as JSON text."""
+    try:
+        return read_json(text.encode())
+    except RequestError as error:
+        raise RequestError.at(place, error.message.replace("The body", "The text"), "invalid_json") from None
 
 
 def _constraint(name: str, value: Any, place: Place) -> Constraint:
     if name == "json_object":
         return json_schema(ANY_OBJECT)
     if name == "json":
+        if value in ("true", "false"):
+            return json_schema(value == "true")
         if isinstance(value, str):
             raise RequestError.at(place, "a schema is an object, a boolean, or the JSON text of an object")
         return json_schema(value)

@@ -43,10 +43,12 @@ class StructgenExtension(RequestPart):
     Attributes:
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        trace: whether the chunks of a streamed chat tell of each token how it came about.
     """
 
     on_budget: Literal["length", "close"] = "length"
     schema_in_prompt: Literal["none", "user", "system"] | None = None
+    trace: bool = False
 
 
 class CommonFields(RequestPart):
@@ -328,6 +330,12 @@ class CompletionRequest(SamplingFields):
 
     prompt: str | Items[str] | Items[int] | Items[Items[int]]
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+
+
+class CheckRequest(RequestPart):
+    """``POST /check``: which constraint is to be looked at."""
+
+    structured_outputs: StructuredOutputs
 
 
 # --- what is refused, and why ---

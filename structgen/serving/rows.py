@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from structgen.decoding.batching.budget import SchedulerLimits
@@ -22,11 +22,15 @@ class TokenChoice:
         token_id: the token.
         logprob: nats, under the model at temperature 1 masked by the constraint and renormalised; 0 if it was forced.
         top: the likeliest tokens there.
+        allowed: how many tokens were allowed there; 0: it was not asked for.
+        drafted: whether it was drafted, and the model, which read it in advance, agreed.
     """
 
     token_id: int
     logprob: float
     top: TopTokens = ()
+    allowed: int = 0
+    drafted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,7 @@ class RowRequest:
         params: how tokens are drawn.
         max_new_tokens, stop: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
+        traced: whether to tell of each token how many were allowed, and whether it was drafted.
         priority, key, salt, seconds, queue_seconds: see ``Request``.
         streams: whether its text is told before it is whole.
     """
@@ -49,6 +54,7 @@ class RowRequest:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
+    traced: bool = False
     priority: int = 0
     key: str = ""
     salt: str = ""
@@ -175,7 +181,7 @@ class RowWriter:
     def _output(self, row: RowRequest) -> Output:
         matcher = None if row.grammar is None else row.grammar.matcher()
         budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
-        if not row.top_logprobs:
+        if not row.top_logprobs and not row.traced:
             return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
         return RecordedOutput(
             self._vocabulary, matcher, row.params,
@@ -187,10 +193,11 @@ def _row_event(event: Event) -> RowEvent:
     """What a scheduler's event tells of an output; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     first = handle.told - len(event.token_ids)
-    tokens = tuple(
-        TokenChoice(token, logprob, output.top(place) if isinstance(output, RecordedOutput) else ())
-        for place, (token, logprob) in enumerate(zip(event.token_ids, event.log_probs, strict=True), first)
-    )
+    if isinstance(output, RecordedOutput):
+        tokens = tuple(_recorded(output, range(first, handle.told)))
+    else:
+        pairs = zip(event.token_ids, event.log_probs, strict=True)
+        tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
     if event.error is not None:
         return RowEvent("", tokens, error=event.error)
     if event.finish_reason is None:
@@ -198,3 +205,17 @@ def _row_event(event: Event) -> RowEvent:
     ids = tuple(output.token_ids)
     end = RowEnd(event.finish_reason, output.log_prob, ids, output.stats, handle.cached_tokens, handle.preemptions)
     return RowEvent(output.text, tokens, end)
+
+
+def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:
+    """The tokens that a step brought. All that were chosen in it but the last had been drafted: else the model would
+    not have read what comes after them."""
+    chosen = [place for place in places if output.allowed(place) > 1]
+    for place in places:
+        yield TokenChoice(
+            output.token_ids[place],
+            output.token_log_probs[place],
+            output.top(place),
+            output.allowed(place),
+            drafted=place in chosen[:-1],
+        )

@@ -35,6 +35,7 @@ class Work:
         salt: see ``cache_salt``: what was read under another is not taken over.
         logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
         form: how the outputs are read.
+        traced: see ``RowRequest``.
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         stream, include_usage: how it is answered.
     """
@@ -48,6 +49,7 @@ class Work:
     priority: int = 0
     salt: str = ""
     logprobs: int | None = None
+    traced: bool = False
     form: OutputForm = field(default_factory=OutputForm)
     on_budget: str = "length"
     stream: bool = False
@@ -77,6 +79,7 @@ class Work:
                         budget(len(ids), self.max_tokens),
                         self.stop,
                         self.logprobs or 0,
+                        self.traced,
                         self.priority,
                         key=key,
                         salt=f"{key} {self.salt}",
@@ -177,6 +180,13 @@ def told_choice(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[s
     """A token of an output, with the likeliest there."""
     others = [told_token(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
     return {**told_token(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
+
+
+def told_trace(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
+    """How a token came about: the only one allowed, drafted and agreed to, or chosen; among how many."""
+    kind = "forced" if choice.allowed == 1 else "drafted" if choice.drafted else "chosen"
+    told = told_token(vocabulary, choice.token_id, choice.logprob)
+    return {**told, "kind": kind, "allowed": choice.allowed}
 
 
 class TokenTeller:

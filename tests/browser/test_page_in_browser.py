@@ -1,0 +1,71 @@
+"""The page in headless Chromium, by mouse and by keyboard; `make test-browser` installs the browser and runs this."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+from tests.serving.tiny import generator
+from tests.serving.tiny_server import serving
+
+HERE = Path(__file__).parent
+MODULES = os.environ.get("BROWSER_MODULES", "")  # the folder that holds node_modules
+if not MODULES or shutil.which("node") is None:
+    pytest.skip("the browser is not installed (make test-browser)", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Any:
+    pictures = Path(MODULES) / "pictures"
+    pictures.mkdir(exist_ok=True)
+    with serving(generator(0.002)) as server:
+        command = ["node", str(HERE / "page.mjs"), server.url, MODULES, str(pictures)]
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout), server.url
+
+
+def test_outputs_are_written_and_told_apart(seen: Any) -> None:
+    found, _ = seen
+    assert found["status"] == "3 of 3 outputs are finished." and not found["errors"]
+    for text in found["texts"]:
+        assert set(json.loads(text)) == {"name", "age", "skills", "city"}
+    assert set(found["kinds"]) == {"chosen", "forced"} and found["rows"] == len(found["kinds"])
+    assert "15 keywords enforced" in found["summary"]
+
+
+def test_keyboard_and_names(seen: Any) -> None:
+    found, _ = seen
+    assert found["firstFocus"] == "To the outputs" and found["secondFocus"] == "prompt"
+    assert found["unnamed"] == []
+
+
+def test_light_dark_and_narrow(seen: Any) -> None:
+    found, _ = seen
+    assert found["dark"] != "rgb(251, 250, 247)" and not found["overflow"]
+
+
+def test_errors_show_their_place(seen: Any) -> None:
+    found, _ = seen
+    assert len(found["problems"]) == 3
+    for problem in found["problems"]:
+        assert any(line.strip() == "^" for line in problem.split("\n")), problem
+
+
+def test_stopping(seen: Any) -> None:
+    assert "stopped" in seen[0]["stopped"]
+
+
+def test_no_external_requests(seen: Any) -> None:
+    found, url = seen
+    assert found["requests"] and all(request.startswith((url, "data:")) for request in found["requests"])

@@ -1,0 +1,114 @@
+"""The page: what is sent, what it may load, what it asks the server; its functions, where there is node."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+import httpx2
+
+import structgen
+from tests.serving.tiny import generator
+from tests.serving.tiny_server import serving
+
+FOLDER = Path(structgen.__file__).parent / "serving" / "page"
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[httpx2.Client]:
+    gen = generator()
+    gen._draft = "ngram"
+    with serving(gen) as running, httpx2.Client(base_url=running.url, timeout=60) as client:
+        yield client
+
+
+def test_the_page_and_its_parts(http: httpx2.Client) -> None:
+    page = http.get("/")
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    for name in re.findall(r'(?:src|href)="([^"#:]+)"', page.text):
+        part = http.get(f"/{name}")
+        assert part.status_code == 200 and part.content == (FOLDER / name).read_bytes()
+        assert "default-src 'none'" in part.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("name", ["index.html", "page.css", "page.js"])
+def test_nothing_comes_from_elsewhere(name: str) -> None:
+    assert not re.search(r"https?://|//[a-z]+\.|@import|url\(", (FOLDER / name).read_text("utf-8"))
+
+
+def test_labels_name_what_is_there() -> None:
+    text = (FOLDER / "index.html").read_text("utf-8")
+    ids = re.findall(r'id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:for|aria-labelledby|aria-describedby)="([^"]+)"', text)) <= set(ids)
+    assert set(re.findall(r'\$\("([^"]+)"\)', (FOLDER / "page.js").read_text("utf-8"))) <= set(ids)
+
+
+def test_coverage(http: httpx2.Client) -> None:
+    schema = {"type": "object", "title": "t", "properties": {"a": {"type": "integer"}}}
+    report = http.post("/check", json={"structured_outputs": {"json": json.dumps(schema)}}).json()
+    assert {"pointer": "/properties/a/type", "status": "enforced", "reason": ""} in report["keywords"]
+    assert "1 keywords annotation" in report["summary"]
+    assert http.post("/check", json={"structured_outputs": {"regex": "a+"}}).json()["keywords"] == []
+    bad = http.post("/check", json={"structured_outputs": {"json": '{\n"a": oops}'}}).json()["error"]
+    assert bad["pointer"] == "/structured_outputs/json" and bad["message"].splitlines()[-1].strip() == "^"
+    assert http.post("/check", json={"x": 1}).status_code == 400
+
+
+def test_traces_say_how_tokens_came_about(http: httpx2.Client) -> None:
+    schema: Any = {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}
+    schema["additionalProperties"] = False
+    body = {
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"json": schema},
+        "stream": True,
+        "structgen": {"trace": True},
+        "seed": 1,
+    }
+    lines = [line.removeprefix("data: ") for line in http.post("/v1/chat/completions", json=body).text.splitlines()]
+    chunks = [json.loads(line) for line in lines if line.startswith("{")]
+    tokens = [token for chunk in chunks for token in chunk.get("structgen", {}).get("tokens", ())]
+    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+    assert b"".join(bytes(token["bytes"]) for token in tokens).decode() == text
+    assert {token["kind"] for token in tokens} <= {"forced", "drafted", "chosen"}
+    for token in tokens:
+        assert (token["kind"] == "forced") == (token["allowed"] == 1)
+        assert token["kind"] != "forced" or token["logprob"] == 0
+    first = next(token for token in tokens if token["token"] in "cd" and token["kind"] != "forced")
+    assert first["allowed"] == 2
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_functions_of_the_page() -> None:
+    program = """
+    import { eventReader, structuredOutputs, counted, visible } from PAGE;
+    const events = [], read = eventReader((event) => events.push(event));
+    const text = 'data: {"a": 1}\\n\\nevent: x\\ndata: {"b": "é"}\\n\\ndata: [DONE]\\n\\n';
+    for (const character of text) read(character);
+    console.log(JSON.stringify([events, structuredOutputs("choice", "a\\n\\nb"), structuredOutputs("regex", "a"),
+      structuredOutputs("none", ""), counted([{ kind: "forced" }, { kind: "chosen" }, { kind: "forced" }]), visible("a\\n b")]));
+    """.replace("PAGE", json.dumps((FOLDER / "page.js").as_uri()))
+    finished = subprocess.run(
+        ["node", "--input-type=module", "-e", program], capture_output=True, text=True, timeout=60
+    )
+    expected: Any = [
+        [{"a": 1}, {"b": "é"}],
+        {"choice": ["a", "b"]},
+        {"regex": "a"},
+        None,
+        {"chosen": 1, "drafted": 0, "forced": 2},
+        "a↵\n␣b",
+    ]
+    assert json.loads(finished.stdout) == expected, finished.stderr
