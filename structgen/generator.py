@@ -132,9 +132,9 @@ class Generator:
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
-    A generator holds no state between calls but what its drafts have learned and the prompts that it has read last (keys
-    and values, up to 256 MB), which changes their speed only. It is not for concurrent calls from several threads; use
-    ``batch``, or a ``Scheduler`` over its ``reader``.
+    A generator holds no state between calls but what its drafts have learned and the prompts that it has read last
+    (keys and values, up to 256 MB), which changes their speed only. It is not for concurrent calls from several
+    threads; use ``batch``, or a ``Scheduler`` over its ``reader``.
 
     Args:
         model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
