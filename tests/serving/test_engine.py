@@ -245,6 +245,20 @@ def test_logprobs_against_the_models_own_logits() -> None:
     assert EOS not in ids
 
 
+def test_drafts_change_nothing_but_what_traces_tell() -> None:
+    row = RowRequest(list(b"abcabcabcabc"), max_new_tokens=120, traced=True)
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        return (await engine.submit([row]).last())[0]
+
+    plain = run(scenario, generator(order=1))
+    drafted = run(scenario, generator(order=1, draft="ngram"))
+    assert plain.end.token_ids == drafted.end.token_ids and not any(token.drafted for token in plain.tokens)
+    agreed = sum(token.drafted for token in drafted.tokens)
+    assert agreed > 20 and agreed == max(drafted.end.stats.accepted.values())
+    assert all(token.allowed == VOCABULARY.size for token in drafted.tokens)
+
+
 def test_a_dead_model_thread_fails_all_and_is_told() -> None:
     def dying() -> None:
         raise MemoryError("gone")
