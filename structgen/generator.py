@@ -24,7 +24,7 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
-from structgen.engines.captures.capturing import CapturingGrammar
+from structgen.engines.captures.capturing import captures_of
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
@@ -432,9 +432,9 @@ def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
 
 def _captures(output: Output, data: bytes, *, is_finished: bool) -> Captures:
     grammar = None if output.matcher is None else output.matcher.grammar
-    if not isinstance(grammar, CapturingGrammar):
+    if grammar is None:
         return {}
-    return LazyCaptures(lambda: grammar.captures(data, is_finished=is_finished))
+    return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
 
 
 def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:

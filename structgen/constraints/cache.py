@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 class CompiledCache:
@@ -106,9 +107,31 @@ def content_key(constraint: Any) -> Hashable:
     return constraint
 
 
+class _Joined:
+    """A key of several parts. Equal ones are one object, so that keys in keys cost nothing to hash and to compare."""
+
+    __slots__ = ("__weakref__", "_parts")
+
+    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+        self._parts = parts
+
+    def __repr__(self) -> str:
+        return f"joined{self._parts!r:.200}"
+
+
+_JOINED: WeakValueDictionary[tuple[Hashable, ...], _Joined] = WeakValueDictionary()
+_JOINING = threading.Lock()
+
+
 def joined(*keys: Hashable) -> Hashable:
     """The key of what is made of several parts, each with its key; None if one has none."""
-    return None if None in keys else keys
+    if None in keys:
+        return None
+    with _JOINING:
+        found = _JOINED.get(keys)
+        if found is None:
+            found = _JOINED[keys] = _Joined(keys)
+        return found
 
 
 COMPILED = CompiledCache()

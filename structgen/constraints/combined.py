@@ -12,7 +12,8 @@ from structgen.compilers import compile_choice
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.parts import BYTES, compile_together, text_ends
-from structgen.engines.captures.capturing import with_captures
+from structgen.engines.capture import Captures
+from structgen.engines.captures.capturing import captures_of, with_captures
 from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
@@ -20,11 +21,23 @@ from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
-class Combinable:
-    """What constraints of this library have in common: they unite by ``|``, and follow each other by ``+``.
+class Combinable(ABC):
+    """What constraints of this library have in common: they unite by ``|``, follow each other by ``+``, and name parts.
 
     The other operand is a constraint, or a string, which stands for itself.
     """
+
+    @abstractmethod
+    def compile(self, vocabulary: Vocabulary) -> Any:
+        """See `structgen.constraints.base.Constraint.compile`."""
+
+    def captures(self, text: str) -> Captures:
+        """The named parts of a text of the constraint, wherever it comes from; none where no grammar in it names any.
+
+        Raises:
+            GenerationError: it is no such text. CapturesTooComplexError: see there.
+        """
+        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
 
     def __or__(self, other: Constraint | str) -> UnionConstraint:
         return _combined(UnionConstraint, self, other)
@@ -63,7 +76,7 @@ class _Exactly(Combinable):
 
 
 @dataclass(frozen=True)
-class _Combination(Combinable, ABC):
+class _Combination(Combinable):
     """Constraints that make a constraint.
 
     Attributes:

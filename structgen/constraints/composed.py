@@ -16,7 +16,7 @@ from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json
 from structgen.constraints.parts import BYTES, compile_together
 from structgen.constraints.tagged_text import FoundPart, read_parts
 from structgen.engines.capture import Captures, LazyCaptures
-from structgen.engines.captures.capturing import captures_of
+from structgen.engines.captures.capturing import captures_of, with_captures
 from structgen.engines.composed.json_lines import check_lines
 from structgen.engines.composed.tag_dispatch import compile_rules
 from structgen.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
@@ -68,7 +68,7 @@ class TagDispatch(Combinable):
         """
 
         def build() -> Any:
-            return compile_rules(self.rules, self._parts(vocabulary), vocabulary)
+            return with_captures(compile_rules(self.rules, self._parts(vocabulary), vocabulary))
 
         return COMPILED.get(joined(self.content_key(), vocabulary), build)
 
@@ -121,14 +121,6 @@ class TagDispatch(Combinable):
             return captures_of(constraint.compile(BYTES), part.text.encode(), is_finished=not part.is_open)
 
         return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag, LazyCaptures(find))
-
-    def captures(self, text: str) -> Captures:
-        """The named parts of all parts of a text, in its order.
-
-        Raises:
-            GenerationError: it is no tagged text as described. CapturesTooComplexError: see there.
-        """
-        return captures_of(self.compile(BYTES), text.encode(errors="replace"))
 
     def instruction(self) -> str:
         """Says which strings begin a part, and what each part must be."""

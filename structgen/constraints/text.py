@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,19 +11,15 @@ from typing import Any
 from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
-from structgen.engines.capture import Captures
-from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
-from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
-
-_TEXT = TextVocabulary()
+from structgen.vocabulary.vocabulary import Vocabulary
 
 
-class TextConstraint(Combinable, ABC):
+class TextConstraint(Combinable):
     """A constraint whose value is the text itself. Make one with ``lark``, ``gbnf``, ``regex`` or ``choice``."""
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
@@ -38,14 +34,6 @@ class TextConstraint(Combinable, ABC):
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
         return None if isinstance(getattr(self, "source", None), Path) else self
-
-    def captures(self, text: str) -> Captures:
-        """The named parts of a text of the constraint, wherever it comes from.
-
-        Raises:
-            GenerationError: it is no such text. CapturesTooComplexError: see there.
-        """
-        return captures_of(self.compile(_TEXT), text.encode(errors="replace"))
 
     @abstractmethod
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:

@@ -23,8 +23,8 @@ def inlined(
 ) -> tuple[ContextFreeGrammar, dict[int, int]]:
     """A grammar with other grammars' texts for some of its terminals. Linear in the size of all.
 
-    What one of them ignores stays ignored there and nowhere else. Captures are left out: what is named in a text is
-    told by the grammars as they were written.
+    What one of them ignores stays ignored there and nowhere else. A grammar that ignores text and has captures is no
+    part: nothing would tell any more what is ignored around a capture.
 
     Args:
         grammar: the grammar around.
@@ -37,15 +37,16 @@ def inlined(
     if any(part.ignored for part in (grammar, *(part for part, _ in parts.values()))):
         grammar = without_ignored(grammar, {*parts, *embedded})
     terminals, names, rules = list(grammar.terminals), list(grammar.nonterminals), list(grammar.rules)
-    starts: dict[int, int] = {}
+    captures, starts = list(grammar.captures), dict[int, int]()
     places: dict[int, tuple[int, int]] = {}  # by the part's identity: its start, and its first terminal
     for t, (part, inside) in parts.items():
         if id(part) not in places:
             own = without_ignored(part, inside)
             places[id(part)] = own.start + len(names), len(terminals)
             for rule in own.rules:
-                rhs = tuple(s + len(names) if s >= 0 else s - len(terminals) for s in rule.rhs)
+                rhs = tuple(_moved(s, len(names), len(terminals)) for s in rule.rhs)
                 rules.append(replace(rule, lhs=rule.lhs + len(names), rhs=rhs))
+            captures += [(_moved(s, len(names), len(terminals)), name) for s, name in own.captures]
             names += own.nonterminals
             terminals += own.terminals
         starts[~t] = places[id(part)][0]
@@ -54,9 +55,14 @@ def inlined(
         terminals=tuple(terminals),
         nonterminals=tuple(names),
         rules=tuple(replace(r, rhs=tuple(starts.get(s, s) for s in r.rhs)) for r in rules),
-        captures=(),
+        captures=tuple((starts.get(symbol, symbol), name) for symbol, name in captures),
     )
     return found, {t: places[id(part)][1] for t, (part, _) in parts.items()}
+
+
+def _moved(symbol: int, nonterminals: int, terminals: int) -> int:
+    """A symbol behind so many others."""
+    return symbol + nonterminals if symbol >= 0 else symbol - terminals
 
 
 def without_ignored(grammar: ContextFreeGrammar, embedded: Collection[int] = ()) -> ContextFreeGrammar:

@@ -27,7 +27,6 @@ class PackedModel:
     """
 
     reads_apart = True
-    reads_trees = True
 
     def __init__(self, target: TransformersModel, prefix_bytes: int = 0) -> None:
         from structgen.models.ragged_attention import register

@@ -51,11 +51,6 @@ class PaddedRows:
         self._groups: dict[int, _Group] = {}
         self._next = 0
 
-    @property
-    def reads_trees(self) -> bool:
-        """See ``RaggedReader.reads_trees``; those of a single row are read by any ``forward_tree``."""
-        return reads_visible(self._model)
-
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """See ``RaggedReader.open``; no prefix is known."""
         self._next += 1
@@ -98,7 +93,9 @@ class PaddedRows:
         """One call for a group: logits [rows, n, V], and how many tokens of each part were read."""
         group.settle()
         tokens, counts = [part.tokens for part in parts], [len(part.tokens) for part in parts]
-        if all(part.parents is None for part in parts) and (min(counts) == max(counts) or not self.reads_trees):
+        if all(part.parents is None for part in parts) and (
+            min(counts) == max(counts) or not reads_visible(self._model)
+        ):
             least = min(counts)
             return self._model.forward([row[:least] for row in tokens], group.cache), [least] * len(parts)
         parents = [part.parents or range(-1, len(part.tokens) - 1) for part in parts]

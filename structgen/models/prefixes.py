@@ -53,17 +53,18 @@ class PrefixTree:
         return sum(count for _, count in self._path(tokens, salt))
 
     def add(self, tokens: Sequence[int], layers: Layers, salt: str) -> None:
-        """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens)."""
+        """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens). Nothing is kept of
+        what is too much for the tree."""
         path = self._path(tokens, salt)
+        known = sum(count for _, count in path)
+        child = _Node(tuple(tokens[known:]), _cut(layers, known, None), None)
+        if not child.tokens or child.bytes > self.max_bytes:
+            return
         node = path[-1][0] if path else self._roots.setdefault(salt, _Node((), {}, None))
         if path and path[-1][1] < len(node.tokens):
             node = self._split(*path[-1])
-        known = sum(count for _, count in path)
-        if known == len(tokens):
-            return
-        own = {layer: (keys.clone(), values.clone()) for layer, (keys, values) in _cut(layers, known, None).items()}
-        child = _Node(tuple(tokens[known:]), own, node)
-        node.children[tokens[known]] = child
+        child.parent, child.layers = node, _copied(child.layers)
+        node.children[child.tokens[0]] = child
         self._clock += 1
         child.used = self._clock
         self.bytes += child.bytes
@@ -83,7 +84,7 @@ class PrefixTree:
         """The nodes along ``tokens``, with how many of each node's tokens agree; only the last may not agree whole."""
         node, start, path = self._roots.get(salt), 0, []
         while node is not None and start < len(tokens) and (child := node.children.get(tokens[start])) is not None:
-            count = _agreeing(child.tokens, tokens, start)
+            count = common(child.tokens, tokens[start : start + len(child.tokens)])
             path.append((child, count))
             node, start = (child if count == len(child.tokens) else None), start + count
         return path
@@ -118,9 +119,16 @@ def _copied(layers: Layers) -> Layers:
     return {layer: (keys.clone(), values.clone()) for layer, (keys, values) in layers.items()}
 
 
-def _agreeing(own: tuple[int, ...], tokens: Sequence[int], start: int) -> int:
-    """How many tokens of ``own`` follow in ``tokens`` from ``start`` on."""
-    for place, token in enumerate(own):
-        if start + place >= len(tokens) or tokens[start + place] != token:
-            return place
-    return len(own)
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two sequences have in common at their start. O(n log n) of comparing memory."""
+    one, other = tuple(one), tuple(other)
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -56,11 +56,6 @@ class RaggedReader(Protocol):
         ...
 
     @property
-    def reads_trees(self) -> bool:
-        """Whether parts may be trees, and of different sizes."""
-        ...
-
-    @property
     def shares_prefixes(self) -> bool:
         """Whether rows can begin with what others have read."""
         ...

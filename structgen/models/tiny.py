@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.models.prefixes import common
 from structgen.models.ragged_reader import Part, Reading
 from structgen.models.trees import forward_tree
 
@@ -136,7 +137,6 @@ class TinyRows:
     """
 
     reads_apart = True
-    reads_trees = True
     shares_prefixes = True
     token_bytes = 1
 
@@ -162,7 +162,7 @@ class TinyRows:
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
         """See ``RaggedReader.known``."""
         whole = list(tokens[:-1])
-        known = (_agreeing(prefix, whole) for prefix in self.prefixes.get(salt, []))
+        known = (common(prefix, whole) for prefix in self.prefixes.get(salt, []))
         return max(known, default=0)
 
     def remember(self, row: int, salt: str = "") -> None:
@@ -196,9 +196,3 @@ class TinyRows:
     def drop(self, row: int) -> None:
         """See ``RaggedReader.drop``."""
         del self.rows[row]
-
-
-def _agreeing(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts begin alike with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))

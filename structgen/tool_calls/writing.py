@@ -103,13 +103,13 @@ def _shape(form: ToolFormat) -> str:
     text = ""
     for piece in (*form.begin, *form.calls[0], *form.end, *((CALL_END,) if form.harmony else ())):
         if isinstance(piece, Parameters):
-            text += _filled(piece.string, "<parameter-name>", "<value>") + "..."
+            text += _filled(piece.string, "example_parameter", "its value") + "..."
         elif isinstance(piece, str | Marker | Gap):
             text += _fixed((piece,))
         elif isinstance(piece, CallId):
             text += "0"
         elif not isinstance(piece, WithId):
-            text += _PLACES[piece]
+            text += "example_function" if form.parameters else _PLACES[piece]
     return text
 
 

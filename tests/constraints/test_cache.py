@@ -63,7 +63,9 @@ def makers() -> list[Any]:
         structgen.json_lines(INTEGER, max_lines=3),
         structgen.json_lines(INTEGER, JsonOptions(whitespace="compact")),
     ]
-    return [*parts, *tagged, *lines]
+    a, b = structgen.regex("a"), structgen.regex("b")
+    combined = [a | b, b | a, a + b, b + a, a + b + "c", a + (b | "c"), "c" + a, a | "c", structgen.concat(a)]
+    return [*parts, *tagged, *lines, *combined, structgen.gbnf('root ::= "a"', dialect="xgrammar")]
 
 
 def test_keys_are_equal_for_equal_constraints_only() -> None:
@@ -152,3 +154,10 @@ def test_an_error_goes_to_all_that_wait_and_an_interrupt_to_none() -> None:
 def test_a_key_keeps_its_object() -> None:
     keys = [Same([]) for _ in range(100)]  # lists that nobody else holds: no two may have one id
     assert len(set(keys)) == 100 and keys[0] == keys[0]
+
+
+def test_keys_that_hold_one_key_twice_cost_nothing_to_compare() -> None:
+    one, other = joined("tags", 1), joined("tags", 1)
+    for _ in range(200):  # 2^200 parts, were they written out
+        one, other = joined(one, one), joined(other, other)
+    assert one == other and hash(one) == hash(other) and one != joined(one, other)

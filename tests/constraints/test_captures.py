@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -291,6 +292,15 @@ PEER = [
         'start: "<" name ">" rest\nname[capture="name"]: /[xyz]+/\nrest[capture="rest"]: "(" /[x]/ ")"',
         ["<xy>(x)"],
     ),
+    (
+        'start: a b\na[capture="a", suffix="!"]: /[xyz]*/\nb[capture="b", stop_capture="end", stop="."]: /.*/',
+        ["xy!z.", "!."],
+    ),
+    ('start: a+\na: "<" n ">"\nn[capture="n"]: /[xy]+/\n%ignore /[ ]+/', ["<x> < xy >", "<y><x>"]),
+    (
+        'start: "(" ( a | b ) ")"\na[capture="a"]: /[x]+/\nb[capture="b"]: %json {"enum": [12, "z"]}',
+        ["(12)", '("z")', "(xx)"],
+    ),
     ('start: list\nlist: "(" list* ")" | leaf\nleaf[capture="leaf"]: /[xyz]/', ["(x(yz)())", "(())"]),
 ]
 
@@ -310,11 +320,8 @@ def test_the_same_captures_as_llguidance(source: str, samples: list[str]) -> Non
             return [byte - 31 for byte in (text.encode() if isinstance(text, str) else text)]
 
     tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokenizer()), n_vocab=len(tokens))
-    names = [piece.split('"]')[0] for piece in source.split('[capture="')[1:]]
-    plain = source
-    for name in names:
-        plain = plain.replace(f'[capture="{name}"]', "")
-    constraint = lark(plain, captures=names)
+    names = sorted(re.findall(r'capture="(\w+)"', source))
+    constraint = lark(source, dialect="llguidance")
     for text in samples:
         matcher = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_lark(source))
         assert all(matcher.consume_token(byte - 31) for byte in text.encode())
@@ -322,9 +329,9 @@ def test_the_same_captures_as_llguidance(source: str, samples: list[str]) -> Non
             assert matcher.consume_token(0)
         expected: dict[str, list[str]] = {name: [] for name in names}
         for name, data in matcher.get_captures():
-            expected[name].append(bytes(data).decode())
+            expected[name].append(bytes(data).decode().strip())  # there, what is ignored before a part is in it
         for name, own in texts(constraint.captures(text)).items():
-            assert (own if isinstance(own, list) else [own]) == expected[name], (text, name)
+            assert (own if isinstance(own, list) else [] if own is None else [own]) == expected[name], (text, name)
 
 
 # --- long texts ---
@@ -399,3 +406,27 @@ def test_a_stop_string_is_cut_off() -> None:
     for seed in range(6):
         result = generator().generate("p", constraint, temperature=1.0, seed=seed, max_new_tokens=12, stop=[","])
         assert texts(result.captures) == {"word": [result.text]} and "," not in result.text
+
+
+def test_captures_of_xgrammars_ebnf() -> None:
+    source = 'root ::= (pair ",")*\npair[capture] ::= key "=" value\nkey[capture="name"] ::= [a-z]+\nvalue ::= [0-9]+'
+    found = gbnf(source, dialect="xgrammar").captures("a=1,bc=22,")
+    assert texts(found) == {"name": ["a", "bc"], "pair": ["a=1", "bc=22"]}
+
+
+def test_captures_of_united_constraints() -> None:
+    assert texts((CALLS | NESTED).captures("[1]")) == {"args": [], "call": [], "function": [], "item": ["1"]}
+    assert texts((NESTED + " and " + NESTED).captures("[1] and [2,3]")) == {"item": ["1", "2", "3"]}
+
+
+def test_captures_inside_grammars_inside_grammars() -> None:
+    ignoring = tag_dispatch({("<c>", "</c>"): SUMS})
+    found = ignoring.captures("1+<c> 3 + 4 </c>")
+    assert [(c.text, c.start) for c in found["NUMBER"]] == [("3", 6), ("4", 10)]
+    around = tag_dispatch({("[", "]"): ignoring})
+    assert texts(around.captures("x[<c>1</c>]y[<c>2+(3)</c>]"))["NUMBER"] == ["1", "2", "3"]
+    matcher = around.compile(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b"x[<c>12")
+    assert matcher.captures()["NUMBER"] == [Capture("12", "12", 5, 7, complete=False)]
+    inner = 'start: "<" %lark {\nstart: word+\nword[capture]: /[a-z]+/\n%ignore " "\n} ">"'
+    assert texts(lark(inner, dialect="llguidance").captures("<ab cd>"))["word"] == ["ab", "cd"]

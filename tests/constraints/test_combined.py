@@ -14,6 +14,7 @@ import pytest
 import structgen
 from structgen import SpecialToken, Vocabulary, choice, concat, gbnf, json_lines, json_schema, lark, regex, tag_dispatch
 from structgen.constraints.combined import ConcatConstraint, UnionConstraint, union
+from structgen.engines.capture import Capture
 from structgen.engines.laws import Judge, check_laws, mask_of
 from structgen.errors import ConstraintError, EmptyLanguageError, GenerationError, GrammarError
 from structgen.vocabulary.vocabulary import TextVocabulary
@@ -219,6 +220,18 @@ def test_instructions() -> None:
         "2. Answer with exactly",
     ):
         assert expected in told
+
+
+def test_captures() -> None:
+    """Of all parts, under their names."""
+    x, y = (gbnf(f"root ::= {name}\n{name}[capture] ::= [a-c]+", dialect="xgrammar") for name in "xy")
+    both = "<" + x + ">" + (y | json_schema(PAIR))
+    for text, expected in (("<ab>c", {"x": "ab", "y": "c"}), ("<ab>[1, 2]", {"x": "ab"})):
+        found = both.captures(text)
+        assert {name: one.text for name, one in found.items() if isinstance(one, Capture)} == expected
+    assert json_schema(PAIR).captures("[1]") == {}
+    matcher = both.compile(BYTES).matcher()
+    assert matcher.accept_bytes(b"<ab>c") and matcher.captures()["y"].start == 4
 
 
 def test_tool_calls() -> None:

@@ -10,14 +10,14 @@ from structgen.decoding.output import Output
 from structgen.models.language_model import LanguageModel
 
 
-def decode(model: LanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequence[Output]) -> None:
-    """Write all outputs to their ends."""
+def decode(model: LanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequence[Output]) -> Sequence[Output]:
+    """Write all outputs to their ends; the outputs."""
     for output in outputs:
         output.advance_forced()
     rows = [row for row, output in enumerate(outputs) if output.finish_reason is None]
     live = [outputs[row] for row in rows]
     if not live:
-        return
+        return outputs
     logits, cache = model.prefill([[*prompts[row], *outputs[row].pending] for row in rows])
     for output in live:
         output.pending.clear()
@@ -28,7 +28,7 @@ def decode(model: LanguageModel, prompts: Sequence[Sequence[int]], outputs: Sequ
             live[row].advance_forced()
         keep = [row for row, output in enumerate(live) if output.finish_reason is None]
         if not keep:
-            return
+            return outputs
         if len(keep) < len(live):
             cache.select(keep)
             live = [live[row] for row in keep]

@@ -31,7 +31,8 @@ def random_grammar(rng: random.Random, parts: int) -> ContextFreeGrammar:
     rules = [Rule(rng.randrange(count), tuple(rng.choices(symbols, k=rng.randint(0, 3)))) for _ in range(4)]
     rules += [Rule(0, (~rng.randrange(3 + parts),)), Rule(count - 1, (~0,))]
     ignored = tuple(rng.sample(range(3), rng.choice([0, 1, 1, 2])))
-    return ContextFreeGrammar(tuple(terminals), ("s", "t")[:count], tuple(rules), 0, ignored)
+    captures = () if ignored else ((~0, "first"), (0, "start"))
+    return ContextFreeGrammar(tuple(terminals), ("s", "t")[:count], tuple(rules), 0, ignored, captures)
 
 
 def language(grammar: ContextFreeGrammar) -> set[str]:
@@ -54,7 +55,9 @@ def by_definition(grammar: ContextFreeGrammar, parts: dict[int, set[str]]) -> se
         replace(r, rhs=tuple(optional.get(s, s) for s in r.rhs)) if i < len(grammar.rules) else r
         for i, r in enumerate(rules)
     ]
-    return language(replace(grammar, terminals=tuple(terminals), nonterminals=tuple(names), rules=tuple(own)))
+    return language(
+        replace(grammar, terminals=tuple(terminals), nonterminals=tuple(names), rules=tuple(own), captures=())
+    )
 
 
 @pytest.mark.parametrize("seed", range(36))
@@ -73,6 +76,9 @@ def test_the_language_is_that_of_the_definition(seed: int, monkeypatch: pytest.M
     for t, (part, _) in parts.items():
         moved = [found.terminals[first[t] + i].name for i in range(len(part.terminals))]
         assert moved == [terminal.name for terminal in part.terminals]
+    captured = [found.terminals[~s].name for s, name in found.captures if name == "first"]
+    assert captured == [g.terminals[0].name for g in (grammar, *below) if not g.ignored]
+    assert {found.nonterminals[s] for s, name in found.captures if name == "start"} <= {"s"}
 
 
 def test_deeper_is_the_same_as_one_after_the_other() -> None:

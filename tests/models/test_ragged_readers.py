@@ -74,7 +74,7 @@ def test_without_trees_a_group_reads_what_all_have() -> None:
 
     reader = ragged_reader(Chains())
     rows = [reader.open([1, 2])[0], reader.open([3])[0]]
-    assert not reader.reads_trees and not reader.reads_apart
+    assert not reader.reads_apart
     reader.read([Part(rows[0], [1, 2]), Part(rows[1], [3])])
     reading = reader.read([Part(rows[0], [4, 5, 6]), Part(rows[1], [7])])
     assert list(reading.counts) == [1, 1]

@@ -39,6 +39,8 @@ TESTS: dict[str, list[str]] = {
     "structgen/automata": ["tests/automata"],
     "structgen/engines/composed": ["tests/engines/composed"],
     "structgen/decoding": ["tests/decoding"],
+    "structgen/tool_calls": ["tests/tool_calls"],
+    "structgen/engines/json/members.py": ["tests/tool_calls/test_walks.py"],
 }
 
 

@@ -15,57 +15,21 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
-from structgen.decoding.choosing import guarded
-from structgen.decoding.output import Output
+from structgen.decoding.batching.step import MIN_SHARED, ModelStep
+from structgen.decoding.choosing import OnError, guarded
 from structgen.decoding.speculative.tree import DraftTree
-from structgen.decoding.speculative.verification import Walk, verify
 from structgen.errors import CancelledError, GenerationError, QueueError
-from structgen.models.ragged_reader import Part, RaggedReader, Reading
+from structgen.models.prefixes import common
+from structgen.models.ragged_reader import RaggedReader
 
-MIN_SHARED = 32  # tokens that prompts must have in common for the later ones to wait until the first has read them
 ROOM = 64  # tokens that a row must find room for beside its prompt
 FILL = 0.9  # of the memory that rows are admitted to
 MAX_PREEMPTIONS = 3  # then a row keeps what it has
-
-
-class _Undrafted:
-    """A row that a single token is chosen for."""
-
-    rule = None
-    place = 0
-
-    def __init__(self, handle: Handle, looks_ahead: bool) -> None:
-        self.output, self._handle, self._looks_ahead = handle.output, handle, looks_ahead
-
-    def begin(self) -> None:
-        """See ``Walk``."""
-        self.output.pending.clear()
-
-    def follow(self) -> bool:
-        """See ``Walk``."""
-        self._handle.has_mask = self._looks_ahead
-        if self._looks_ahead:
-            self.output.advance_forced()
-        return False
-
-
-@dataclass(slots=True)
-class _Step:
-    """What one call of the model reads: handles, their parts and, of some, drafts."""
-
-    handles: list[Handle]
-    parts: list[Part]
-    trees: dict[int, DraftTree]  # by row of the reader
-
-    @property
-    def tokens(self) -> int:
-        return sum(len(part.tokens) for part in self.parts)
 
 
 class Scheduler:
@@ -172,7 +136,7 @@ class Scheduler:
         now = self._clock()
         for handle in list(self._queue):
             limit = handle.request.queue_seconds
-            if limit is not None and now - handle.submitted > limit and not handle.is_started:
+            if limit is not None and now - handle.submitted > limit and not handle.preemptions:
                 self._fail(handle, QueueError(f"The request has waited for {limit:g} seconds; try again later."))
         for handle in self._open:
             limit = handle.request.seconds
@@ -186,8 +150,6 @@ class Scheduler:
         self._leave()
 
     def _admit(self) -> None:
-        if not self._open:
-            self._rows = self.limits.rows
         if len(self._open) >= self._rows or not len(self._queue):
             return
         now = self._clock()
@@ -235,9 +197,12 @@ class Scheduler:
         if not self.reader.shares_prefixes:
             return False
         prompt, salt = handle.request.prompt, handle.request.salt
-        others = [other for other in self._open if other.state is State.READING and other.request.salt == salt]
-        common = max((_agreeing(prompt, other.request.prompt) for other in others), default=0)
-        return common >= MIN_SHARED and common >= self.reader.known(prompt, salt) + MIN_SHARED
+        reading = (other.request for other in self._open if other.state is State.READING)
+        others = [other.prompt for other in reading if other.salt == salt]
+        begins = list(prompt[:MIN_SHARED])
+        alike = (common(prompt, other) for other in others if list(other[:MIN_SHARED]) == begins)
+        shared = max(alike, default=0)
+        return shared >= MIN_SHARED and shared >= self.reader.known(prompt, salt) + MIN_SHARED
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
@@ -251,28 +216,22 @@ class Scheduler:
 
     # What is read.
 
-    def _plan(self) -> _Step:
+    def _plan(self) -> ModelStep:
         writing = [handle for handle in self._open if handle.state is State.WRITING]
         reading = [handle for handle in self._open if handle.state is State.READING]
         waiting = sum(len(handle.output.pending) for handle in writing)
         chunks = self._chunks(reading, waiting)
         beside = waiting + sum(map(len, chunks.values()))
         trees = self._draft(writing, beside)
-        writing = [handle for handle in writing if handle.state is State.WRITING]  # without those that have failed
+        self._leave()  # those whose drafters have failed
         self._make_room(beside + sum(len(tree.nodes) for tree in trees.values()))
-        step = _Step([], [], trees)
-        for handle in [*writing, *(handle for handle in reading if handle.row in chunks)]:
-            if handle.state not in (State.READING, State.WRITING):  # preempted
-                continue
-            tree = trees.get(handle.row)
-            if handle.state is State.READING:
-                part = Part(handle.row, chunks[handle.row])
-            elif tree is None:
-                part = Part(handle.row, list(handle.output.pending))
-            else:
-                part = Part(handle.row, *tree.flat(handle.output.pending), last_only=False)
-            step.handles.append(handle)
-            step.parts.append(part)
+        step = ModelStep(trees)
+        for handle in writing:
+            if handle.state is State.WRITING:  # not set aside
+                step.read_written(handle)
+        for handle in reading:
+            if handle.state is State.READING and handle.row in chunks:
+                step.read_prompt(handle, chunks[handle.row])
         return step
 
     def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
@@ -315,102 +274,60 @@ class Scheduler:
         while self.reader.bytes + needed > limit and self._preempt():
             pass
 
-    def _preempt(self, most: float = MAX_PREEMPTIONS) -> bool:
-        """Give up the keys and values of the row that matters least; it will be read anew. False: there is none that
-        was given up less than ``most`` times."""
+    def _preempt(self) -> bool:
+        """Give up a row that was not given up too often; the first stays. False: there is none."""
+        victims = [handle for handle in self._open[1:] if handle.preemptions < MAX_PREEMPTIONS]
+        if victims:
+            self._set_aside(victims)
+        return bool(victims)
+
+    def _set_aside(self, victims: Sequence[Handle]) -> None:
+        """Give up the keys and values of the row that matters least; it will be read anew."""
         now = self._clock()
-        live = [handle for handle in self._open if handle.state is not State.DONE]
-        victims = [handle for handle in live[1:] if handle.preemptions < most]
-        if not victims:
-            return False
         victim = max(victims, key=lambda handle: (self._queue.rank(handle, now), handle.admitted))
         self._open.remove(victim)
         self._close(victim)
         victim.preemptions += 1
         victim.state = State.WAITING
         self._queue.add(victim, (handle.request.key for handle in self._open))
-        return True
 
     # What comes of it.
 
-    def _run(self, step: _Step) -> None:
+    def _run(self, step: ModelStep) -> None:
         start = time.perf_counter()
-        before = [len(handle.output.token_ids) for handle in step.handles]
         try:
             reading = self.reader.read(step.parts)
         except Exception as error:
             self._model_failed(step, error)
             return
-        by_output = {id(handle.output): handle for handle in step.handles}
         try:
-            walks, starts = self._taken(step, reading)
-            verify(walks, reading.logits, starts, lambda output, error: self._fail(by_output[id(output)], error))
-            self._keep(step, reading)
+            step.take(reading, self.reader, self._fail, overlapped=self._overlapped)
         except Exception as error:  # not of a row: a sampler that cannot read these logits
             for handle in step.handles:
                 self._fail(handle, error)
             return
-        gained = [len(handle.output.token_ids) - known for handle, known in zip(step.handles, before, strict=True)]
-        for handle, tokens in zip(step.handles, gained, strict=True):
+        for handle, tokens in zip(step.handles, step.gained, strict=True):
             self._queue.charge(handle.request.key, tokens)
         self._touched += step.handles
-        self._drafting.observe(len(walks), sum(gained), step.tokens)
+        self._drafting.observe(step.chosen, sum(step.gained), step.tokens)
         self.cost.observe(step.tokens, time.perf_counter() - start)
 
-    def _taken(self, step: _Step, reading: Reading) -> tuple[list[Walk], list[int]]:
-        """Note what was read, and find the rows that a token is chosen for."""
-        walks: list[Walk] = []
-        starts = []
-        for handle, start, count in zip(step.handles, reading.starts, reading.counts, strict=True):
-            output, tree = handle.output, step.trees.get(handle.row)
-            output.stats.target_forwards += 1
-            if tree is not None:
-                assert handle.drafts is not None
-                walks.append(handle.drafts)
-                starts.append(start)
-                continue
-            handle.held += count
-            if handle.state is State.WRITING:
-                del output.pending[:count]
-            if handle.held < handle.length:
-                continue
-            if handle.state is State.READING:
-                output.pending.clear()
-                handle.state = State.WRITING
-                if self.reader.shares_prefixes and len(handle.request.prompt) >= MIN_SHARED:
-                    self.reader.remember(handle.row, handle.request.salt)
-            if not handle.has_mask:
-                with guarded(output, self._failed(handle)):
-                    output.advance_forced()
-                    handle.has_mask = True
-            if handle.state is State.WRITING and output.finish_reason is None and not output.pending:
-                walks.append(_Undrafted(handle, looks_ahead=handle.drafts is not None or not self._overlapped))
-                starts.append(start)
-        return walks, starts
-
-    def _keep(self, step: _Step, reading: Reading) -> None:
-        """Let go of drafts that were wrong, and learn from them."""
-        for handle, part, start in zip(step.handles, step.parts, reading.starts, strict=True):
-            if handle.row not in step.trees or handle.drafts is None or handle.state is State.DONE:
-                continue
-            with guarded(handle.output, self._failed(handle)):
-                kept = handle.drafts.finish(reading.logits[start : start + len(part.tokens)])
-                self.reader.keep(handle.row, kept)
-                handle.held += len(kept)
-
-    def _model_failed(self, step: _Step, error: Exception) -> None:
-        """Out of memory: half of the rows wait. Anything else is the end of all rows that were read."""
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    def _model_failed(self, step: ModelStep, error: Exception) -> None:
+        """Out of memory: half of the rows wait; all of them where they share what the call may have spoiled, and half
+        are taken up again. Anything else is the end of all rows that were read."""
+        out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+        if out_of_memory and len(self._open) > 1:
             self.reader.forget_prefixes()
-            if sum(self._preempt(math.inf) for _ in range(len(self._open) // 2)):
-                self._rows = len(self._open)
-                return
+            self._rows = len(self._open) // 2
+            while len(self._open) > (self._rows if self.reader.reads_apart else 0):
+                self._set_aside(self._open)
+            return
         for handle in step.handles:
             self._fail(handle, error)
 
     # How it ends.
 
-    def _failed(self, handle: Handle) -> Callable[[Output, Exception], None]:
+    def _failed(self, handle: Handle) -> OnError:
         return lambda _, error: self._fail(handle, error)
 
     def _fail(self, handle: Handle, error: Exception) -> None:
@@ -430,6 +347,8 @@ class Scheduler:
             self._close(handle)
             handle.state = State.DONE
             self._touched.append(handle)
+        if not self._open and not len(self._queue):
+            self._rows = self.limits.rows
 
     def _close(self, handle: Handle) -> None:
         """Forget what was read of a request."""
@@ -448,9 +367,3 @@ class Scheduler:
             reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
             new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
             self._events.append(Event(handle, *new, text, reason, handle.error))
-
-
-def _agreeing(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts begin alike with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))

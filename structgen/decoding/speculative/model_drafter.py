@@ -28,6 +28,7 @@ from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import Node
 from structgen.errors import ModelError
 from structgen.models.language_model import LanguageModel
+from structgen.models.prefixes import common
 from structgen.options import check_choice, check_count
 
 Drawing = Literal["likeliest", "chain", "with replacement", "without replacement"]
@@ -169,11 +170,3 @@ class DraftReader:
         """Forget what was read beyond the first ``path`` tokens of the path."""
         if self._cache is not None:
             self._cache.crop(self._read + path)
-
-
-def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences have in common at their start."""
-    for place, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return place
-    return min(len(one), len(other))

@@ -193,13 +193,18 @@ class CapturingMatcher:
 
 def captures_of(grammar: Grammar, data: bytes, *, is_finished: bool = True) -> Captures:
     """See `CapturingGrammar.captures`; of grammars that name nothing there are none."""
-    return grammar.captures(data, is_finished=is_finished) if isinstance(grammar, CapturingGrammar) else {}
+    reader = reader_of(grammar)
+    if reader is None or not reader.has_names:
+        return {}
+    return reader.captures(data, grammar.vocabulary, is_finished=is_finished)
 
 
 def with_captures(grammar: GrammarT) -> GrammarT | CapturingGrammar[GrammarT]:
     """A compiled grammar with the captures that its rules, or those of grammars inside it, name; as it is without."""
-    reader = None if isinstance(grammar, CapturingGrammar) else reader_of(grammar)
-    return CapturingGrammar(grammar, reader) if reader is not None and reader.has_names else grammar
+    reader = reader_of(grammar)
+    if reader is None or not reader.has_names or reader is getattr(grammar, "capture_reader", None):
+        return grammar
+    return CapturingGrammar(grammar, reader)
 
 
 def capturing(compiler: Callable[P, GrammarT]) -> Callable[P, GrammarT | CapturingGrammar[GrammarT]]:

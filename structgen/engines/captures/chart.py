@@ -10,17 +10,13 @@ for other work is kept on a list.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from structgen.engines.captures.ends import BETWEEN, INSIDE, NONE, Ends, has_place, joined, places, without
 from structgen.engines.captures.network import Edge, Kind, Network
 from structgen.errors import CapturesTooComplexError
 
-Ends = tuple[int, int, int]
-"""The lowest place where a part can end, a bit for each from there on, and how it can be open where it stops."""
-NONE: Ends = (0, 0, 0)
-INSIDE, BETWEEN = 1, 2
-"""A part that goes on behind the end of the text, which ends inside a terminal, or between two."""
 MAX_STEPS = 10_000_000
 """Steps of automata and joins of sets for one text, a join counted by its size."""
 MAX_SETS = 3_000_000
@@ -178,7 +174,7 @@ class Chart:
             if isinstance(more, list):
                 missing += more
             else:
-                found = _joined(found, more)
+                found = joined(found, more)
         if not missing:
             self._keep(node * self._width + at, found)
         return missing
@@ -196,7 +192,7 @@ class Chart:
                 first = self._known(child, ends[0])
                 if first is None:
                     return [child * self._width + ends[0]]
-                found = _joined(_joined(rest, first), (0, 0, ends[2]))
+                found = joined(joined(rest, first), (0, 0, ends[2]))
                 self.count(1 + found[1].bit_length() // _STEP_BITS)
                 self._behind[child, ends[0], ends[1]] = found
                 self._kept += 1
@@ -209,7 +205,7 @@ class Chart:
             if more is None:
                 missing.append(child * self._width + place)
             elif more is not NONE:
-                found = _joined(found, more)
+                found = joined(found, more)
                 steps += found[1].bit_length() // _STEP_BITS
         self.count(steps)
         if not missing and steps > 1:
@@ -239,7 +235,7 @@ class Chart:
             if isinstance(more, list):
                 missing += more
             else:
-                found = _joined(found, more)
+                found = joined(found, more)
         return missing or found
 
     def _embedded(self, edge: Edge, at: int, may_be_empty: bool) -> Ends | list[int]:
@@ -253,7 +249,7 @@ class Chart:
             if more is None:
                 missing.append(edge.child * self._width + place)
             else:
-                found = _joined(found, more)
+                found = joined(found, more)
         return missing or found
 
     def _read(self, key: int) -> list[int]:
@@ -289,14 +285,14 @@ class Chart:
         self.count(len(chain))
         if missing:
             return missing
-        joined = 0
+        steps = 0
         for key, behind in reversed(chain):
             if behind is not None and behind is not NONE:
-                last = _joined(last, behind)
-                joined += 1 + last[1].bit_length() // _STEP_BITS
+                last = joined(last, behind)
+                steps += 1 + last[1].bit_length() // _STEP_BITS
             self._sets[key] = last
-        self.count(joined)
-        self._kept += len(chain) + joined * _STEP_BITS // _SET_BITS
+        self.count(steps)
+        self._kept += len(chain) + steps * _STEP_BITS // _SET_BITS
         return []
 
     def _loop(self, node: int, at: int) -> list[int]:
@@ -325,7 +321,7 @@ class Chart:
                     if isinstance(more, list):
                         missing += more
                     else:
-                        found = _joined(found, more)
+                        found = joined(found, more)
                 if found != before:
                     loop.ends[node] = found
                     is_growing = True
@@ -350,16 +346,16 @@ class Chart:
         seen = loop.seen.get((node, place), NONE)
         found, missing = (0, 0, called[2]), list[int]()
         steps = 1
-        for end in places(_without(called, seen)):
+        for end in places(without(called, seen)):
             steps += 1 + found[1].bit_length() // _STEP_BITS
             behind = loop.ends.get(edge.child) if end == at else None
             behind = self._known(edge.child, end) if behind is None else behind
             if behind is None:
                 missing.append(edge.child * self._width + end)
             else:
-                found = _joined(found, behind)
+                found = joined(found, behind)
         if edge.child in loop.ends and has_place(called, at):  # behind nothing: it may grow
-            found = _joined(found, loop.ends[edge.child])
+            found = joined(found, loop.ends[edge.child])
         self.count(steps)
         if not missing:
             loop.seen[node, place] = called
@@ -386,55 +382,3 @@ class _Loop:
     def __init__(self, ends: dict[int, Ends]) -> None:
         self.ends = ends
         self.seen: dict[tuple[int, int], Ends] = {}
-
-
-def places(ends: Ends) -> Iterator[int]:
-    """The places of a set, ascending."""
-    low, bits, _ = ends
-    if bits == 1:
-        yield low
-    elif bits:
-        text = f"{bits:b}"[::-1]
-        place = text.find("1")
-        while place >= 0:
-            yield low + place
-            place = text.find("1", place + 1)
-
-
-def places_down(ends: Ends, highest: int | None = None) -> Iterator[int]:
-    """The places of a set up to a highest, descending."""
-    low, bits, _ = ends
-    if highest is not None:
-        bits &= (1 << max(0, highest - low + 1)) - 1
-    while bits:
-        size = bits.bit_length() - 1
-        yield low + size
-        bits ^= 1 << size
-
-
-def has_place(ends: Ends, place: int) -> bool:
-    """Whether a set holds a place."""
-    return place >= ends[0] and bool(ends[1] >> (place - ends[0]) & 1)
-
-
-def _joined(one: Ends, other: Ends) -> Ends:
-    """Both; one of the two itself if that is all."""
-    if not other[1] or one is other:
-        return one if one[2] | other[2] == one[2] else (one[0], one[1], one[2] | other[2])
-    if not one[1]:
-        return other if one[2] | other[2] == other[2] else (other[0], other[1], one[2] | other[2])
-    if one[0] <= other[0]:
-        low, bits = one[0], one[1] | other[1] << (other[0] - one[0])
-    else:
-        low, bits = other[0], one[1] << (one[0] - other[0]) | other[1]
-    if low == one[0] and bits == one[1] and one[2] | other[2] == one[2]:
-        return one
-    return low, bits, one[2] | other[2]
-
-
-def _without(ends: Ends, seen: Ends) -> Ends:
-    """The places that were not seen; what was seen is among the ends."""
-    if not seen[1]:
-        return ends
-    bits = ends[1] & ~(seen[1] << (seen[0] - ends[0]))
-    return ends[0], bits, ends[2]

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from structgen.engines.captures.chart import BETWEEN, INSIDE, NONE, Chart, Ends, has_place, places, places_down
+from structgen.engines.captures.chart import Chart
+from structgen.engines.captures.ends import BETWEEN, INSIDE, NONE, Ends, has_place, places, places_down
 from structgen.engines.captures.network import Edge, Kind
 
 OPEN_INSIDE, OPEN_BETWEEN = -1, -2
@@ -15,7 +16,7 @@ _OPEN = {OPEN_INSIDE: INSIDE, OPEN_BETWEEN: BETWEEN}
 
 
 @dataclass(slots=True)
-class Part:
+class CapturedPart:
     """A part of the derivation that is shown: a symbol and the bytes that it stands for.
 
     Attributes:
@@ -64,10 +65,10 @@ class Derivation:
     def __init__(self, chart: Chart) -> None:
         self._chart, self._network = chart, chart.network
         self._leaves: list[_Leaf] = []
-        self._parts: list[Part] = []
+        self._parts: list[CapturedPart] = []
         self._shown: list[tuple[int, int]] = []  # parts in progress: their place in the list, the leaves before them
 
-    def parts(self, *, is_finished: bool) -> list[Part] | None:
+    def parts(self, *, is_finished: bool) -> list[CapturedPart] | None:
         """The captured symbols and embedded texts, outer ones first; None for no text of the grammar.
 
         Args:
@@ -130,7 +131,7 @@ class Derivation:
     def _begin(self, symbol: int, at: int) -> None:
         if symbol in self._network.names:
             self._shown.append((len(self._parts), len(self._leaves)))
-            self._parts.append(Part(symbol, at, at, None, True))
+            self._parts.append(CapturedPart(symbol, at, at, None, True))
 
     def _finish(self, symbol: int) -> None:
         if symbol in self._network.names:
@@ -148,7 +149,7 @@ class Derivation:
     def _leaf(self, terminal: int, step: _Step) -> None:
         self._leaves.append(_Leaf(terminal, step.start, step.end, step.is_complete))
         if ~terminal in self._network.shows:
-            self._parts.append(Part(~terminal, step.start, step.end, terminal, step.is_complete))
+            self._parts.append(CapturedPart(~terminal, step.start, step.end, terminal, step.is_complete))
 
     # --- what is chosen ---
     def _choose(self, node: int, at: int, frame: _Frame) -> _Step:

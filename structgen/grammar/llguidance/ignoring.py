@@ -13,7 +13,7 @@ from structgen.automata.dfa import Dfa
 from structgen.automata.joining import alternation, repetition
 from structgen.errors import TooComplexError
 from structgen.grammar.llguidance.draft import GrammarDraft
-from structgen.grammar.llguidance.nullable import nullable_of
+from structgen.grammar.llguidance.nullable import cut_rules, nullable_of
 from structgen.grammar.llguidance.syntax import Scope
 from structgen.grammar.llguidance.terminals import Terminals
 from structgen.grammar.normal_form import Place, Rule, Terminal
@@ -44,6 +44,7 @@ def with_ignored(draft: GrammarDraft, start: int) -> int:
     """Write what is ignored into the rules of a draft; returns the nonterminal to start from."""
     if not draft.skips:
         return start
+    cut_rules(draft)
     return _Twins(draft).write(start)
 
 

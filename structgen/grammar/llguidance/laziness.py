@@ -44,7 +44,7 @@ def with_laziness(draft: GrammarDraft, start: int, text: str) -> int:
     lazy = used & draft.lazy
     if not any(precedence.changes(t, frozenset([other])) for t in used for other in lazy):
         return start
-    start = with_empties_apart(draft, start, grammar_refusal(text))
+    start = with_empties_apart(draft, start)
     positions = _Positions(draft.rules, start, lazy, text)
     left: dict[Occurrence, int] = {}
     for (state, terminal), found in positions.neighbours().items():

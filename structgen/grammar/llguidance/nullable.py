@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from structgen.grammar.limits import Refusal
 from structgen.grammar.llguidance.draft import GrammarDraft
 from structgen.grammar.normal_form import Place, Rule
 
-MAX_NULLABLE = 8
-"""Symbols of one rule that may be empty."""
+MOST_NULLABLE = 8
+"""Symbols of one rule that may be empty; rules with more are cut."""
 
 
 def nullable_of(rules: list[Rule]) -> set[int]:
@@ -31,12 +30,23 @@ def nullable_of(rules: list[Rule]) -> set[int]:
     return found
 
 
-def with_empties_apart(draft: GrammarDraft, start: int, refuse: Refusal) -> int:
-    """Write each nonterminal that can be empty as one that is and one that is not; returns the one to start from.
+def cut_rules(draft: GrammarDraft) -> None:
+    """Cut rules with many symbols that may be empty into short ones. O(symbols)."""
+    nullable = nullable_of(draft.rules)
+    rules, draft.rules = draft.rules, []
+    for rule in rules:
+        lhs, rest, size = rule.lhs, rule.rhs, MOST_NULLABLE - 1
+        if sum(symbol in nullable for symbol in rest) > MOST_NULLABLE:
+            while len(rest) > MOST_NULLABLE:
+                tail = draft.fresh(rule.lhs)
+                draft.add(lhs, (*rest[:size], tail), rule.place)
+                lhs, rest = tail, rest[size:]
+        draft.add(lhs, rest, rule.place)
 
-    Raises:
-        GrammarTooComplexError: a rule has too many symbols that may be empty.
-    """
+
+def with_empties_apart(draft: GrammarDraft, start: int) -> int:
+    """Write each nonterminal that can be empty as one that is and one that is not; returns the one to start from."""
+    cut_rules(draft)
     nullable = nullable_of(draft.rules)
     if not nullable:
         return start
@@ -49,8 +59,6 @@ def with_empties_apart(draft: GrammarDraft, start: int, refuse: Refusal) -> int:
     rules, draft.rules = draft.rules, []
     for rule in rules:
         hidden = [i for i, symbol in enumerate(rule.rhs) if symbol in nullable]
-        if len(hidden) > MAX_NULLABLE:
-            raise refuse("a rule has too many parts that may be empty", "parts", MAX_NULLABLE)
         for choice in itertools.product((full, none), repeat=len(hidden)):
             of = dict(zip(hidden, choice, strict=True))
             rhs = [of[i][symbol] if i in of else symbol for i, symbol in enumerate(rule.rhs)]
@@ -60,7 +68,7 @@ def with_empties_apart(draft: GrammarDraft, start: int, refuse: Refusal) -> int:
                 draft.add(lhs, rhs, rule.place)
     if start not in nullable:
         return start
-    first = draft.twin(start, "start")
+    first = draft.fresh(start)
     draft.add(first, (full[start],), Place())
     draft.add(first, (none[start],), Place())
     return first

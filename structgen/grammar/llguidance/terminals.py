@@ -10,12 +10,13 @@ import difflib
 from typing import NoReturn, TypeAlias
 
 from structgen.automata import charset
-from structgen.automata.dfa import MAX_STATES, Dfa, complement, intersect
+from structgen.automata.dfa import MAX_STATES, Dfa, complement, intersect, too_complex
 from structgen.automata.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.automata.joining import alternation, concatenation, repetition
 from structgen.automata.pattern import search_dfa
 from structgen.automata.substrings import substring_dfa
 from structgen.errors import PatternError, TooComplexError
+from structgen.grammar.limits import MAX_STATES as MOST_STATES
 from structgen.grammar.llguidance.syntax import (
     CharacterRange,
     Choice,
@@ -96,7 +97,10 @@ class Terminals:
         if isinstance(part, Dfa):
             return part
         if isinstance(part, Concat) and all(isinstance(p, Chars) and _is_single(p.charset) for p in part.parts):
-            return word_dfa("".join(chr(p.charset[0][0]) for p in part.parts if isinstance(p, Chars)))
+            text = "".join(chr(p.charset[0][0]) for p in part.parts if isinstance(p, Chars))
+            if len(text) > MOST_STATES:
+                raise too_complex(MOST_STATES, "the text")
+            return word_dfa(text)
         return search_dfa(Concat((START, part, END)))
 
     def _part(self, tree: Tree | Series | Option, scope: Scope) -> Part:
@@ -197,6 +201,7 @@ class Terminals:
         return found
 
     def _joined(self, parts: list[Part]) -> Part:
+        parts = [part for part in parts if part != Concat(())] or parts[:1]
         nodes = [part for part in parts if not isinstance(part, Dfa)]
         if len(nodes) == len(parts):
             return nodes[0] if len(nodes) == 1 else Concat(_flat(nodes))
@@ -206,10 +211,13 @@ class Terminals:
     def _repeated(self, part: Part, low: int, high: int | None) -> Part:
         if isinstance(part, Dfa):
             return repetition(part, low, high, _budget([part]))
-        return Repeat(part, low, high)
+        return part if part == Concat(()) else Repeat(part, low, high)
 
 
 def _flat(nodes: list[Node]) -> tuple[Node, ...]:
+    """The parts of the nodes, as long as they are few: those of terminals made of terminals double and double."""
+    if sum(len(node.parts) for node in nodes if isinstance(node, Concat)) > MOST_STATES:
+        return tuple(nodes)
     return tuple(inner for node in nodes for inner in (node.parts if isinstance(node, Concat) else (node,)))
 
 

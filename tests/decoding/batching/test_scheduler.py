@@ -201,8 +201,9 @@ def test_preempted_rows_are_read_again() -> None:
         assert outcome(handle.output) == outcome(single)
 
 
-def test_memory_that_runs_out_halves_the_rows() -> None:
-    class Small(TinyRows):
+@pytest.mark.parametrize("kind", [TinyRows, PaddedRows])
+def test_memory_that_runs_out_halves_the_rows(kind: Any) -> None:
+    class Small(kind):  # type: ignore[misc]
         def read(self, parts: Any) -> Any:
             if len(parts) > 3:
                 raise MemoryError

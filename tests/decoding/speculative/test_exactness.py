@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structgen.decoding.batching import scheduler
+from structgen.decoding.batching import step
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs
 from structgen.decoding.speculative import model_drafter
@@ -26,9 +26,9 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.tree import Node
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.plain_loop import decode as plain
 from tests.decoding.speculative.worlds import ALPHA, TableModel, g_test, matcher, outcomes, samples, small_vocabulary
 from tests.decoding.writing import decode
-from tests.decoding.writing import decode as plain
 from tests.fakes import CharTokenizer, FakeMatcher, NestedMatcher, WordsMatcher, vocabulary
 
 TARGET = TableModel(5, seed=1, scale=2.0)
@@ -197,9 +197,9 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
-    right = scheduler.verify
+    right = step.verify
     monkeypatch.setattr(
-        scheduler,
+        step,
         "verify",
         lambda rows, logits, *more: right(rows, np.concatenate([logits[:1], logits[:-1]]), *more),
     )

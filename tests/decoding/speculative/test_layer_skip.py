@@ -14,8 +14,8 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.models.layer_skipping import skip_layers
 from structgen.models.transformers_model import TransformersModel
 from structgen.vocabulary.vocabulary import Vocabulary
+from tests.decoding.plain_loop import decode as plain
 from tests.decoding.writing import decode
-from tests.decoding.writing import decode as plain
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")

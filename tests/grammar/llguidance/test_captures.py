@@ -92,6 +92,11 @@ OUTPUTS = [
     ),
     ('start: (x ";")*\nx[capture]: /[a-z]+/\n%ignore " "', "ab; c ;d;", {"x": ["ab", "c", "d"]}),
     ('start: "<" @g ">"', "<x>", {"y": "x"}),
+    (
+        'start[capture]: x? T?\nx[capture, lazy]: /[a-z]*;/\nT: /[a-z;]*/\n%ignore " "',
+        "a; b",
+        {"start": "a; b", "x": "a;"},
+    ),
     ('start: "<" j ">"\nj[capture]: %json {"type": "integer"}', "<12>", {"j": "12"}),
 ]
 

@@ -133,6 +133,10 @@ def test_what_is_too_much() -> None:
     ):
         with pytest.raises(GrammarTooComplexError):
             read_llguidance(source)
+    doubled = "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(60))
+    with pytest.raises(GrammarTooComplexError):
+        read_llguidance(f'{doubled}A60: "a"')
+    read_llguidance(f'{doubled}A60: ""')  # which is as small as it looks
     with pytest.raises(GrammarTooComplexError, match="nested too deeply"):
         read_llguidance("start: " + "(" * 5000 + '"a"' + ")" * 5000)
 

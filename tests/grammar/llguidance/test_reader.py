@@ -82,6 +82,19 @@ def test_unambiguous_repetitions() -> None:
             assert found == set(range(low, (high or 59) + 1))
 
 
+def test_rules_of_many_parts_that_may_be_empty() -> None:
+    """Against all choices; the first one is cut as it is, the second one since text is ignored."""
+    words = [f"{chr(97 + i)};" for i in range(12)]
+    expected = {"".join(chosen) for n in range(4) for chosen in itertools.combinations(words, n)}
+    source = "start: " + " ".join(f"x{i}?" for i in range(12)) + "\n"
+    for attribute in ("", "[lazy]"):
+        rules = "".join(f"x{i}{attribute}: /{chr(97 + i)}+;/\n" for i in range(12))
+        for ignored in ("", '%ignore " "'):
+            texts = [*expected, "b;a;", "a;a;", "bb", " a;", "a; "]
+            assert language(source + rules + ignored, texts) == expected
+            assert language(source + rules + ignored, ["a; l;"]) == ({"a; l;"} if ignored else set())
+
+
 # --- other grammars ---
 OTHERS = {
     "foo": 'start: X @bar\nX: "x"+ & ~/xx/\n%ignore "-"',

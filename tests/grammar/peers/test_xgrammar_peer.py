@@ -79,7 +79,7 @@ def test_same_texts_as_xgrammar(name: str) -> None:
     assert len(asked) > len(taken)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(80))
 def test_random_grammars_as_xgrammar(seed: int) -> None:
     rng = random.Random(seed)
     source = random_grammar(rng)

@@ -1,4 +1,4 @@
-"""The plain loop over a tiny model: soundness, the exact local distribution, forcing, steering, stop strings."""
+"""Outputs over a tiny model: soundness, the exact local distribution, forcing, steering, stop strings."""
 
 from __future__ import annotations
 
