@@ -68,6 +68,14 @@ def test_a_stream_adds_up() -> None:
     assert events[-1].result.value == generator().generate("p", SCHEMA, temperature=1.0, seed=5).value
 
 
+def test_captures_are_those_of_the_generator() -> None:
+    pytest.importorskip("lark")
+    grammar = structgen.lark('start: "<" name ">"\nname[capture]: /[a-c]{2}/\n', dialect="llguidance")
+    single = generator().generate("p", grammar, seed=1, temperature=1.0)
+    result = run(lambda engine: engine.agenerate("p", grammar, seed=1, temperature=1.0))
+    assert dict(result.captures) == dict(single.captures) and set(result.captures) == {"name"}
+
+
 def test_a_rows_error_stays_in_its_row() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         calls = [engine.agenerate("p", SCHEMA, max_new_tokens=count, seed=1) for count in (2, 40)]
