@@ -264,6 +264,9 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option(help="What requests may call the model. May be given several times.")
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Name that requests may ask for. May be given several times.")
+    ] = None,
     api_keys: Annotated[Path | None, typer.Option(help="File with a key a line; or set STRUCTGEN_API_KEYS.")] = None,
     tool_format: Annotated[
         str | None, typer.Option(help="How the model writes tool calls: hermes, llama3, ...")
@@ -298,6 +301,7 @@ def serve(
         serving.check_installed()
         settings = ServingSettings(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
+            hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,

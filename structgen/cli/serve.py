@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,6 +17,7 @@ from structgen.generator import Generator
 from structgen.serving.settings import ServingSettings
 
 KEYS_VARIABLE = "STRUCTGEN_API_KEYS"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -44,6 +45,11 @@ def read_keys(path: Path | None) -> frozenset[str]:
     if not keys:
         raise BadInput(f"there are no API keys in {str(path)!r}; write one a line")
     return keys
+
+
+def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:
+    """Which hosts requests may ask for: on the own machine its names, elsewhere any, unless some are given."""
+    return frozenset(map(str.lower, allowed)) | (LOOPBACK if host in LOOPBACK | {"::1"} else frozenset())
 
 
 def run(load: Callable[[], Generator], settings: ServingSettings, host: str, port: int, **uvicorn_options: Any) -> int:

@@ -18,7 +18,7 @@ from referencing import Registry
 
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
-from structgen.constraints.cache import COMPILED, Same
+from structgen.constraints.cache import COMPILED, Same, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.python_types import TypeSchemas
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
@@ -64,7 +64,7 @@ class JsonSchemaConstraint(Combinable):
         def build() -> Any:
             return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
 
-        return COMPILED.get((self.content_key(), vocabulary), build)
+        return COMPILED.get(joined(self.content_key(), vocabulary), build)
 
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`; a registry, which may look documents up, is itself."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from structgen.constraints.cache import COMPILED
+from structgen.constraints.cache import COMPILED, joined
 from structgen.constraints.combined import Combinable
 from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions, check_choice, checked_options
@@ -40,7 +40,7 @@ class ToolCalls(Combinable):
             SchemaError: the parameters of a tool cannot be used, or not be written in this format.
         """
         check_vocabulary(vocabulary)
-        return COMPILED.get((self.content_key(), vocabulary), lambda: compile_calls(self.calls, vocabulary))
+        return COMPILED.get(joined(self.content_key(), vocabulary), lambda: compile_calls(self.calls, vocabulary))
 
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`."""

@@ -34,6 +34,7 @@ class Admission:
         Raises:
             RequestError: it is turned away.
         """
+        self.check_host(headers)
         key = self._key(headers)
         if self.is_draining:
             raise RequestError(
@@ -65,8 +66,18 @@ class Admission:
         return given
 
     def check_key(self, headers: Mapping[str, str]) -> None:
-        """Raise RequestError where the key is wrong."""
+        """Raise RequestError where the host or the key is wrong."""
+        self.check_host(headers)
         self._key(headers)
+
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Raise RequestError where another host is asked for."""
+        host = headers.get("host", "").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if self._settings.hosts and name not in self._settings.hosts:
+            raise RequestError(
+                f"The host {name[:200]!r} is not served here; see --allowed-host.", status=403, code="host_not_allowed"
+            )
 
     def _count(self, who: str) -> None:
         rate = self._settings.requests_per_minute

@@ -241,7 +241,8 @@ class AsyncEngine:
             async for _, event in events:
                 result = None if event.end is None else _result(event.text, event.end, checked)
                 if result is not None or len(event.text) > len(shown):
-                    yield StreamEvent(event.text[len(shown) :], event.text, result, checked)
+                    captures = {} if result is None else result.captures
+                    yield StreamEvent(event.text[len(shown) :], event.text, result, checked, captures)
                     shown = event.text
 
     async def _request(
@@ -360,4 +361,4 @@ def _told(error: Exception) -> Exception:
 
 def _result(text: str, end: RowEnd, constraint: Constraint | None) -> GenerationResult:
     value = text if constraint is None else constraint.parse(text)
-    return GenerationResult(value, text, end.token_ids, end.finish_reason, end.logprob, end.stats)
+    return GenerationResult(value, text, end.token_ids, end.finish_reason, end.logprob, end.stats, end.captures)

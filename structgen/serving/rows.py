@@ -10,6 +10,8 @@ from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.engines.capture import Captures, LazyCaptures
+from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.generator import Generator
 
@@ -68,7 +70,7 @@ class RowEnd:
     """How an output ended.
 
     Attributes:
-        finish_reason, logprob, token_ids, stats: see ``GenerationResult``.
+        finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
         cached_tokens, preemptions: see ``Handle``.
     """
 
@@ -78,6 +80,7 @@ class RowEnd:
     stats: GenerationStats
     cached_tokens: int = 0
     preemptions: int = 0
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,16 @@ def _row_event(event: Event) -> RowEvent:
         return RowEvent("", tokens, error=event.error)
     if event.finish_reason is None:
         return RowEvent(handle.shown, tokens)
-    ids = tuple(output.token_ids)
-    end = RowEnd(event.finish_reason, output.log_prob, ids, output.stats, handle.cached_tokens, handle.preemptions)
+    grammar, data = None if output.matcher is None else output.matcher.grammar, output.data
+    end = RowEnd(
+        event.finish_reason,
+        output.log_prob,
+        tuple(output.token_ids),
+        output.stats,
+        handle.cached_tokens,
+        handle.preemptions,
+        LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
+    )
     return RowEvent(output.text, tokens, end)
 
 

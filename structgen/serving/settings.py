@@ -20,6 +20,8 @@ class ServingSettings:
     Attributes:
         model_names: names that requests may call the model by; the first is told.
         api_keys: who may ask; none: everybody who reaches the server.
+        hosts: names that requests may ask for (the header Host, without port); none: any. Where the server is for its
+            own machine, this keeps out pages whose name was made to lead there.
         tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
         default_max_tokens: the budget of requests that name none.
@@ -40,6 +42,7 @@ class ServingSettings:
 
     model_names: tuple[str, ...] = ("default",)
     api_keys: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
     tool_format: str | None = None
     schema_in_prompt: SchemaInPrompt = "user"
     default_max_tokens: int = 2048

@@ -46,6 +46,12 @@ def test_keys_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: p
             serve.read_keys(tmp_path / path)
 
 
+def test_hosts_on_the_own_machine_are_its_names() -> None:
+    assert serve.hosts_of("127.0.0.1", ()) == serve.LOOPBACK and serve.hosts_of("0.0.0.0", ()) == frozenset()
+    assert serve.hosts_of("127.0.0.1", ["LLM.example"]) == serve.LOOPBACK | {"llm.example"}
+    assert serve.hosts_of("0.0.0.0", ["llm.example"]) == {"llm.example"}
+
+
 @pytest.fixture
 def port() -> int:
     import socket

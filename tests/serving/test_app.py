@@ -57,6 +57,17 @@ def test_a_wrong_key_is_not_read_further() -> None:
         assert http.post(CHAT, json=HELLO, headers={"authorization": "Bearer k"}).status_code == 200
 
 
+def test_hosts() -> None:
+    with serving(hosts=frozenset({"127.0.0.1", "[::1]"})) as server, httpx2.Client(base_url=server.url) as http:
+        assert http.post(CHAT, json=HELLO).status_code == 200
+        assert http.post(CHAT, json=HELLO, headers={"host": "[::1]:8000"}).status_code == 200
+        for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""):
+            answer = http.post(CHAT, json=HELLO, headers={"host": host})
+            assert (
+                answer.status_code in (400, 403) and http.get("/v1/models", headers={"host": host}).status_code != 200
+            )
+
+
 def test_rates() -> None:
     with serving(requests_per_minute=3) as server, httpx2.Client(base_url=server.url) as http:
         answers = [http.post(CHAT, json=HELLO) for _ in range(5)]

@@ -68,6 +68,14 @@ def test_a_stream_adds_up() -> None:
     assert events[-1].result.value == generator().generate("p", SCHEMA, temperature=1.0, seed=5).value
 
 
+def test_captures_are_those_of_the_generator() -> None:
+    pytest.importorskip("lark")
+    grammar = structgen.lark('start: "<" name ">"\nname[capture]: /[a-c]{2}/\n', dialect="llguidance")
+    single = generator().generate("p", grammar, seed=1, temperature=1.0)
+    result = run(lambda engine: engine.agenerate("p", grammar, seed=1, temperature=1.0))
+    assert dict(result.captures) == dict(single.captures) and set(result.captures) == {"name"}
+
+
 def test_a_rows_error_stays_in_its_row() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         calls = [engine.agenerate("p", SCHEMA, max_new_tokens=count, seed=1) for count in (2, 40)]
@@ -243,6 +251,20 @@ def test_logprobs_against_the_models_own_logits() -> None:
         assert [token for token, _ in choice.top] == best.tolist()
         ids.append(choice.token_id)
     assert EOS not in ids
+
+
+def test_drafts_change_nothing_but_what_traces_tell() -> None:
+    row = RowRequest(list(b"abcabcabcabc"), max_new_tokens=120, traced=True)
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        return (await engine.submit([row]).last())[0]
+
+    plain = run(scenario, generator(order=1))
+    drafted = run(scenario, generator(order=1, draft="ngram"))
+    assert plain.end.token_ids == drafted.end.token_ids and not any(token.drafted for token in plain.tokens)
+    agreed = sum(token.drafted for token in drafted.tokens)
+    assert agreed > 20 and agreed == max(drafted.end.stats.accepted.values())
+    assert all(token.allowed == VOCABULARY.size for token in drafted.tokens)
 
 
 def test_a_dead_model_thread_fails_all_and_is_told() -> None:

@@ -28,9 +28,7 @@ FOLDER = Path(structgen.__file__).parent / "serving" / "page"
 
 @pytest.fixture(scope="module")
 def http() -> Iterator[httpx2.Client]:
-    gen = generator()
-    gen._draft = "ngram"
-    with serving(gen) as running, httpx2.Client(base_url=running.url, timeout=60) as client:
+    with serving(generator(draft="ngram")) as running, httpx2.Client(base_url=running.url, timeout=60) as client:
         yield client
 
 
@@ -98,7 +96,8 @@ def test_functions_of_the_page() -> None:
     const text = 'data: {"a": 1}\\n\\nevent: x\\ndata: {"b": "é"}\\n\\ndata: [DONE]\\n\\n';
     for (const character of text) read(character);
     console.log(JSON.stringify([events, structuredOutputs("choice", "a\\n\\nb"), structuredOutputs("regex", "a"),
-      structuredOutputs("none", ""), counted([{ kind: "forced" }, { kind: "chosen" }, { kind: "forced" }]), visible("a\\n b")]));
+      structuredOutputs("none", ""), counted([{ kind: "forced" }, { kind: "chosen" }, { kind: "forced" }]),
+      visible("a\\n b")]));
     """.replace("PAGE", json.dumps((FOLDER / "page.js").as_uri()))
     finished = subprocess.run(
         ["node", "--input-type=module", "-e", program], capture_output=True, text=True, timeout=60

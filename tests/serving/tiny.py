@@ -51,11 +51,13 @@ class SlowModel(TinyModel):
         return super().read_after(texts)
 
 
-def generator(seconds: float = 0.0, template: str | None = "{{ messages }}", **options: Any) -> Generator:
+def generator(
+    seconds: float = 0.0, template: str | None = "{{ messages }}", draft: Any = None, **options: Any
+) -> Generator:
     """A generator over a tiny model."""
     model = SlowModel(VOCABULARY.size, **options)
     model.seconds = seconds
-    return Generator(model, ByteTokenizer(template), vocabulary=VOCABULARY)
+    return Generator(model, ByteTokenizer(template), vocabulary=VOCABULARY, draft=draft)
 
 
 def events_of(text: str, cuts: Sequence[int] = (), finish: Any = "stop") -> list[RowEvent]:
