@@ -330,7 +330,7 @@ class Generator:
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self._reader, limits, overlapped=reads_asynchronously(self.model))
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model))
 
     def speculator(self) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
