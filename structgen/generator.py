@@ -140,8 +140,9 @@ class Generator:
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
-    A generator holds no state between calls but what its drafts have learned, which changes their speed only. It is
-    not for concurrent calls from several threads; use ``batch``.
+    A generator holds no state between calls but what its drafts have learned and the prompts that it has read last
+    (keys and values, up to 256 MB), which changes their speed only. It is not for concurrent calls from several
+    threads; use ``batch``, or a ``Scheduler`` over its ``reader``.
 
     Args:
         model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
@@ -181,7 +182,7 @@ class Generator:
         self.vocabulary = vocabulary or Vocabulary.from_transformers(
             tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
         )
-        self._reader = ragged_reader(model)  # with the prefixes that it has read
+        self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
 
@@ -329,7 +330,7 @@ class Generator:
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self._reader, limits, overlapped=reads_asynchronously(self.model))
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model))
 
     def speculator(self) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
@@ -371,7 +372,7 @@ class Generator:
         speculator = self._speculator(self._draft if settings.draft is _OWN_DRAFT else settings.draft)
         pairs = zip(prompts, outputs, strict=True)
         requests = [Request(prompt, output, speculator, streams=streams) for prompt, output in pairs]
-        return write(self._reader, requests, overlapped=reads_asynchronously(self.model))
+        return write(self.reader, requests, overlapped=reads_asynchronously(self.model))
 
     def _speculator(self, draft: Any) -> Speculator | None:
         """What drafts, with what it has learned."""

@@ -22,7 +22,6 @@ from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.errors import ConstraintError, GenerationError, IncompleteOutputError, ModelError
 from structgen.generator import Generator
-from structgen.models.readers import ragged_reader
 
 try:
     from lm_eval.api.model import LM
@@ -57,7 +56,6 @@ class StructgenLM(LM):
     ) -> None:
         super().__init__()
         self.generator = generator or Generator(pretrained or None, dtype=dtype, device=device)
-        self._reader = ragged_reader(self.generator.model)
         self._schema_field, self._max_gen_toks, self._on_error = schema_field, int(max_gen_toks), on_error
 
     @property
@@ -110,7 +108,7 @@ class StructgenLM(LM):
                 # The end of constrained text is the constraint's to say; a stop string could stand inside a value.
                 stop=() if constraint is not None else [stop] if isinstance(stop, str) else stop,
             )
-            for _ in write(self._reader, [Request(ids, output)]):
+            for _ in write(self.generator.reader, [Request(ids, output)]):
                 pass
             return output.text
         except (ConstraintError, GenerationError) as error:

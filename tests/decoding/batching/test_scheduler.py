@@ -70,7 +70,7 @@ def alone(seed: int) -> tuple[Any, ...]:
 
 
 def run(scheduler: Scheduler, steps: int = 2000) -> list[Event]:
-    events = []
+    events: list[Event] = []
     for _ in range(steps):
         if scheduler.is_idle:
             return events
@@ -78,7 +78,7 @@ def run(scheduler: Scheduler, steps: int = 2000) -> list[Event]:
     raise AssertionError("the scheduler comes to no end")
 
 
-READERS = {"packed": lambda: TinyRows(MODEL), "padded": lambda: PaddedRows(MODEL)}
+READERS: dict[str, Any] = {"packed": lambda: TinyRows(MODEL), "padded": lambda: PaddedRows(MODEL)}
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -203,7 +203,7 @@ def test_preempted_rows_are_read_again() -> None:
 
 @pytest.mark.parametrize("kind", [TinyRows, PaddedRows])
 def test_memory_that_runs_out_halves_the_rows(kind: Any) -> None:
-    class Small(kind):  # type: ignore[misc]
+    class Small(kind):
         def read(self, parts: Any) -> Any:
             if len(parts) > 3:
                 raise MemoryError

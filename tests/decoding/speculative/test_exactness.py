@@ -13,7 +13,7 @@ import pytest
 from structgen.decoding.batching import step
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs
-from structgen.decoding.speculative import model_drafter
+from structgen.decoding.speculative import model_drafter, verification
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Drafter, Proposal, Source
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -197,7 +197,7 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
-    right = step.verify
+    right = verification.verify
     monkeypatch.setattr(
         step,
         "verify",
