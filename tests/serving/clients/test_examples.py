@@ -1,0 +1,92 @@
+"""The examples of docs/integrations/ run unmodified against a server; `make test-clients` installs their clients.
+
+STRUCTGEN_CLIENTS names the interpreter whose packages they are; without it they run in this one, where it has them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+from tests.serving.tiny import generator
+from tests.serving.tiny_server import RunningServer, serving
+
+ROOT = Path(__file__).parents[3]
+PYTHON = os.environ.get("STRUCTGEN_CLIENTS", sys.executable)
+EXAMPLES = {
+    "with_openai": "openai",
+    "with_instructor": "instructor",
+    "with_pydantic_ai": "pydantic_ai",
+    "with_langchain": "langchain_openai",
+    "with_smolagents": "smolagents",
+    "with_llama_index": "llama_index.llms.openai_like",
+    "with_litellm": "litellm",
+    "with_dspy": "dspy",
+}
+TICKET = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "maxLength": 60},
+        "area": {"enum": ["login", "billing", "other"]},
+        "urgent": {"type": "boolean"},
+    },
+    "required": ["title", "area", "urgent"],
+    "additionalProperties": False,
+}
+WEATHER = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Paris", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with serving(generator(), model_names=("SmolLM2-135M-Instruct",)) as running:
+        yield running
+
+
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in (ROOT / "docs/integrations").glob("*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(server: RunningServer, name: str) -> None:
+    package = EXAMPLES[name]
+    looked = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({package.split('.')[0]!r}))"
+    if subprocess.run([PYTHON, "-c", looked], capture_output=True).returncode:
+        pytest.skip(f"{package} is not installed (make test-clients)")
+    found = run(ROOT / "docs/integrations" / f"{name}.py", server.url)
+    assert [part for part, told in found.items() if "error" in told] == [], "\n".join(
+        told["error"] for told in found.values() if "error" in told
+    )
+    for part, told in found.items():
+        jsonschema.validate(told["values"][-1], TICKET if part.startswith("structured") else WEATHER)
+        if part.endswith("streamed"):
+            assert len(told["values"]) >= 3, f"{name}: {part} came at once: {told['values']}"
+
+
+def run(example: Path, url: str) -> dict[str, Any]:
+    """What each part of an example gave, or its error."""
+    finished = subprocess.run(
+        [PYTHON, str(Path(__file__).with_name("run_example.py")), str(example)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "STRUCTGEN_URL": f"{url}/v1"},
+    )
+    assert finished.returncode == 0, finished.stderr
+    return {told.pop("part"): told for told in map(json.loads, finished.stdout.splitlines())}
