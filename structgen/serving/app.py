@@ -7,8 +7,8 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -22,13 +22,13 @@ from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine
-from structgen.serving.errors import RequestError, as_request_error
+from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
 from structgen.serving.reading import read_json, read_request
-from structgen.serving.rows import RowEnd, RowEvent
+from structgen.serving.rows import RowEnd, RowEvent, RowRequest
 from structgen.serving.settings import ServingSettings
 from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
 from structgen.serving.surface import SURFACES, AnswerWriter, Surface
@@ -83,6 +83,7 @@ class ApiServer:
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
+        self._in_preparation = 0
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -139,20 +140,8 @@ class ApiServer:
         return endpoint
 
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
-        address = request.client.host if request.client else ""
-        key = self.admission.check(request.headers, address)
-        body = await self.admission.body(request.headers, request.receive)
-        asked = read_request(surface.request, read_json(body))
-        self._check_model(asked.model)
-        settings, vocabulary = self.settings, self.engine.vocabulary
-        work = await self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
-        model = asked.model or settings.model_names[0]
-        record.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
-        record.details["constraint"] = work.constraint.kind if work.constraint else None
-        self.metrics.prompt_tokens.inc(work.prompt_tokens)
-        grammar = await _while_there(self._compiled(work.constraint), request.receive)
-        rows = work.rows(grammar, self.engine.budget, key, settings)
-        writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
+        with self._preparing():
+            work, writer, rows = await self._prepared(surface, request, record)
         stream = self.engine.submit(rows)
         try:
             if not work.stream:
@@ -163,14 +152,43 @@ class ApiServer:
         except BaseException:
             self.engine.cancel(stream)
             raise
-        chunks = self._chunks(surface, first, events_, work, writer, record)
         return EventStream(
-            chunks,
+            self._chunks(surface, first, events_, work, writer, record),
             {"x-request-id": record.id},
-            settings.write_seconds,
+            self.settings.write_seconds,
             lambda error: surface.failure(writer, self._noted(error, record)),
             lambda: self._left(stream, record),
         )
+
+    @contextmanager
+    def _preparing(self) -> Iterator[None]:
+        """A request that is being read and compiled: it waits, too."""
+        if self._in_preparation + self.engine.waiting >= self.settings.max_waiting:
+            raise overloaded("Too many requests wait already.", self.engine.retry_after())
+        self._in_preparation += 1
+        try:
+            yield
+        finally:
+            self._in_preparation -= 1
+
+    async def _prepared(
+        self, surface: Surface, request: Request, record: RequestRecord
+    ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
+        """What a request asks for, what answers it, and the outputs that are to be written."""
+        settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
+        key = self.admission.check(request.headers, request.client.host if request.client else "")
+        body = await self.admission.body(request.headers, receive)
+        asked = read_request(surface.request, read_json(body))
+        self._check_model(asked.model)
+        reading = self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
+        work: Work = await _while_there(reading, receive)
+        model = asked.model or settings.model_names[0]
+        record.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
+        record.details["constraint"] = work.constraint.kind if work.constraint else None
+        self.metrics.prompt_tokens.inc(work.prompt_tokens)
+        grammar = await _while_there(self._compiled(work.constraint), receive)
+        writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
+        return work, writer, work.rows(grammar, self.engine.budget, key, settings)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -303,7 +321,8 @@ class ApiServer:
         constraint = structured_constraint(asked.structured_outputs, self.settings)
         assert constraint is not None
         started = time.perf_counter()
-        grammar = await self._compiled(constraint)
+        with self._preparing():
+            grammar = await self._compiled(constraint)
         milliseconds = 1e3 * (time.perf_counter() - started)
         report = getattr(grammar, "report", None)
         entries = report.entries if report else ()

@@ -97,6 +97,30 @@ def test_the_queue_turns_away_and_the_admitted_finish() -> None:
         assert set(statuses) == {200, 429} and statuses.count(200) >= 4
 
 
+def test_requests_that_are_being_prepared_wait_too() -> None:
+    import asyncio
+
+    with serving(max_waiting=2) as server:
+        engine = server.server.engine
+        compile = engine.compile
+
+        async def slowly(constraint: Any) -> Any:
+            await asyncio.sleep(0.5)
+            return await compile(constraint)
+
+        engine.compile = slowly  # type: ignore[method-assign]
+
+        async def all_at_once() -> list[int]:
+            async with httpx2.AsyncClient(base_url=server.url, timeout=60) as http:
+                body = {**HELLO, "structured_outputs": {"regex": "a"}}
+                return [
+                    answer.status_code
+                    for answer in await asyncio.gather(*(http.post(CHAT, json=body) for _ in range(6)))
+                ]
+
+        assert sorted(asyncio.run(all_at_once())) == [200, 200, 429, 429, 429, 429]
+
+
 def test_draining_lets_work_end_and_takes_no_more() -> None:
     import asyncio
 
