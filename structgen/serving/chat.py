@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from structgen.constraints.tools import ToolCalls, tool_call
@@ -103,6 +104,10 @@ def reply_work(
     check_template_fields(tokenizer, fields)
     fields.update(_effort(effort, tokenizer))
     calls = _calls(tools, tool_choice, parallel, tokenizer, settings, or_answer=constraint is not None)
+    if calls is not None and calls.calls.required:
+        constraint = None  # there is no answer that it could be about
+    elif calls is not None and constraint is not None:  # instead of the answer, see ReplyConstraint
+        calls = ToolCalls(replace(calls.calls, required=True, free_text="none"))
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
     notes = []
     told = None if constraint is None else constraint.constraint.instruction()
@@ -222,8 +227,6 @@ def _calls(
     name = settings.tool_format or tool_format(tokenizer)
     if not tools and choice != "none":
         raise RequestError.at(("tool_choice",), "tool_choice needs tools")
-    if or_answer and choice == "auto":
-        choice = "required"  # or else an answer: see ReplyConstraint
     if (not tools and name != "harmony") or (or_answer and choice == "none"):
         return None
     place: Place = ("tools",)

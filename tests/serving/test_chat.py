@@ -188,6 +188,30 @@ def test_constraints(fields: dict[str, Any], good: str, bad: str) -> None:
     assert accepts(work, good) and not accepts(work, bad)
 
 
+FORMAT = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+NAMED = {"type": "function", "function": {"name": "f"}}
+
+
+def allowed(mode: str) -> dict[str, Any]:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [NAMED]}}
+
+
+@pytest.mark.parametrize("choice", ["required", NAMED, allowed("required")])
+def test_a_call_that_is_required_is_no_answer(choice: Any) -> None:
+    """DSPy sends a response format beside tools of which one must be called."""
+    work = work_of(tools=TOOLS, tool_choice=choice, response_format=FORMAT)
+    assert accepts(work, CALL) and not accepts(work, '{"a": 1}') and not accepts(work, "Hm.")
+    assert whole(work, CALL)["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize("choice", ["auto", allowed("auto")])
+def test_a_call_or_an_answer(choice: Any) -> None:
+    work = work_of(tools=TOOLS, tool_choice=choice, response_format=FORMAT)
+    assert accepts(work, CALL) and accepts(work, '{"a": 1}')
+    assert not accepts(work, "Hm.") and not accepts(work, '{"a": 1}' + CALL)
+
+
 def test_lark_grammars() -> None:
     pytest.importorskip("lark")
     work = work_of(structured_outputs={"grammar": 'start: "x" /[0-9]+/'})
