@@ -58,7 +58,7 @@ COMPLAINT = "The login page is down for everybody!"
 QUESTION = "What will the weather be like in Paris tomorrow?"
 
 
-def weather(city: Literal["Paris", "Rome"], days: int) -> str:
+def weather(city: Literal["Paris", "Rome"], days: Literal[1, 2, 3]) -> str:
     """The weather of a city on the next days."""
     return f"sunny in {city} for {days} days"
 
@@ -86,9 +86,8 @@ def tools() -> Any:
 
 
 def tools_streamed() -> Iterator[Any]:
-    """The call as DSPy gives it, at its end: it streams fields of text."""
+    """The arguments of a call. They are streamed to DSPy, but it hands on pieces of text fields only."""
     for part in streamed(ask, "calls", question=QUESTION, tools=[dspy.Tool(weather)], config=CALL):
-        print(part)
         if isinstance(part, dspy.Prediction):
             yield part.calls.tool_calls[0].args
 
