@@ -5,6 +5,7 @@
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
+#   make test-clients   the examples of docs/integrations/ with their clients (1 GB, each kind in an environment of its own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -20,7 +21,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants test-browser clean
+.PHONY: demo test lint fuzz mutants test-browser test-clients clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -50,8 +51,20 @@ test-browser: $(VENV)/.dev
 	npm install --prefix .cache/browser --no-audit --no-fund --silent
 	BROWSER_MODULES=$(CURDIR)/.cache/browser $(BIN)/python -m pytest -q tests/browser
 
+# Clients that ask for different versions of openai cannot share an environment: each file of versions is one.
+CLIENTS := $(patsubst tests/serving/clients/%.txt,.cache/clients/%,$(wildcard tests/serving/clients/*.txt))
+
+test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
+	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
+		$(BIN)/python -m pytest -q -rs tests/serving/clients
+
+.cache/clients/%/.installed: tests/serving/clients/%.txt
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .cache/clients
 
 # PYTHON=/path/to/python chooses the interpreter; otherwise the first candidate that is new enough and can make a venv.
 $(BIN)/pip:

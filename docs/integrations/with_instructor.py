@@ -35,8 +35,9 @@ class Weather(BaseModel):
 COMPLAINT: Any = [{"role": "user", "content": "The login page is down for everybody!"}]
 QUESTION: Any = [{"role": "user", "content": "What will the weather be like in Paris tomorrow?"}]
 
-by_format = instructor.from_openai(openai.OpenAI(base_url=URL, api_key="unused"), mode=instructor.Mode.JSON_SCHEMA)
-by_tool = instructor.from_openai(openai.OpenAI(base_url=URL, api_key="unused"))  # its default: a tool that must be called
+client = openai.OpenAI(base_url=URL, api_key="unused")
+by_format = instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
+by_tool = instructor.from_openai(client)  # its default: a tool that must be called
 
 
 def structured() -> Ticket:

@@ -229,6 +229,8 @@ def _calls(
         raise RequestError.at(("tool_choice",), "tool_choice needs tools")
     if (not tools and name != "harmony") or (or_answer and choice == "none"):
         return None
+    if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
+        parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
     place: Place = ("tools",)
     check_limits(list(tools), place, settings.compile_limits)
     try:

@@ -287,6 +287,7 @@ class AssistantMessage(RequestPart):
     audio: None = None
     function_call: None = None
     annotations: list[Any] | None = None
+    provider_specific_fields: dict[str, Any] | None = None  # LiteLLM sends its notes back; they change nothing
 
 
 class ToolMessage(RequestPart):

@@ -205,6 +205,23 @@ def test_a_call_that_is_required_is_no_answer(choice: Any) -> None:
     assert whole(work, CALL)["finish_reason"] == "tool_calls"
 
 
+def test_a_tool_that_is_named_is_called_once() -> None:
+    """instructor reads one call of the tool that it names; it says nothing of parallel calls."""
+    for parallel in (None, True, False):
+        work = work_of(tools=TOOLS, tool_choice=NAMED, parallel_tool_calls=parallel)
+        assert accepts(work, CALL) and not accepts(work, f"{CALL}\n{CALL}")
+    for choice in ("required", allowed("required")):
+        assert accepts(work_of(tools=TOOLS, tool_choice=choice), f"{CALL}\n{CALL}")
+
+
+def test_notes_of_clients_in_messages_change_nothing() -> None:
+    """LiteLLM's, in what the model answered before."""
+    said = {"role": "assistant", "content": "Hi"}
+    plain = work_of(messages=[*HELLO, said, *HELLO])
+    noted = work_of(messages=[*HELLO, {**said, "provider_specific_fields": {"refusal": None}}, *HELLO])
+    assert prompt_of(noted) == prompt_of(plain)
+
+
 @pytest.mark.parametrize("choice", ["auto", allowed("auto")])
 def test_a_call_or_an_answer(choice: Any) -> None:
     work = work_of(tools=TOOLS, tool_choice=choice, response_format=FORMAT)

@@ -64,11 +64,9 @@ def test_every_example_is_run() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(server: RunningServer, name: str) -> None:
-    distribution = EXAMPLES[name]
-    looked = f"import importlib.metadata; importlib.metadata.version({distribution!r})"
-    python = next((each for each in INTERPRETERS if not subprocess.run([each, "-c", looked], capture_output=True).returncode), None)
+    python = next((each for each in INTERPRETERS if has(each, EXAMPLES[name])), None)
     if python is None:
-        pytest.skip(f"{distribution} is not installed (make test-clients)")
+        pytest.skip(f"{EXAMPLES[name]} is not installed (make test-clients)")
     found = run(python, ROOT / "docs/integrations" / f"{name}.py", server.url)
     assert [part for part, told in found.items() if "error" in told] == [], "\n".join(
         told["error"] for told in found.values() if "error" in told
@@ -77,6 +75,12 @@ def test_example(server: RunningServer, name: str) -> None:
         jsonschema.validate(told["values"][-1], TICKET if part.startswith("structured") else WEATHER)
         if part.endswith("streamed") and (name, part) != ("with_dspy", "tools_streamed"):
             assert len(told["values"]) >= 2, f"{name}: {part} came at once: {told['values']}"
+
+
+def has(python: str, distribution: str) -> bool:
+    """Whether an interpreter has a package."""
+    code = f"import importlib.metadata; importlib.metadata.version({distribution!r})"
+    return subprocess.run([python, "-c", code], capture_output=True).returncode == 0
 
 
 def run(python: str, example: Path, url: str) -> dict[str, Any]:
