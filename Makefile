@@ -5,7 +5,7 @@
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
-#   make test-clients   the examples of docs/integrations/ with their clients (1 GB, each kind in an environment of its own)
+#   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -64,7 +64,7 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .cache/clients
+	rm -rf $(VENV)
 
 # PYTHON=/path/to/python chooses the interpreter; otherwise the first candidate that is new enough and can make a venv.
 $(BIN)/pip:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
@@ -60,8 +61,17 @@ def tools_streamed() -> Iterator[Any]:
             yield call["args"]
 
 
+def answered() -> Any:
+    """The reply to what the tool answered."""
+    asked: Any = model.bind_tools([Weather], tool_choice="required").invoke(QUESTION)
+    results = [ToolMessage("Sunny.", tool_call_id=call["id"]) for call in asked.tool_calls]
+    answer = model.bind_tools([Weather], tool_choice="none", max_tokens=40)
+    return answer.invoke([HumanMessage(QUESTION), asked, *results]).content
+
+
 if __name__ == "__main__":
     print(structured())
     print(*structured_streamed(), sep="\n")
     print(tools())
     print(*tools_streamed(), sep="\n")
+    print(answered())

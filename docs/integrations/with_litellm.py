@@ -74,8 +74,19 @@ def tools_streamed() -> Iterator[Any]:
                 yield pydantic_core.from_json(text, allow_partial=True)
 
 
+def answered() -> Any:
+    """The reply to what the tool answered."""
+    asked = litellm.completion(**SERVER, messages=QUESTION, tools=[TOOL], tool_choice="required").choices[0].message
+    messages = [*QUESTION, asked]
+    for call in asked.tool_calls:
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": "Sunny."})
+    answer = litellm.completion(**SERVER, messages=messages, tools=[TOOL], tool_choice="none", max_tokens=40)
+    return answer.choices[0].message.content
+
+
 if __name__ == "__main__":
     print(structured())
     print(*structured_streamed(), sep="\n")
     print(tools())
     print(*tools_streamed(), sep="\n")
+    print(answered())

@@ -72,8 +72,19 @@ def tools_streamed() -> Iterator[Any]:
             yield call.tool_kwargs
 
 
+def answered() -> str:
+    """The reply to what the tool answered."""
+    asked = by_tool.chat_with_tools([tool], chat_history=QUESTION, tool_required=True)
+    messages = [*QUESTION, asked.message]
+    for call in by_tool.get_tool_calls_from_response(asked):
+        result = str(tool(**call.tool_kwargs))
+        messages.append(ChatMessage(role="tool", content=result, additional_kwargs={"tool_call_id": call.tool_id}))
+    return str(by_tool.chat(messages, max_tokens=40).message.content)
+
+
 if __name__ == "__main__":
     print(structured())
     print(*structured_streamed(), sep="\n")
     print(tools())
     print(*tools_streamed(), sep="\n")
+    print(answered())

@@ -81,8 +81,22 @@ def tools_streamed() -> Iterator[Any]:
         yield json.loads(call.function.arguments)
 
 
+def answered() -> str | None:
+    """The reply to what the tool answered."""
+    tool = openai.pydantic_function_tool(Weather)
+    asked = client.chat.completions.create(model=MODEL, messages=QUESTION, tools=[tool], tool_choice="required")
+    messages = [*QUESTION, asked.choices[0].message]
+    for call in asked.choices[0].message.tool_calls or []:
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": "Sunny."})
+    answer = client.chat.completions.create(
+        model=MODEL, messages=messages, tools=[tool], tool_choice="none", max_tokens=40
+    )
+    return answer.choices[0].message.content
+
+
 if __name__ == "__main__":
     print(structured())
     print(*structured_streamed(), sep="\n")
     print(tools())
     print(*tools_streamed(), sep="\n")
+    print(answered())

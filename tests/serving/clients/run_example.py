@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PARTS = ("structured", "structured_streamed", "tools", "tools_streamed")
+PARTS = ("structured", "structured_streamed", "tools", "tools_streamed", "answered")
 
 
 def plain(value: Any) -> Any:
@@ -29,7 +29,7 @@ def main(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    for part in PARTS:
+    for part in (part for part in PARTS if hasattr(module, part)):
         told: dict[str, Any] = {"part": part}
         try:
             with contextlib.redirect_stdout(io.StringIO()):
