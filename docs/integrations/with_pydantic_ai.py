@@ -39,12 +39,7 @@ QUESTION = "What will the weather be like in Paris tomorrow?"
 
 by_format = Agent(model, output_type=NativeOutput(Ticket))  # a response format
 by_tool = Agent(model, output_type=ToolOutput(Weather))  # its default: a tool that must be called
-
-
-@by_tool.tool_plain
-def today() -> str:
-    """The day of the week."""
-    return "Monday"
+by_text = Agent(model, model_settings={"max_tokens": 40})
 
 
 def structured() -> Ticket:
@@ -58,7 +53,7 @@ def structured_streamed() -> Iterator[Any]:
 
 
 def tools() -> Weather:
-    """The agent calls its tools until it calls the one that ends the run."""
+    """The arguments of the call that ends the run."""
     return by_tool.run_sync(QUESTION).output
 
 
@@ -72,8 +67,15 @@ async def _streamed(agent: Agent[None, Any], prompt: str) -> list[Any]:
         return [value async for value in stream.stream_output(debounce_by=None)]
 
 
+def answered() -> str:
+    """The reply to what came before, the call and its answer among it."""
+    before = by_tool.run_sync(QUESTION).all_messages()
+    return by_text.run_sync("And in Rome?", message_history=before).output
+
+
 if __name__ == "__main__":
     print(structured())
     print(*structured_streamed(), sep="\n")
     print(tools())
     print(*tools_streamed(), sep="\n")
+    print(answered())
