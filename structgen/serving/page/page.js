@@ -1,19 +1,19 @@
 // The page of a structgen server: no build step, no other requests than to the server itself.
 
 export const EXAMPLES = [
-  { name: "A person (JSON Schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
+  { name: "Person (schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
     constraint: JSON.stringify({ type: "object", properties: { name: { type: "string", maxLength: 40 },
       age: { type: "integer", minimum: 0, maximum: 130 }, skills: { type: "array", items: { type: "string", maxLength: 20 },
       maxItems: 3 }, city: { enum: ["London", "Paris", "Rome"] } }, required: ["name", "age", "skills", "city"],
       additionalProperties: false }, null, 2) },
-  { name: "A sum (GBNF)", kind: "grammar", prompt: "Write a sum.",
+  { name: "Sum (GBNF)", kind: "grammar", prompt: "Write a sum.",
     constraint: 'root   ::= term (" " [-+*] " " term){1,6}\nterm   ::= number | "(" root ")"\nnumber ::= [1-9] [0-9]{0,3}' },
-  { name: "A list (Lark)", kind: "grammar", prompt: "Which fruit do you like?",
+  { name: "List (Lark)", kind: "grammar", prompt: "Which fruit do you like?",
     constraint: 'start: "I like " fruit ("," " " fruit)* " and " fruit "."\nfruit: "apples" | "pears" | "plums" | "cherries"' },
-  { name: "A date (expression)", kind: "regex", prompt: "When did people first land on the moon?",
+  { name: "Date (expression)", kind: "regex", prompt: "When did people first land on the moon?",
     constraint: "(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])" },
-  { name: "A mood (choice)", kind: "choice", prompt: "How is this review? 'The soup was cold.'", constraint: "good\nbad\nmixed" },
-  { name: "An error with its place", kind: "grammar", prompt: "Anything.", constraint: 'root ::= "a" (' },
+  { name: "Mood (choice)", kind: "choice", prompt: "How is this review? 'The soup was cold.'", constraint: "good\nbad\nmixed" },
+  { name: "An error", kind: "grammar", prompt: "Anything.", constraint: 'root ::= "a" (' },
   { name: "Free text", kind: "none", prompt: "Say hello.", constraint: "" },
 ];
 
@@ -106,7 +106,7 @@ function say(text, failed = false) {
 // --- the constraint ---
 
 function forget(summary = "Check the constraint, or write: what of it is enforced is told here.") {
-  $("problem").textContent = "";
+  $("problem").replaceChildren();
   $("constraint").removeAttribute("aria-invalid");
   $("report").hidden = true;
   $("summary").textContent = summary;
@@ -122,7 +122,7 @@ async function check(outputs, signal) {
   forget(summary);
   if (!keywords.length) return;
   const rows = keywords.map((entry) => make("tr", {}, ...[entry.pointer, entry.status, entry.reason].map((textContent) => make("td", { textContent }))));
-  $("report").replaceChildren(table("Keywords", ["place", "what becomes of it", "why"], make("tbody", {}, ...rows)));
+  $("report").replaceChildren(table("Keywords", ["place", "status", "why"], make("tbody", {}, ...rows)));
   $("report").hidden = false;
 }
 
@@ -132,7 +132,8 @@ function showProblem(problem) {
     say("Stopped.");
   } else if (problem.ofConstraint) {
     forget("This constraint cannot be used.");
-    $("problem").textContent = problem.message;
+    const [message, ...place] = problem.message.split("\n"); // only the place, with its caret, must not be wrapped
+    $("problem").append(message, ...(place.length ? [make("pre", { textContent: `\n${place.join("\n")}` })] : []));
     $("constraint").setAttribute("aria-invalid", "true");
     $("constraint").focus();
     say("The constraint cannot be used.", true);
@@ -157,7 +158,7 @@ class Panel {
     this.state = make("p", { className: "end" });
     this.text = make("div", { className: "text" });
     this.body = make("tbody");
-    const list = make("div", { className: "tokens", tabIndex: 0 }, table("Tokens", ["token", "how it came about", "probability", "allowed"], this.body));
+    const list = make("div", { className: "tokens", tabIndex: 0 }, table("Tokens", ["token", "how", "allowed", "chance"], this.body));
     list.setAttribute("role", "region");
     list.setAttribute("aria-label", `Tokens of output ${number}`);
     this.details = make("details", {}, make("summary", { textContent: "Tokens" }), list);
@@ -168,7 +169,7 @@ class Panel {
 
   add(tokens) {
     for (const token of tokens) {
-      const title = `${token.kind}, ${inEnglish(token.allowed)} allowed, probability ${percent(token.logprob)}`;
+      const title = `${token.kind}, ${inEnglish(token.allowed)} allowed, chance ${percent(token.logprob)}`;
       this.text.append(make("span", { className: `token ${token.kind}`, title, textContent: this.decoder.decode(new Uint8Array(token.bytes), { stream: true }) }));
     }
     this.tokens.push(...tokens);
@@ -181,7 +182,7 @@ class Panel {
   list() {
     if (!this.details.open) return;
     for (const token of this.tokens.slice(this.listed)) {
-      const cells = [visible(token.token), token.kind, percent(token.logprob), inEnglish(token.allowed)];
+      const cells = [visible(token.token), token.kind, inEnglish(token.allowed), percent(token.logprob)];
       this.body.append(make("tr", {}, ...cells.map((textContent, column) => make("td", { textContent, className: column > 1 ? "count" : "" }))));
     }
     this.listed = this.tokens.length;
