@@ -13,6 +13,7 @@ from structgen.automata.dfa import empty
 from structgen.automata.pattern import full_match_dfa
 from structgen.compilers import compile_json_lines, compile_lark, compile_regex
 from structgen.engines.composed.grammar import embed
+from structgen.engines.composed.matcher import ComposedMatcher
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.engines.json.compiled import compile_json_schema
 from structgen.engines.protocols import TOO_LONG, Grammar
@@ -127,6 +128,7 @@ def test_a_reading_that_is_not_written_does_not_hide_another() -> None:
     assert embed(outer("x", "yy"), {1: short, 2: long}).matcher().completion_bound() == 4
     long = Reluctant((b"abc" * 9, b"b"), BYTES)
     matcher = embed(outer("x", "yy"), {1: short, 2: long}).matcher()
+    assert isinstance(matcher, ComposedMatcher)
     assert matcher.accept_bytes(b"<a") and len(matcher._branches) == 2
     assert matcher.completion_bound() == 2 == len(matcher.shortest_completion())
     assert matcher.accept_bytes(b"bc") and len(matcher._branches) == 1
@@ -139,6 +141,7 @@ def test_long_texts_of_many_parts() -> None:
     """What a step costs does not depend on how much was read: readings are few, and each has a number."""
     grammar = compile_json_lines(OBJECT, BYTES, options=JsonOptions(whitespace="compact"))
     matcher = grammar.matcher()
+    assert isinstance(matcher, ComposedMatcher)
     for _ in range(300):
         assert matcher.accept_bytes(b'{"b":"x"')
         assert matcher.completion_bound() == 1 and len(matcher._branches) <= 2

@@ -140,7 +140,7 @@ def test_same_masks_and_texts(name: str) -> None:
     grammar, peer, rng = make(), Peer(format_), random.Random(name)
     texts = []
     for _ in range(40):
-        matcher, other, tokens = grammar.matcher(), peer.start(), []
+        matcher, other, tokens = grammar.matcher(), peer.start(), list[int]()
         for _ in range(rng.randint(1, 16)):
             mask = allowed(matcher)
             assert mask == peer.allowed(other), [TOKENS[t] for t in tokens]
