@@ -1,6 +1,7 @@
 // Uses the page as a reader does, with a mouse, with the keyboard alone; prints what it saw as JSON.
 // node page.mjs URL URL_THAT_NEEDS_THE_KEY_sesame FOLDER_OF_node_modules FOLDER_FOR_SCREENSHOTS
 
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -12,7 +13,7 @@ const puppeteer = await load("puppeteer-core");
 const browser = await puppeteer.launch({
   args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
 });
-const seen = { errors: [], requests: [] };
+const seen = { errors: [], requests: [], barriers: [] };
 const page = await browser.newPage();
 page.on("pageerror", (error) => seen.errors.push(error.message));
 page.on("console", (message) => { // what is refused is logged, too; and nothing else may be, such as what the policy forbids
@@ -27,6 +28,16 @@ const until = (selector, pattern) => page.waitForFunction((selector, pattern) =>
   { timeout: 60000 }, selector, pattern);
 const finished = () => until("#status", "finished");
 const set = (selector, value) => page.$eval(selector, (element, value) => { element.value = value; }, value);
+
+// Another's judgement of what the page is for those who hear it, or see little.
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+seen.judged = 0;
+async function judge(state) {
+  await page.evaluate(axe);
+  const { violations, passes } = await page.evaluate(() => window.axe.run(document));
+  seen.judged += passes.length;
+  seen.barriers.push(...violations.map(({ id, nodes }) => `${state}: ${id}: ${nodes.map((node) => node.html).join(" ")}`));
+}
 
 // Several requests at once, begun by keyboard alone from the first field on.
 await set("#count", 3);
@@ -48,9 +59,11 @@ await page.click(".panel details summary");
 await page.waitForSelector(".panel tbody tr");
 seen.rows = await page.$$eval(".panel:first-child tbody tr", (rows) => rows.length);
 await page.screenshot({ path: `${pictures}/light.png`, fullPage: true });
+await judge("light");
 await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
 seen.dark = await page.$eval("body", (element) => getComputedStyle(element).backgroundColor);
 await page.screenshot({ path: `${pictures}/dark.png`, fullPage: true });
+await judge("dark");
 
 // Errors with their caret.
 seen.problems = [];
@@ -64,6 +77,7 @@ for (const [kind, constraint] of [["json", '{\n  "type": oops\n}'], ["grammar", 
   if (kind !== "regex") await page.$eval("#constraint", (element) => element.dispatchEvent(new Event("input")));
 }
 await page.screenshot({ path: `${pictures}/problem.png` });
+await judge("problem");
 
 // Text is never markup; the server may be away.
 await page.select("#kind", "choice");

@@ -52,6 +52,11 @@ def test_keyboard_and_names(seen: Any) -> None:
     assert found["unnamed"] == []
 
 
+def test_axe_finds_no_barriers(seen: Any) -> None:
+    found, _ = seen
+    assert found["barriers"] == [] and found["judged"] > 60  # rules that held: light, dark, and with an error
+
+
 def test_light_dark_and_narrow(seen: Any) -> None:
     found, _ = seen
     assert found["dark"] != "rgb(251, 250, 247)" and not found["overflow"]
