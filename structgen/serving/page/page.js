@@ -133,7 +133,7 @@ function showProblem(problem) {
   } else if (problem.ofConstraint) {
     forget("This constraint cannot be used.");
     const [message, ...place] = problem.message.split("\n"); // only the place, with its caret, must not be wrapped
-    $("problem").append(message, ...(place.length ? [make("pre", { textContent: `\n${place.join("\n")}` })] : []));
+    $("problem").append(`${message}\n`, ...(place.length ? [make("pre", { textContent: place.join("\n") })] : []));
     $("constraint").setAttribute("aria-invalid", "true");
     $("constraint").focus();
     say("The constraint cannot be used.", true);
