@@ -315,6 +315,13 @@ class ApiServer:
 
     async def _check(self, request: Request) -> Response:
         """What of a constraint is enforced: for the page."""
+        record = RequestRecord(new_id("check-"), "/check")
+        try:
+            return await self._report(request, record)
+        except Exception as error:
+            return self._failed(error, record)
+
+    async def _report(self, request: Request, record: RequestRecord) -> Response:
         self.admission.check(request.headers, request.client.host if request.client else "")
         body = await self.admission.body(request.headers, request.receive)
         asked = read_request(CheckRequest, read_json(body))
@@ -322,7 +329,7 @@ class ApiServer:
         assert constraint is not None
         started = time.perf_counter()
         with self._preparing():
-            grammar = await self._compiled(constraint)
+            grammar = await _while_there(self._compiled(constraint), request.receive)
         milliseconds = 1e3 * (time.perf_counter() - started)
         report = getattr(grammar, "report", None)
         entries = report.entries if report else ()
@@ -330,7 +337,9 @@ class ApiServer:
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
         summary = f"Every output satisfies the constraint{total}; compiled in {milliseconds:.0f} ms."
-        return JSONResponse({"summary": summary, "keywords": keywords})
+        record.details["constraint"] = constraint.kind
+        self._log(record)
+        return JSONResponse({"summary": summary, "keywords": keywords}, headers={"x-request-id": record.id})
 
     async def _health(self, _: Request) -> Response:
         healthy = self.engine.is_healthy

@@ -38,7 +38,10 @@ def test_the_page_and_its_parts(http: httpx2.Client) -> None:
     for name in re.findall(r'(?:src|href)="([^"#:]+)"', page.text):
         part = http.get(f"/{name}")
         assert part.status_code == 200 and part.content == (FOLDER / name).read_bytes()
-        assert "default-src 'none'" in part.headers["content-security-policy"]
+        policy = part.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert part.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("name", ["index.html", "page.css", "page.js"])
@@ -63,6 +66,53 @@ def test_coverage(http: httpx2.Client) -> None:
     bad = http.post("/check", json={"structured_outputs": {"json": '{\n"a": oops}'}}).json()["error"]
     assert bad["pointer"] == "/structured_outputs/json" and bad["message"].splitlines()[-1].strip() == "^"
     assert http.post("/check", json={"x": 1}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "pointer"),
+    [
+        ({"json": '{"properties": {"a": {"type": "strin"}}}'}, "invalid_schema", "/json/properties/a/type"),
+        ({"json": '{"minimum": 5, "maximum": 3, "type": "integer"}'}, "unsatisfiable_schema", "/json"),
+        ({"grammar": 'root ::= "a" ('}, "invalid_grammar", "/grammar"),
+        ({"regex": "(a"}, "invalid_pattern", "/regex"),
+        ({"choice": []}, "invalid_constraint", "/choice"),
+        ({}, "invalid_value", ""),
+    ],
+)
+def test_what_is_wrong_is_typed_and_placed(http: httpx2.Client, asked: Any, code: str, pointer: str) -> None:
+    answer = http.post("/check", json={"structured_outputs": asked})
+    error = answer.json()["error"]
+    assert answer.status_code == 400 and error["code"] == code
+    assert error["pointer"] == f"/structured_outputs{pointer}"
+    assert answer.headers["x-request-id"].startswith("check-")
+
+
+def test_the_page_is_open_and_what_it_asks_for_is_not() -> None:
+    with serving(api_keys=("sesame",)) as running, httpx2.Client(base_url=running.url) as client:
+        assert client.get("/").status_code == 200
+        asked = {"structured_outputs": {"regex": "a"}}
+        assert client.post("/check", json=asked).json()["error"]["code"] == "invalid_api_key"
+        assert client.get("/v1/models").status_code == 401
+        assert client.post("/check", json=asked, headers={"authorization": "Bearer sesame"}).status_code == 200
+
+
+def test_several_outputs_of_one_request_are_traced_apart(http: httpx2.Client) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"regex": "[a-f]{6}"},
+        "stream": True,
+        "structgen": {"trace": True},
+        "n": 4,
+        "seed": 1,
+    }
+    lines = http.post("/v1/chat/completions", json=body).text.splitlines()
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    for index in range(4):
+        own = [chunk for chunk in chunks if chunk["choices"][0]["index"] == index]
+        text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in own)
+        tokens = [token for chunk in own for token in chunk.get("structgen", {}).get("tokens", ())]
+        assert re.fullmatch("[a-f]{6}", text) and "".join(token["token"] for token in tokens) == text
+        assert [token["allowed"] for token in tokens[:6]] == [6] * 6  # six letters; a token a byte
 
 
 def test_traces_say_how_tokens_came_about(http: httpx2.Client) -> None:
@@ -91,13 +141,15 @@ def test_traces_say_how_tokens_came_about(http: httpx2.Client) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_functions_of_the_page() -> None:
     program = """
-    import { eventReader, structuredOutputs, counted, visible } from PAGE;
+    import { eventReader, structuredOutputs, counted, visible, percent, explained } from PAGE;
     const events = [], read = eventReader((event) => events.push(event));
     const text = 'data: {"a": 1}\\n\\nevent: x\\ndata: {"b": "é"}\\n\\ndata: [DONE]\\n\\n';
     for (const character of text) read(character);
     console.log(JSON.stringify([events, structuredOutputs("choice", "a\\n\\nb"), structuredOutputs("regex", "a"),
       structuredOutputs("none", ""), counted([{ kind: "forced" }, { kind: "chosen" }, { kind: "forced" }]),
-      visible("a\\n b")]));
+      visible("a\\n b"), [0, -1e-9, -0.7, -9].map(percent),
+      explained({ message: "no", pointer: "/structured_outputs/json/a" }),
+      explained({ message: "no (at /a)", pointer: "/structured_outputs/json/a" }), explained({ message: "no" })]));
     """.replace("PAGE", json.dumps((FOLDER / "page.js").as_uri()))
     finished = subprocess.run(
         ["node", "--input-type=module", "-e", program], capture_output=True, text=True, timeout=60
@@ -109,5 +161,9 @@ def test_functions_of_the_page() -> None:
         None,
         {"chosen": 1, "drafted": 0, "forced": 2},
         "a↵\n␣b",
+        ["100%", ">99.9%", "49.7%", "<0.1%"],
+        "no\nat /a",
+        "no (at /a)",
+        "no",
     ]
     assert json.loads(finished.stdout) == expected, finished.stderr

@@ -1,19 +1,19 @@
 // The page of a structgen server: no build step, no other requests than to the server itself.
 
 export const EXAMPLES = [
-  { name: "A person (JSON Schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
+  { name: "Person (schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
     constraint: JSON.stringify({ type: "object", properties: { name: { type: "string", maxLength: 40 },
       age: { type: "integer", minimum: 0, maximum: 130 }, skills: { type: "array", items: { type: "string", maxLength: 20 },
       maxItems: 3 }, city: { enum: ["London", "Paris", "Rome"] } }, required: ["name", "age", "skills", "city"],
       additionalProperties: false }, null, 2) },
-  { name: "A sum (GBNF)", kind: "grammar", prompt: "Write a sum.",
+  { name: "Sum (GBNF)", kind: "grammar", prompt: "Write a sum.",
     constraint: 'root   ::= term (" " [-+*] " " term){1,6}\nterm   ::= number | "(" root ")"\nnumber ::= [1-9] [0-9]{0,3}' },
-  { name: "A list (Lark)", kind: "grammar", prompt: "Which fruit do you like?",
+  { name: "List (Lark)", kind: "grammar", prompt: "Which fruit do you like?",
     constraint: 'start: "I like " fruit ("," " " fruit)* " and " fruit "."\nfruit: "apples" | "pears" | "plums" | "cherries"' },
-  { name: "A date (expression)", kind: "regex", prompt: "When did people first land on the moon?",
+  { name: "Date (expression)", kind: "regex", prompt: "When did people first land on the moon?",
     constraint: "(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])" },
-  { name: "A mood (choice)", kind: "choice", prompt: "How is this review? 'The soup was cold.'", constraint: "good\nbad\nmixed" },
-  { name: "An error with its place", kind: "grammar", prompt: "Anything.", constraint: 'root ::= "a" (' },
+  { name: "Mood (choice)", kind: "choice", prompt: "How is this review? 'The soup was cold.'", constraint: "good\nbad\nmixed" },
+  { name: "An error", kind: "grammar", prompt: "Anything.", constraint: 'root ::= "a" (' },
   { name: "Free text", kind: "none", prompt: "Say hello.", constraint: "" },
 ];
 
@@ -39,9 +39,8 @@ export function eventReader(onEvent) {
   };
 }
 
-/** How many tokens came about in which way. */
-export function counted(tokens) {
-  const counts = { chosen: 0, drafted: 0, forced: 0 };
+/** How many tokens came about in which way, in addition to those that are counted. */
+export function counted(tokens, counts = { chosen: 0, drafted: 0, forced: 0 }) {
   for (const token of tokens) counts[token.kind] += 1;
   return counts;
 }
@@ -51,9 +50,23 @@ export function visible(text) {
   return text.replaceAll(" ", "␣").replaceAll("\n", "↵\n").replaceAll("\t", "→");
 }
 
+/** A probability for readers. */
+export function percent(logprob) {
+  const share = 100 * Math.exp(logprob);
+  return share < 0.1 ? "<0.1%" : logprob !== 0 && share > 99.9 ? ">99.9%" : `${share.toFixed(share < 99.95 ? 1 : 0)}%`;
+}
+
+/** An error as the server tells it: what is wrong with the constraint, and where in it. */
+export function explained(error) {
+  const place = (error.pointer ?? "").replace(/^\/structured_outputs(\/[a-z_]+)?/, "");
+  return `${error.message}${place && !error.message.includes(place) ? `\nat ${place}` : ""}`;
+}
+
 // --- with one ---
 
+const MOST_REQUESTS = 5; // browsers open six connections to a server; one is for checks
 const $ = (id) => document.getElementById(id);
+const inEnglish = (number) => number.toLocaleString("en");
 
 function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -61,179 +74,256 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-function headers() {
+function table(label, columns, body) {
+  const head = make("tr", {}, ...columns.map((text) => make("th", { scope: "col", textContent: text })));
+  const made = make("table", {}, make("thead", {}, head), body);
+  made.setAttribute("aria-label", label);
+  return made;
+}
+
+/** The answer to a request; throws what the server, or the connection, says is wrong. */
+async function post(path, body, signal) {
   const key = $("key").value;
-  return { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
-}
-
-async function problemOf(answer) {
+  const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  let answer;
   try {
-    const { error } = await answer.json();
-    return `${error.message}${error.pointer ? `\nat ${error.pointer}` : ""}`;
-  } catch {
-    return `The server answered with status ${answer.status}.`;
+    answer = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  } catch (problem) {
+    if (problem.name === "AbortError") throw problem;
+    throw new Error("The server cannot be reached.");
   }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => null);
+  if (!told?.error) throw new Error(`The server answered with status ${answer.status}.`);
+  throw Object.assign(new Error(explained(told.error)), { status: answer.status, ofConstraint: told.error.pointer?.startsWith("/structured_outputs") });
 }
 
-function constraint() {
-  return structuredOutputs($("kind").value, $("constraint").value);
+function say(text, failed = false) {
+  $("status").textContent = text;
+  $("status").classList.toggle("failed", failed);
 }
 
-function showProblem(message) {
-  $("problem").textContent = message;
-  $("constraint").setAttribute("aria-invalid", String(message !== ""));
-}
+// --- the constraint ---
 
-/** Shows what of the constraint is enforced, or what is wrong with it. */
-async function check(outputs = constraint()) {
-  showProblem("");
+function forget(summary = "Check the constraint, or write: what of it is enforced is told here.") {
+  $("problem").replaceChildren();
+  $("constraint").removeAttribute("aria-invalid");
   $("report").hidden = true;
+  $("summary").textContent = summary;
+}
+
+/** Shows what of the constraint is enforced. Throws what is wrong. */
+async function check(outputs, signal) {
   if (outputs === null) {
-    $("summary").textContent = "No constraint: any text.";
+    forget("No constraint: any text.");
     return;
   }
-  const answer = await fetch("check", {
-    method: "POST", headers: headers(), body: JSON.stringify({ structured_outputs: outputs }),
-  });
-  if (!answer.ok) {
-    showProblem(await problemOf(answer));
-    $("summary").textContent = "This constraint cannot be used.";
-    return;
-  }
-  const report = await answer.json();
-  $("summary").textContent = report.summary;
-  if (report.keywords.length) {
-    const rows = report.keywords.map((entry) => make("tr", {}, make("td", { textContent: entry.pointer }),
-      make("td", { textContent: entry.status }), make("td", { textContent: entry.reason })));
-    const head = make("tr", {}, ...["place", "what becomes of it", "why"].map((text) => make("th", { scope: "col", textContent: text })));
-    $("report").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
-    $("report").hidden = false;
+  const { summary, keywords } = await (await post("check", { structured_outputs: outputs }, signal)).json();
+  forget(summary);
+  if (!keywords.length) return;
+  const rows = keywords.map((entry) => make("tr", {}, ...[entry.pointer, entry.status, entry.reason].map((textContent) => make("td", { textContent }))));
+  $("report").replaceChildren(table("Keywords", ["place", "status", "why"], make("tbody", {}, ...rows)));
+  $("report").hidden = false;
+}
+
+/** Shows a problem where it belongs: at the constraint, at the key, or below the buttons. */
+function showProblem(problem) {
+  if (problem.name === "AbortError") {
+    say("Stopped.");
+  } else if (problem.ofConstraint) {
+    forget("This constraint cannot be used.");
+    const [message, ...place] = problem.message.split("\n"); // only the place, with its caret, must not be wrapped
+    $("problem").append(`${message}\n`, ...(place.length ? [make("pre", { textContent: place.join("\n") })] : []));
+    $("constraint").setAttribute("aria-invalid", "true");
+    $("constraint").focus();
+    say("The constraint cannot be used.", true);
+  } else {
+    if (problem.status === 401) $("key").focus();
+    say(problem.message, true);
   }
 }
+
+// --- outputs ---
 
 class Panel {
-  constructor(number, count) {
+  constructor(number, kind) {
     this.tokens = [];
-    this.decoder = new TextDecoder(); // a character may be cut into several tokens: the last of them shows it
-    this.counts = make("p", { className: "counts", textContent: "waits" });
-    this.text = make("div", { className: "text" });
-    this.body = make("tbody");
-    const head = make("tr", {}, ...["token", "how it came about", "allowed"].map((text) => make("th", { scope: "col", textContent: text })));
-    const table = make("table", {}, make("thead", {}, head), this.body);
-    const title = make("h3", { textContent: count === 1 ? "Output" : `Output ${number + 1} of ${count}`, id: `panel-${number}` });
-    this.details = make("details", {}, make("summary", { textContent: "Tokens" }), make("div", { className: "tokens", tabIndex: 0 }, table));
-    this.details.addEventListener("toggle", () => this.list());
-    this.element = make("article", { className: "panel" }, title, this.counts, this.text, this.details);
-    this.element.setAttribute("aria-labelledby", title.id);
+    this.totals = counted([]);
     this.listed = 0;
     this.started = performance.now();
+    this.isEnded = this.isGood = false;
+    this.decoder = new TextDecoder(); // a character may be cut into several tokens: the last of them shows it
+    this.title = make("h3", { textContent: `Output ${number}: ${kind}`, id: `panel-${number}` });
+    this.counts = make("p", { className: "counts", textContent: "waits for its turn" });
+    this.state = make("p", { className: "end" });
+    this.text = make("div", { className: "text" });
+    this.body = make("tbody");
+    const list = make("div", { className: "tokens", tabIndex: 0 }, table("Tokens", ["token", "how", "allowed", "chance"], this.body));
+    list.setAttribute("role", "region");
+    list.setAttribute("aria-label", `Tokens of output ${number}`);
+    this.details = make("details", {}, make("summary", { textContent: "Tokens" }), list);
+    this.details.addEventListener("toggle", () => this.list());
+    this.element = make("article", { className: "panel" }, this.title, this.counts, this.state, this.text, this.details);
+    this.element.setAttribute("aria-labelledby", this.title.id);
   }
 
   add(tokens) {
     for (const token of tokens) {
-      const title = `${token.kind}, ${token.allowed.toLocaleString("en")} allowed`;
+      const title = `${token.kind}, ${inEnglish(token.allowed)} allowed, chance ${percent(token.logprob)}`;
       this.text.append(make("span", { className: `token ${token.kind}`, title, textContent: this.decoder.decode(new Uint8Array(token.bytes), { stream: true }) }));
     }
     this.tokens.push(...tokens);
-    const { chosen, drafted, forced } = counted(this.tokens);
-    const seconds = (performance.now() - this.started) / 1000;
-    const last = this.tokens.findLast((token) => token.kind !== "forced") ?? this.tokens[0];
-    this.counts.textContent = `${this.tokens.length} tokens in ${seconds.toFixed(1)} s: ${chosen} chosen, ${drafted} drafted, ` +
-      `${forced} forced; the last choice was among ${last.allowed.toLocaleString("en")}`;
+    const { chosen, drafted, forced } = counted(tokens, this.totals);
+    this.seconds = (performance.now() - this.started) / 1000;
+    this.counts.textContent = `${inEnglish(this.tokens.length)} tokens in ${this.seconds.toFixed(1)} s: ${chosen} chosen, ${drafted} drafted, ${forced} forced`;
     this.list();
   }
 
   list() {
     if (!this.details.open) return;
     for (const token of this.tokens.slice(this.listed)) {
-      this.body.append(make("tr", {}, make("td", { textContent: visible(token.token) }), make("td", { textContent: token.kind }),
-        make("td", { className: "count", textContent: token.allowed.toLocaleString("en") })));
+      const cells = [visible(token.token), token.kind, inEnglish(token.allowed), percent(token.logprob)];
+      this.body.append(make("tr", {}, ...cells.map((textContent, column) => make("td", { textContent, className: column > 1 ? "count" : "" }))));
     }
     this.listed = this.tokens.length;
   }
 
-  end(text, failed = false) {
-    this.counts.append(`; ${text}`);
-    this.counts.classList.toggle("failed", failed);
+  /** Nothing follows; what is said of that counts once. */
+  end(text, isGood = false) {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.isGood = isGood;
+    if (!this.tokens.length) this.counts.textContent = "no tokens";
+    this.state.textContent = text;
+    this.state.classList.toggle("failed", !isGood);
+    $("spoken").append(make("p", { textContent: `${this.title.textContent}, ${text}: ${this.text.textContent}` }));
   }
 }
 
-let running = null;
+const running = new Set(); // what stops each of the requests
+let panels = []; // those that began while one was running
 
 async function write() {
-  running?.abort();
-  const stopping = (running = new AbortController());
-  const outputs = constraint();
-  const count = Math.min(16, Math.max(1, Number($("count").value)));
-  const panels = Array.from({ length: count }, (_, number) => new Panel(number, count));
-  $("panels").replaceChildren(...panels.map((panel) => panel.element));
+  if (running.size >= MOST_REQUESTS) {
+    say(`${MOST_REQUESTS} requests are written already: wait for one, or stop them.`, true);
+    return;
+  }
+  if (running.size === 0) {
+    panels = [];
+    $("panels").replaceChildren();
+    $("spoken").replaceChildren();
+  }
+  const stopping = new AbortController();
+  const outputs = structuredOutputs($("kind").value, $("constraint").value);
+  const kind = $("kind").selectedOptions[0].textContent.replace(/ \(.*|:.*|,.*/, "");
+  const body = {
+    messages: [{ role: "user", content: $("prompt").value }], n: Number($("count").value),
+    max_tokens: Number($("tokens").value), temperature: Number($("temperature").value), seed: Number($("seed").value),
+    stream: true, structgen: { trace: true }, ...(outputs === null ? {} : { structured_outputs: outputs }),
+  };
+  let problem = null;
+  running.add(stopping);
   $("stop").disabled = false;
-  $("status").textContent = count === 1 ? "Writing." : `Writing ${count} outputs.`;
-  const checked = check(outputs);
-  const ends = await Promise.all(panels.map((panel, number) => stream(panel, number, outputs, stopping.signal)));
-  await checked;
-  if (running !== stopping) return;
-  $("stop").disabled = true;
-  const good = ends.filter((end) => end).length;
-  $("status").textContent = count === 1 ? (good ? "The output is finished." : "The output failed.") : `${good} of ${count} outputs are finished.`;
+  say("Compiling the constraint.");
+  try {
+    await check(outputs, stopping.signal);
+    const begun = Array.from({ length: body.n }, (_, number) => new Panel(panels.length + number + 1, kind));
+    panels.push(...begun);
+    $("panels").append(...begun.map((panel) => panel.element));
+    if ($("outputs").getBoundingClientRect().top > 0.7 * innerHeight) $("outputs").scrollIntoView();
+    tell();
+    await stream(begun, body, stopping.signal);
+  } catch (error) {
+    problem = error;
+  }
+  running.delete(stopping);
+  if (running.size === 0) {
+    if (document.activeElement === $("stop")) $("write").focus(); // a disabled button would lose the focus
+    $("stop").disabled = true;
+  }
+  if (problem) showProblem(problem);
+  else tell();
 }
 
-async function stream(panel, number, outputs, signal) {
-  const body = {
-    messages: [{ role: "user", content: $("prompt").value }],
-    max_tokens: Number($("tokens").value), temperature: Number($("temperature").value),
-    seed: Number($("seed").value) + number, stream: true, structgen: { trace: true },
-    ...(outputs === null ? {} : { structured_outputs: outputs }),
-  };
-  let end = false;
+/** Says how far all outputs are. */
+function tell() {
+  const ended = panels.filter((panel) => panel.isEnded), good = panels.filter((panel) => panel.isGood).length;
+  if (running.size) {
+    say(`Writing ${panels.length - ended.length} of ${panels.length} outputs.`);
+    return;
+  }
+  const tokens = panels.reduce((sum, panel) => sum + panel.tokens.length, 0);
+  const ends = panels.filter((panel) => panel.tokens.length).map((panel) => panel.started + 1000 * panel.seconds);
+  const seconds = Math.max(0, Math.max(...ends) - Math.min(...panels.map((panel) => panel.started))) / 1000;
+  const speed = ends.length ? `: ${inEnglish(tokens)} tokens in ${seconds.toFixed(1)} s, ${inEnglish(Math.round(tokens / Math.max(seconds, 0.001)))} a second together` : "";
+  say(`${good} of ${panels.length} finished${speed}.`);
+}
+
+/** Writes what an answer brings into panels. Throws where nothing was begun. */
+async function stream(begun, body, signal) {
+  const end = (text) => begun.forEach((panel) => panel.end(text));
   const read = eventReader((event) => {
     if (event.error) {
-      panel.end(event.error.message, true);
+      end(explained(event.error));
       return;
     }
-    if (event.structgen) panel.add(event.structgen.tokens);
-    const reason = event.choices[0]?.finish_reason;
-    if (reason) {
-      end = true;
-      panel.end(reason === "length" ? "closed for its budget" : "finished");
+    const [choice] = event.choices;
+    if (event.structgen) begun[choice.index].add(event.structgen.tokens);
+    if (choice?.finish_reason) {
+      begun[choice.index].end(choice.finish_reason === "length" ? "closed for its budget" : "finished", true);
+      tell();
     }
   });
   try {
-    const answer = await fetch("v1/chat/completions", { method: "POST", headers: headers(), body: JSON.stringify(body), signal });
-    if (!answer.ok) {
-      panel.counts.textContent = "";
-      panel.end(await problemOf(answer), true);
-      return false;
-    }
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = (await post("v1/chat/completions", body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) read(piece.value);
-  } catch (error) {
-    panel.end(error.name === "AbortError" ? "stopped" : `the connection failed: ${error.message}`, true);
+    end("the answer ended early");
+  } catch (problem) {
+    end(problem.name === "AbortError" ? "stopped" : problem.status ? problem.message : "the connection was lost");
+    if (problem.status) throw problem;
   }
-  return end;
+}
+
+function stop() {
+  for (const stopping of running) stopping.abort();
 }
 
 function pick(example) {
   $("prompt").value = example.prompt;
   $("kind").value = example.kind;
   $("constraint").value = example.constraint;
-  $("constraint").disabled = example.kind === "none";
+  edited();
+}
+
+function edited() {
+  $("constraint").disabled = $("kind").value === "none";
+  forget();
+}
+
+/** Says which model writes; where a key is lacking, that waits for one. */
+async function nameModel() {
+  const models = await post("v1/models").then((answer) => answer.json()).catch(() => null);
+  if (models) $("model").textContent = `${models.data[0].id} writes exactly what a constraint allows.`;
 }
 
 function begin() {
   $("example").append(...EXAMPLES.map((example, number) => make("option", { value: number, textContent: example.name })));
   pick(EXAMPLES[0]);
   $("example").addEventListener("change", () => pick(EXAMPLES[Number($("example").value)]));
-  $("kind").addEventListener("change", () => { $("constraint").disabled = $("kind").value === "none"; });
-  $("check").addEventListener("click", () => check());
-  $("stop").addEventListener("click", () => running?.abort());
+  $("kind").addEventListener("change", edited);
+  $("constraint").addEventListener("input", edited);
+  $("check").addEventListener("click", () => {
+    say("");
+    check(structuredOutputs($("kind").value, $("constraint").value)).catch(showProblem);
+  });
+  $("stop").addEventListener("click", stop);
   $("form").addEventListener("submit", (event) => { event.preventDefault(); write(); });
   $("form").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
   });
-  fetch("v1/models", { headers: headers() }).then((answer) => answer.ok ? answer.json() : null).then((models) => {
-    if (models) $("model").textContent = `${models.data[0].id} writes exactly what a constraint allows.`;
-  }).catch(() => {});
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") stop(); });
+  $("key").addEventListener("change", nameModel);
+  nameModel();
 }
 
 if (typeof document !== "undefined") begin();
