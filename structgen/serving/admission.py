@@ -104,7 +104,8 @@ class Admission:
         if announced.isdigit() and int(announced) > most:
             raise _too_large(most)
         try:
-            return await asyncio.wait_for(_read(receive, most), self._settings.body_seconds)
+            async with asyncio.timeout(self._settings.body_seconds):
+                return await _read(receive, most)
         except TimeoutError:
             raise RequestError(
                 f"The request was not sent within {self._settings.body_seconds:g} seconds.", status=408, code="timeout"

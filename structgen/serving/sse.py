@@ -79,7 +79,8 @@ class EventStream:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send(self, send: Send, data: bytes) -> None:
-        await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": True}), self._seconds)
+        async with asyncio.timeout(self._seconds):  # (wait_for can lose a cancellation, in Python 3.11)
+            await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 async def wait_until_gone(receive: Receive) -> None:

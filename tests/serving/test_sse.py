@@ -1,0 +1,39 @@
+"""Events over ASGI: written as they come, and given up when nobody reads them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from structgen.serving.sse import EventStream
+
+
+def test_whenever_the_client_leaves_the_events_end() -> None:
+    """Also in the very moment in which a piece was sent: a cancellation must not be lost."""
+
+    async def leave_after(turns: int) -> None:
+        async def events() -> AsyncGenerator[bytes, None]:
+            for _ in range(3_000):
+                yield b"data: 1\n\n"
+
+        async def receive() -> dict[str, Any]:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            nonlocal sent
+            sent += 1
+            await asyncio.sleep(0)
+
+        sent = 0
+        stream = EventStream(events(), {}, 5.0, lambda error: b"", lambda: None)
+        await stream({}, receive, send)
+        assert sent < 200
+
+    async def every() -> None:
+        for turns in range(40):
+            await leave_after(turns)
+
+    asyncio.run(every())
