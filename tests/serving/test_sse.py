@@ -13,6 +13,8 @@ def test_whenever_the_client_leaves_the_events_end() -> None:
     """Also in the very moment in which a piece was sent: a cancellation must not be lost."""
 
     async def leave_after(turns: int) -> None:
+        sent = 0
+
         async def events() -> AsyncGenerator[bytes, None]:
             for _ in range(3_000):
                 yield b"data: 1\n\n"
@@ -27,7 +29,6 @@ def test_whenever_the_client_leaves_the_events_end() -> None:
             sent += 1
             await asyncio.sleep(0)
 
-        sent = 0
         stream = EventStream(events(), {}, 5.0, lambda error: b"", lambda: None)
         await stream({}, receive, send)
         assert sent < 200
