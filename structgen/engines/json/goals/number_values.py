@@ -101,6 +101,8 @@ def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
 
     Where members are far, those are counted that share all but the end of the shortest text.
     """
+    if automaton.is_endless(state):
+        return limit
     text = automaton.shortest(state)
     near = state
     for byte in text[:-NEAR]:
