@@ -24,7 +24,7 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
-from structgen.engines.captures.capturing import captures_of
+from structgen.engines.captures.capturing import captures_of, names_captures
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
@@ -396,8 +396,7 @@ def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint
                 result = _result(output, constraint)
                 yield StreamEvent(event.text, shown, result, constraint, result.captures)
             elif event.text:
-                captures = _captures(output, output.settled_data(), is_finished=False)
-                yield StreamEvent(event.text, shown, None, constraint, captures)
+                yield StreamEvent(event.text, shown, None, constraint, _captures(output))
 
 
 def _settings(
@@ -427,14 +426,17 @@ def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
         finish_reason=output.finish_reason,
         logprob=output.log_prob,
         stats=output.stats,
-        captures=_captures(output, output.data, is_finished=True),
+        captures=_captures(output),
     )
 
 
-def _captures(output: Output, data: bytes, *, is_finished: bool) -> Captures:
+def _captures(output: Output) -> Captures:
+    """Those of the text so far; nothing is copied for grammars that name nothing."""
     grammar = None if output.matcher is None else output.matcher.grammar
-    if grammar is None:
+    if grammar is None or not names_captures(grammar):
         return {}
+    is_finished = output.finish_reason is not None
+    data = output.data if is_finished else output.settled_data()
     return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
 
 

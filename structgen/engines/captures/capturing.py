@@ -193,18 +193,22 @@ class CapturingMatcher:
 
 def captures_of(grammar: Grammar, data: bytes, *, is_finished: bool = True) -> Captures:
     """See `CapturingGrammar.captures`; of grammars that name nothing there are none."""
-    reader = reader_of(grammar)
-    if reader is None or not reader.has_names:
+    if not names_captures(grammar):
         return {}
+    reader = reader_of(grammar)
+    assert reader is not None
     return reader.captures(data, grammar.vocabulary, is_finished=is_finished)
+
+
+def names_captures(grammar: Grammar) -> bool:
+    """Whether a compiled grammar names parts of its texts. O(1)."""
+    return hasattr(grammar, "capture_reader")
 
 
 def with_captures(grammar: GrammarT) -> GrammarT | CapturingGrammar[GrammarT]:
     """A compiled grammar with the captures that its rules, or those of grammars inside it, name; as it is without."""
-    reader = reader_of(grammar)
-    if reader is None or not reader.has_names or reader is getattr(grammar, "capture_reader", None):
-        return grammar
-    return CapturingGrammar(grammar, reader)
+    reader = None if names_captures(grammar) else reader_of(grammar)
+    return CapturingGrammar(grammar, reader) if reader is not None and reader.has_names else grammar
 
 
 def capturing(compiler: Callable[P, GrammarT]) -> Callable[P, GrammarT | CapturingGrammar[GrammarT]]:
