@@ -37,6 +37,7 @@ STAGES: list[set[str]] = [
         "engines.captures",
         "engines.drafts",
         "engines.batches",
+        "engines.text_ends",
         "engines.json.numbers",
     },
     {"engines.json.goals"},

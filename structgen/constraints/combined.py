@@ -11,11 +11,12 @@ from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
-from structgen.constraints.parts import BYTES, compile_together, text_ends
+from structgen.constraints.parts import BYTES, compile_together
 from structgen.engines.capture import Captures
 from structgen.engines.captures.capturing import captures_of, with_captures
 from structgen.engines.composed.grammar import embed
 from structgen.engines.protocols import Grammar
+from structgen.engines.text_ends import text_ends
 from structgen.errors import ConstraintError, GenerationError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -273,7 +274,7 @@ def _cuts(constraints: Sequence[Constraint], data: bytes, *, is_whole: bool) -> 
 
 def _pieces(constraint: Constraint, data: bytes, begin: int, *, is_whole: bool) -> Iterator[_Cut]:
     """Texts of a constraint from a place on, the longest first; before them the one that goes on behind the data."""
-    ends, is_open = text_ends(constraint, data, begin)
+    ends, is_open = text_ends(constraint.compile(BYTES), data, begin)
     if is_open and not is_whole:
         yield begin, len(data), False
     for end in reversed(ends):

@@ -1,4 +1,4 @@
-"""Constraints of parts of one text: compiled so that they agree on special tokens, and where their texts can end."""
+"""Constraints of parts of one text, compiled so that they agree on special tokens."""
 
 from __future__ import annotations
 
@@ -37,18 +37,3 @@ def compile_together(
         if part.vocabulary.named - within.named:
             constraint.compile(BYTES)  # so will `parse`: what text cannot show is refused before it is written
     return parts
-
-
-def text_ends(constraint: Constraint, data: bytes, begin: int) -> tuple[list[int], bool]:
-    """Where a text of a constraint that begins at ``begin`` can end, ascending, and whether more may follow the data.
-
-    One matcher over bytes; O(bytes) steps.
-    """
-    matcher = constraint.compile(BYTES).matcher()
-    ends = []
-    for at in range(begin, len(data) + 1):
-        if matcher.is_accepting():
-            ends.append(at)
-        if at < len(data) and not matcher.accept_bytes(data[at : at + 1]):
-            return ends, False
-    return ends, bool(matcher.next_bytes().any())

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from structgen.constraints.base import Constraint
-from structgen.constraints.parts import text_ends
+from structgen.constraints.parts import BYTES
 from structgen.engines.composed.tags import Mark, TagRules
+from structgen.engines.text_ends import text_ends
 
 
 class FoundPart(NamedTuple):
@@ -128,7 +129,7 @@ class _Reader:
     def _part(self, reading: _Reading, number: int, begin: int, text: bytes) -> Iterator[_Reading]:
         """Behind a part whose own text begins at ``begin``, the longest first."""
         closing = _data(self._rules.tags[number][1])
-        ends, is_open = text_ends(self._constraints[number], self._data, begin)
+        ends, is_open = text_ends(self._constraints[number].compile(BYTES), self._data, begin)
         if is_open and not self._is_whole:
             yield reading.then(END, text, FoundPart(number, self._data[begin:].decode(errors="ignore"), True))
         for end in reversed(ends):

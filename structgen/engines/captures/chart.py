@@ -10,11 +10,12 @@ for other work is kept on a list.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from structgen.engines.captures.ends import BETWEEN, INSIDE, NONE, Ends, has_place, joined, places, without
 from structgen.engines.captures.network import Edge, Kind, Network
+from structgen.engines.text_ends import TextEnds
 from structgen.errors import CapturesTooComplexError
 
 MAX_STEPS = 10_000_000
@@ -22,13 +23,6 @@ MAX_STEPS = 10_000_000
 MAX_SETS = 3_000_000
 """Sets that are kept for one text, each some 200 bytes; a large one counts by its size."""
 _STEP_BITS, _SET_BITS = 1 << 9, 1 << 10
-
-
-class TextEnds(NamedTuple):
-    """Where a text of a terminal can end: places, ascending, and whether it may go on behind the end of the text."""
-
-    ends: Sequence[int]
-    is_open: bool
 
 
 class TextReader(Protocol):

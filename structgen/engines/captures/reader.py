@@ -12,10 +12,11 @@ import numpy as np
 
 from structgen.engines.byte_sets import byte_set
 from structgen.engines.capture import Capture, Captures
-from structgen.engines.captures.chart import Chart, TextEnds
+from structgen.engines.captures.chart import Chart
 from structgen.engines.captures.derivation import Derivation
 from structgen.engines.captures.network import Network
 from structgen.engines.protocols import Grammar
+from structgen.engines.text_ends import TextEnds, text_ends
 from structgen.errors import GenerationError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -144,14 +145,8 @@ class _Embedded:
         return self._reader.most if self._reader is not None and self.has_names else {}
 
     def text_ends(self, data: bytes, at: int) -> TextEnds:
-        """See `structgen.engines.captures.chart.TextReader`. A step of its matcher for each byte."""
-        matcher, ends = self._grammar.matcher(), []
-        for place in range(at, len(data) + 1):
-            if matcher.is_accepting():
-                ends.append(place)
-            if place < len(data) and not matcher.accept_bytes(data[place : place + 1]):
-                return TextEnds(ends, False)
-        return TextEnds(ends, bool(matcher.next_bytes().any()))
+        """See `structgen.engines.captures.chart.TextReader`."""
+        return text_ends(self._grammar, data, at)
 
     def find_within(self, data: bytes, start: int, end: int, is_complete: bool) -> list[Found]:
         """The captures in one of its texts."""
