@@ -18,7 +18,7 @@ from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import FinishReason, GenerationStats, Output
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
@@ -100,7 +100,8 @@ class GenerationOptions(TypedDict, total=False):
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
-        schema_in_prompt: tell the model about the schema (default True).
+        schema_in_prompt: tell the model about the schema: True (default) and "user" in the last message of the user,
+            "system" in the system's, which prompts with one schema share, so that it is read once; False: not at all.
         draft: in place of the generator's own ``draft``, for this call.
     """
 
@@ -121,7 +122,7 @@ class GenerationOptions(TypedDict, total=False):
     seed: int | None
     max_new_tokens: int
     stop: str | Sequence[str]
-    schema_in_prompt: bool
+    schema_in_prompt: bool | Place
     draft: Any
 
 
@@ -132,7 +133,7 @@ class _Settings:
     params: SamplingParams
     max_new_tokens: int
     stop: tuple[str, ...]
-    schema_in_prompt: bool
+    instruct: Place | None
     draft: Any
 
 
@@ -284,7 +285,7 @@ class Generator:
         top_p: float = 1.0,
         top_k: int | None = None,
         max_new_tokens: int = 256,
-        schema_in_prompt: bool = True,
+        schema_in_prompt: bool | Place = True,
     ) -> Target:
         """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
         most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
@@ -298,7 +299,7 @@ class Generator:
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
-        ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
+        ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
@@ -336,19 +337,24 @@ class Generator:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
         return self._speculator(self._draft)
 
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+        """Token ids of a prompt, in which the model may be told of the constraint."""
+        if constraint is None or instruct is None:
+            return prompt_token_ids(self.tokenizer, prompt)
+        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
+
     def _start(
         self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
     ) -> tuple[list[int], Output]:
         """The prompt's token ids and the output to be written after them."""
-        instruction = constraint.instruction() if constraint is not None and settings.schema_in_prompt else None
-        ids = prompt_token_ids(self.tokenizer, prompt, instruction)
+        ids = self._prompt_ids(prompt, constraint, settings.instruct)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
             budget = min(budget, self.model.context_length - len(ids))
             if budget < 1:
                 raise GenerationError(
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if instruction else ".")
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.params
         if params.seed is not None and row:
@@ -403,7 +409,7 @@ def _settings(
     *,
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
     stop: str | Sequence[str] = (),
-    schema_in_prompt: bool = True,
+    schema_in_prompt: bool | Place = True,
     draft: Any = _OWN_DRAFT,
     **sampling: Any,
 ) -> _Settings:
@@ -414,7 +420,8 @@ def _settings(
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, schema_in_prompt, draft)
+    instruct = place_of_instruction(schema_in_prompt)
+    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft)
 
 
 def _result(output: Output, constraint: Constraint | None) -> GenerationResult:

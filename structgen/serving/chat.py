@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from structgen.constraints.tools import ToolCalls, tool_call
+from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
@@ -109,7 +110,7 @@ def reply_work(
     elif calls is not None and constraint is not None:  # instead of the answer, see ReplyConstraint
         calls = ToolCalls(replace(calls.calls, required=True, free_text="none"))
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
-    notes = []
+    notes: list[tuple[str, PromptPlace]] = []
     told = None if constraint is None else constraint.constraint.instruction()
     if told and role != "none":
         notes.append((told, role))

@@ -17,7 +17,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError
@@ -252,16 +252,17 @@ class AsyncEngine:
         *,
         max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
         stop: str | Sequence[str] = (),
-        schema_in_prompt: bool = True,
+        schema_in_prompt: bool | Place = True,
         **sampling: Any,
     ) -> RowRequest:
         unknown = next((name for name in sampling if name not in _SAMPLING), None)
         if unknown is not None:
             refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
         check_count("max_new_tokens", max_new_tokens)
-        instruction = constraint.instruction() if constraint is not None and schema_in_prompt else None
+        place = place_of_instruction(schema_in_prompt)
+        instruction = constraint.instruction() if constraint is not None and place is not None else None
         grammar = None if constraint is None else await self.compile(constraint)
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction))
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
         return RowRequest(
             ids,
             grammar,
