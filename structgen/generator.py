@@ -333,6 +333,11 @@ class Generator:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
         return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model))
 
+    @property
+    def drafts(self) -> bool:
+        """Whether tokens are drafted where a call does not say otherwise."""
+        return self._draft is not None
+
     def speculator(self) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
         return self._speculator(self._draft)

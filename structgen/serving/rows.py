@@ -10,6 +10,7 @@ from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -119,9 +120,19 @@ class RowWriter:
 
     def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
         self._vocabulary = generator.vocabulary
-        self._speculator = generator.speculator()
+        self._generator = generator
+        self._speculator: Speculator | None = None
         self._scheduler = generator.scheduler(limits)
         self._handles: set[Handle] = set()
+
+    def prepare(self) -> None:
+        """Make ready what drafts, before the first step: weights may be copied, and the model is measured, which takes
+        from seconds to minutes.
+
+        Raises:
+            StructgenError: the drafts cannot be used.
+        """
+        self._speculator = self._generator.speculator()
 
     @property
     def waiting(self) -> int:
