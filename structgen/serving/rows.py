@@ -46,7 +46,7 @@ class RowRequest:
         max_new_tokens, stop: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
         streams: whether its text is told before it is whole.
     """
 
@@ -63,6 +63,7 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class RowWriter:
 
     def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
         self._vocabulary = generator.vocabulary
-        self._speculator = generator.speculator()
+        self._generator = generator
+        generator.speculator()  # made ready before the first request
         self._scheduler = generator.scheduler(limits)
         self._handles: set[Handle] = set()
 
@@ -153,13 +155,14 @@ class RowWriter:
         request = Request(
             row.prompt_ids,
             self._output(row),
-            self._speculator,
+            self._generator.speculator(predicts=row.prediction is not None),
             priority=row.priority,
             key=row.key,
             salt=row.salt,
             seconds=row.seconds,
             queue_seconds=row.queue_seconds,
             streams=row.streams,
+            prediction=row.prediction,
         )
         handle = self._scheduler.submit(request)
         self._handles.add(handle)
