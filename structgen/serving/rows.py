@@ -10,7 +10,6 @@ from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
-from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -47,7 +46,7 @@ class RowRequest:
         max_new_tokens, stop: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
         streams: whether its text is told before it is whole.
     """
 
@@ -64,6 +63,7 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,6 @@ class RowWriter:
     def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
         self._vocabulary = generator.vocabulary
         self._generator = generator
-        self._speculator: Speculator | None = None
         self._scheduler = generator.scheduler(limits)
         self._handles: set[Handle] = set()
 
@@ -132,7 +131,7 @@ class RowWriter:
         Raises:
             StructgenError: the drafts cannot be used.
         """
-        self._speculator = self._generator.speculator()
+        self._generator.speculator()
 
     @property
     def waiting(self) -> int:
@@ -161,16 +160,18 @@ class RowWriter:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
+        prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
             self._output(row),
-            self._speculator,
+            self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
             salt=row.salt,
             seconds=row.seconds,
             queue_seconds=row.queue_seconds,
             streams=row.streams,
+            prediction=prediction,
         )
         handle = self._scheduler.submit(request)
         self._handles.add(handle)

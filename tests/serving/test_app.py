@@ -224,3 +224,27 @@ def test_a_schema_in_the_system_message_is_read_once() -> None:
         assert first == 0 and again >= size - len("<user>Is it so?\n<assistant>")
         (first, again), size = cached(http, "user")
         assert first == 0 and again <= len("<user>")
+
+
+def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
+    """Counts by hand: a byte is a token. A prediction of what comes is accepted whole, whichever way it is sent."""
+    constraint = {"regex": "[a-z]{8}-[0-9]{4}"}
+    body = {**HELLO, "max_tokens": 40, "seed": 3, "structured_outputs": constraint}
+    with serving() as server, httpx2.Client(base_url=server.url, timeout=30) as http:
+
+        def ask(**fields: Any) -> tuple[str, tuple[int, int]]:
+            answer = http.post(CHAT, json={**body, **fields}).json()
+            details = answer["usage"]["completion_tokens_details"]
+            counts = details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
+            return answer["choices"][0]["message"]["content"], counts
+
+        text, counts = ask()
+        assert len(text) == 13 and counts == (0, 0)
+        assert ask(prediction={"type": "content", "content": text}) == (text, (13, 0))
+        parts = [{"type": "text", "text": piece} for piece in (text[:5], text[5:])]
+        assert ask(prediction={"type": "content", "content": parts}) == (text, (13, 0))
+        assert ask(prediction={"type": "content", "content": "~" * 20}) == (text, (0, 20))
+        assert ask(prediction={"type": "content", "content": ""}) == (text, (0, 0))
+        assert ask(prediction=None) == (text, (0, 0))
+        several = http.post(CHAT, json={**body, "n": 2, "prediction": {"type": "content", "content": text}}).json()
+        assert several["choices"][0]["message"]["content"] == text
