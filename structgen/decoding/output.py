@@ -59,6 +59,8 @@ class GenerationStats:
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
         accepted: those of them that became output.
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
+        accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
+            they were expected, and the others.
     """
 
     prompt_tokens: int = 0
@@ -71,6 +73,8 @@ class GenerationStats:
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
     draft_seconds: float = 0.0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 class Output:
