@@ -1,0 +1,185 @@
+"""A logits processor for ``model.generate``, whatever way it decodes."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.errors import GenerationError, TokenizerError
+from structgen.integrations.transformers.calls import Generation, Ids
+from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
+from structgen.integrations.transformers.row import Row
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Calls of `generate` that a processor may be in at once: an assistant with a tokenizer of its own has other prompts.
+REMEMBERED = 4
+
+
+class GrammarLogitsProcessor:
+    """Masks what a constraint does not allow: ``model.generate(**inputs, logits_processor=[processor])``.
+
+    Right for greedy decoding, sampling, beams, several sequences a prompt, batches with padding on the left, assisted
+    decoding and prompt lookup. What a row may write depends on its sequence alone, so a processor may be used again and
+    again, for any prompts; not from two threads at once. A prompt that is the cut off output of the last call goes on
+    with it.
+
+    A text that is complete and cannot go on may only end, and so may rows that have ended. Sequences that the constraint
+    does not allow (drafts that are about to be turned down) are left as they are.
+
+    Args:
+        constraint: a constraint, or anything ``json_schema`` takes; a list: one for each prompt of the batch. None: free
+            text.
+        tokenizer: the model's tokenizer, or its ``Vocabulary``, which takes a moment to make and can be used again.
+        vocab_size: width of the model's logits. Only needed where an assistant has another: its logits are then left
+            alone.
+        eos_token_ids: what ends a text: ``model.generation_config.eos_token_id``, which may name several. None: the
+            tokenizer's own. A ``Vocabulary`` has its own.
+
+    Raises:
+        TokenizerError: ``tokenizer`` is none that can be read.
+        OptionsError: ``vocab_size`` is less than the tokenizer's.
+        ConstraintError: the constraint cannot be used.
+    """
+
+    supports_continuous_batching = False  # see `continuous_batching`
+
+    def __init__(
+        self,
+        constraint: Any,
+        tokenizer: Any,
+        vocab_size: int | None = None,
+        *,
+        eos_token_ids: int | Iterable[int] | None = None,
+    ) -> None:
+        self.vocabulary = vocabulary_of(tokenizer, vocab_size, eos_token_ids)
+        self._width = vocab_size
+        self._grammars = grammars_of(constraint, self.vocabulary)
+        self._generations: deque[tuple[Generation, list[Row | None]]] = deque(maxlen=REMEMBERED)
+        self._bitmask = allocate_token_bitmask(1, self.vocabulary.size)
+        self._has_warned = False
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """New scores, with -inf for tokens that the constraint does not allow; the given ones stay as they are.
+
+        Args:
+            input_ids: integers [rows, length], prompts included.
+            scores: floating [rows, width], on any device.
+
+        Raises:
+            TokenizerError: the scores are those of another model's vocabulary.
+            ConstraintError: the number of rows does not fit that of the constraints.
+        """
+        if not self._is_ours(scores.shape[1]):
+            return scores
+        ids = input_ids.detach().cpu().numpy()
+        is_part = input_ids.stride(0) > input_ids.shape[1]  # a view of what is verified
+        rows = self._rows(ids, is_part)
+        return self._masked(scores, rows)
+
+    def _is_ours(self, width: int) -> bool:
+        """Whether scores are the model's and not those of an assistant with another vocabulary."""
+        if self._width is not None:
+            return width == self._width
+        if width < self.vocabulary.size:
+            raise TokenizerError(
+                f"the scores have {width} columns, the tokenizer {self.vocabulary.size} tokens: pass the tokenizer of "
+                "this model, or vocab_size, the width of its logits, if these are the scores of an assistant"
+            )
+        return True
+
+    def _rows(self, ids: Ids, is_part: bool) -> list[Row | None]:
+        """The rows at the ends of their sequences."""
+        for place, (generation, known) in enumerate(self._generations):
+            parents = generation.parents(ids, is_part)
+            if parents is None:
+                continue
+            rows = _moved(known, parents)
+            for row, text in zip(rows, ids[:, generation.prompt.shape[1] :], strict=True):
+                if row is not None:
+                    row.follow(text)
+            del self._generations[place]
+            self._generations.appendleft((generation, rows))
+            is_prompt = rows[0] is not None and rows[0].is_finished and len(rows) == 1 and not generation.verified
+            if not is_prompt:  # the whole of the last output
+                return rows
+            break
+        return self._begun(ids, is_part)
+
+    def _begun(self, ids: Ids, is_part: bool) -> list[Row | None]:
+        """Rows at the beginning of their texts, behind new prompts."""
+        if self._width is None and ids.size and ids.max() >= self.vocabulary.size:
+            raise TokenizerError(
+                f"the prompt has the token {ids.max()}, the tokenizer {self.vocabulary.size} tokens: pass the "
+                "tokenizer of this model"
+            )
+        nothing = np.zeros((len(ids), 0), np.int64)
+        grammars = [grammar_of_row(row, len(ids), self._grammars) for row in range(len(ids))]
+        rows = [None if grammar is None else Row(grammar.matcher()) for grammar in grammars]
+        generation = Generation(ids.copy(), nothing, is_part, is_part)
+        self._generations.appendleft((generation, rows))
+        return rows
+
+    def _masked(self, scores: Tensor, rows: list[Row | None]) -> Tensor:
+        bitmask = self._filled(rows)
+        places = [place for place, row in enumerate(rows) if row is not None and not row.is_dead]
+        if not places:
+            return scores
+        masked = scores.clone()
+        apply_token_bitmask_inplace(masked, bitmask, None if len(places) == len(rows) else places)
+        blocked = masked.amax(dim=1) == -float("inf")
+        if bool(blocked.any()):
+            masked[blocked] = self._unblocked(masked[blocked], bitmask[blocked.cpu().numpy()])
+        return masked
+
+    def _filled(self, rows: list[Row | None]) -> npt.NDArray[np.int32]:
+        """The masks of all rows; those without are arbitrary."""
+        if len(self._bitmask) != len(rows):
+            self._bitmask = allocate_token_bitmask(len(rows), self.vocabulary.size)
+        masks = self._bitmask
+        fill_next_token_bitmasks(
+            [None if row is None or row.is_dead or row.is_finished else row.matcher for row in rows], masks
+        )
+        for place, row in enumerate(rows):
+            if row is not None and row.is_finished:
+                masks[place] = 0
+                for token in row.matcher.grammar.vocabulary.eos_token_ids:
+                    masks[place, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
+            elif row is not None and not row.is_dead and not masks[place].any():
+                raise GenerationError(
+                    "The constraint allows no token. The vocabulary may lack bytes that the constraint needs."
+                )
+        return masks
+
+    def _unblocked(self, scores: Tensor, masks: npt.NDArray[np.int32]) -> Tensor:
+        """Scores of rows in which other processors have forbidden all that the constraint allows: it wins."""
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
+                "that the constraint allows; the constraint is kept, and its tokens are equally likely there.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        allowed = scores.new_zeros(scores.shape)
+        apply_token_bitmask_inplace(allowed, masks)
+        return allowed
+
+
+def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:
+    """Rows that go on from others: one takes its parent over, its siblings copies."""
+    moved = list[Row | None]()
+    taken = set[int]()
+    for parent in parents:
+        row = rows[parent]
+        moved.append(row.fork() if row is not None and parent in taken else row)
+        taken.add(parent)
+    return moved
+
