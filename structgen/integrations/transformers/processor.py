@@ -28,8 +28,8 @@ class GrammarLogitsProcessor:
 
     Right for greedy decoding, sampling, beams, several sequences a prompt, batches with padding on the left, assisted
     decoding and prompt lookup. What a row may write depends on its sequence alone, so a processor may be used again and
-    again, for any prompts; not from two threads at once. A prompt that is the cut off output of the last call goes on
-    with it.
+    again, for any prompts; not from two threads at once. A prompt that is exactly what the last call returned goes on
+    with it; ``reset`` makes it a prompt like any other.
 
     A text that is complete and cannot go on may only end, and so may rows that have ended. Sequences that the constraint
     does not allow (drafts that are about to be turned down) are left as they are.
@@ -64,7 +64,7 @@ class GrammarLogitsProcessor:
         self._grammars = grammars_of(constraint, self.vocabulary)
         self._generations: deque[tuple[Generation, list[Row | None]]] = deque(maxlen=REMEMBERED)
         self._bitmask = allocate_token_bitmask(1, self.vocabulary.size)
-        self._has_warned = False
+        self._said = set[str]()
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """New scores, with -inf for tokens that the constraint does not allow; the given ones stay as they are.
@@ -83,6 +83,10 @@ class GrammarLogitsProcessor:
         is_part = input_ids.stride(0) > input_ids.shape[1]  # a view of what is verified
         rows = self._rows(ids, is_part)
         return self._masked(scores, rows)
+
+    def reset(self) -> None:
+        """Forget all sequences: the next call is taken for the first of a `generate`."""
+        self._generations.clear()
 
     def _is_ours(self, width: int) -> bool:
         """Whether scores are the model's and not those of an assistant with another vocabulary."""
@@ -107,10 +111,13 @@ class GrammarLogitsProcessor:
                     row.follow(text)
             del self._generations[place]
             self._generations.appendleft((generation, rows))
-            is_prompt = rows[0] is not None and rows[0].is_finished and len(rows) == 1 and not generation.verified
-            if not is_prompt:  # the whole of the last output
-                return rows
-            break
+            if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and not generation.verified:
+                self._warn(
+                    "The text has ended, but generation goes on: the model's settings do not name its end. Pass "
+                    f"eos_token_id={list(self.vocabulary.eos_token_ids)} to generate, or to the processor the "
+                    "eos_token_ids of the model's generation_config."
+                )
+            return rows
         return self._begun(ids, is_part)
 
     def _begun(self, ids: Ids, is_part: bool) -> list[Row | None]:
@@ -160,17 +167,19 @@ class GrammarLogitsProcessor:
 
     def _unblocked(self, scores: Tensor, masks: npt.NDArray[np.int32]) -> Tensor:
         """Scores of rows in which other processors have forbidden all that the constraint allows: it wins."""
-        if not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
-                "that the constraint allows; the constraint is kept, and its tokens are equally likely there.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+        self._warn(
+            "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
+            "that the constraint allows; the constraint is kept, and its tokens are equally likely there."
+        )
         allowed = scores.new_zeros(scores.shape)
         apply_token_bitmask_inplace(allowed, masks)
         return allowed
+
+    def _warn(self, message: str) -> None:
+        """Say each thing once."""
+        if message not in self._said:
+            self._said.add(message)
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:

@@ -13,8 +13,6 @@ class Row:
 
     Attributes:
         matcher: at the end of the text, or of as much of it as the constraint allows.
-        is_finished: whether the text has ended; what comes behind its end is padding.
-        is_dead: whether the constraint does not allow the text (a draft that is about to be turned down).
     """
 
     def __init__(self, matcher: Matcher) -> None:
@@ -30,10 +28,17 @@ class Row:
 
     @property
     def is_finished(self) -> bool:
+        """Whether the text has ended; what comes behind its end is padding."""
         return self.matcher.is_terminated()
 
     @property
+    def is_overrun(self) -> bool:
+        """Whether something was written behind its end."""
+        return self.is_finished and self._length > len(self._taken)
+
+    @property
     def is_dead(self) -> bool:
+        """Whether the constraint does not allow the text (a draft that is about to be turned down)."""
         return self._length > len(self._taken) and not self.is_finished
 
     def follow(self, text: npt.NDArray[np.int64]) -> None:
