@@ -14,13 +14,16 @@ from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmas
 from structgen.errors import GenerationError, TokenizerError
 from structgen.integrations.transformers.calls import Generation, Ids
 from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
-from structgen.integrations.transformers.row import Row
+from structgen.integrations.transformers.row import Row, check_budget
+from structgen.options import check_count
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 # Calls of `generate` that a processor may be in at once: an assistant with a tokenizer of its own has other prompts.
 REMEMBERED = 4
+# With a budget each token that is left allowed is tried: of many, the likeliest up to this share of the probability.
+SHARE, LEAST, MOST = 0.999, 64, 256
 
 
 class GrammarLogitsProcessor:
@@ -42,11 +45,15 @@ class GrammarLogitsProcessor:
             alone.
         eos_token_ids: what ends a text: ``model.generation_config.eos_token_id``, which may name several. None: the
             tokenizer's own. A ``Vocabulary`` has its own.
+        max_new_tokens: the budget that is given to ``generate``: tokens after which the text could not be closed within
+            it are masked too. Every token that stays allowed is then tried first, so of many only the likeliest stay
+            (99.9 % of the probability, at least 64, at most 256). None: a text may be cut off by ``generate``.
 
     Raises:
         TokenizerError: ``tokenizer`` is none that can be read.
-        OptionsError: ``vocab_size`` is less than the tokenizer's.
+        OptionsError: ``vocab_size`` is less than the tokenizer's, or ``max_new_tokens`` no count.
         ConstraintError: the constraint cannot be used.
+        IncompleteOutputError: not even the shortest text known fits in ``max_new_tokens``.
     """
 
     supports_continuous_batching = False  # see `continuous_batching`
@@ -58,10 +65,16 @@ class GrammarLogitsProcessor:
         vocab_size: int | None = None,
         *,
         eos_token_ids: int | Iterable[int] | None = None,
+        max_new_tokens: int | None = None,
     ) -> None:
+        check_count("max_new_tokens", max_new_tokens, optional=True)
         self.vocabulary = vocabulary_of(tokenizer, vocab_size, eos_token_ids)
         self._width = vocab_size
         self._grammars = grammars_of(constraint, self.vocabulary)
+        self._budget = max_new_tokens
+        for grammar in self._grammars:
+            if grammar is not None and max_new_tokens is not None:
+                check_budget(grammar, max_new_tokens)
         self._generations: deque[tuple[Generation, list[Row | None]]] = deque(maxlen=REMEMBERED)
         self._bitmask = allocate_token_bitmask(1, self.vocabulary.size)
         self._said = set[str]()
@@ -129,7 +142,7 @@ class GrammarLogitsProcessor:
             )
         nothing = np.zeros((len(ids), 0), np.int64)
         grammars = [grammar_of_row(row, len(ids), self._grammars) for row in range(len(ids))]
-        rows = [None if grammar is None else Row(grammar.matcher()) for grammar in grammars]
+        rows = [None if grammar is None else Row(grammar.matcher(), self._budget) for grammar in grammars]
         generation = Generation(ids.copy(), nothing, is_part, is_part)
         self._generations.appendleft((generation, rows))
         return rows
@@ -144,7 +157,7 @@ class GrammarLogitsProcessor:
         blocked = masked.amax(dim=1) == -float("inf")
         if bool(blocked.any()):
             masked[blocked] = self._unblocked(masked[blocked], bitmask[blocked.cpu().numpy()])
-        return masked
+        return masked if self._budget is None else _closable(masked, rows)
 
     def _filled(self, rows: list[Row | None]) -> npt.NDArray[np.int32]:
         """The masks of all rows; those without are arbitrary."""
@@ -180,6 +193,24 @@ class GrammarLogitsProcessor:
         if message not in self._said:
             self._said.add(message)
             warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _closable(scores: Tensor, rows: list[Row | None]) -> Tensor:
+    """Masked scores with only tokens left after which the text can be closed within the budget."""
+    import torch
+
+    best, ids = scores.topk(min(MOST, scores.shape[1]), dim=1)
+    probs = (best - scores.logsumexp(dim=1, keepdim=True)).exp()
+    wanted = (probs.cumsum(dim=1) - probs < SHARE).sum(dim=1).clamp(min=LEAST).tolist()
+    kept = torch.full_like(scores, -float("inf"))
+    for place, row in enumerate(rows):
+        if row is None or row.is_dead or row.is_finished:
+            kept[place] = scores[place]
+            continue
+        allowed = ids[place][best[place] > -float("inf")].tolist()
+        tokens = row.closable(allowed if len(allowed) < len(ids[place]) else allowed[: wanted[place]])
+        kept[place, tokens] = scores[place, tokens].clamp(min=torch.finfo(scores.dtype).min)
+    return kept
 
 
 def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:
