@@ -3,6 +3,7 @@
 Nothing here imports transformers before it is used.
 """
 
+from structgen.integrations.transformers.custom import generate
 from structgen.integrations.transformers.processor import GrammarLogitsProcessor
 
-__all__ = ["GrammarLogitsProcessor"]
+__all__ = ["GrammarLogitsProcessor", "generate"]

@@ -33,12 +33,20 @@ def vocabulary_of(tokenizer: Any, vocab_size: int | None, eos_token_ids: int | I
         )
     else:
         vocabulary = Vocabulary.from_transformers(tokenizer, eos_token_ids=eos_token_ids)
-    if vocab_size is not None and vocab_size < vocabulary.size:
+    if vocab_size is None or vocab_size == vocabulary.size:
+        return vocabulary
+    if vocab_size < vocabulary.size:
         raise OptionsError(
-            f"vocab_size={vocab_size} is less than the tokenizer's {vocabulary.size} tokens; pass the width of the "
+            f"vocab_size is {vocab_size}, less than the tokenizer's {vocabulary.size} tokens; pass the width of the "
             "model's logits (model.get_output_embeddings().weight.shape[0]), and the tokenizer of this model"
         )
-    return vocabulary
+    return Vocabulary(
+        vocabulary.tokens,
+        eos_token_ids=vocabulary.eos_token_ids,
+        special_token_ids=vocabulary.special_token_ids,
+        special_tokens=vocabulary.special_tokens,
+        size=vocab_size,
+    )
 
 
 def grammars_of(constraints: Any, vocabulary: Vocabulary) -> list[Grammar | None]:
