@@ -143,9 +143,9 @@ def grammar_text(text: str) -> TextConstraint:
 
 def _structural_tag(value: Any, place: Place, options: JsonOptions | None) -> Constraint:
     """vLLM's and SGLang's older form of structural tags: triggers, and what may follow them."""
-    if not isinstance(value, dict) or value.get("type") != "structural_tag":
+    if not isinstance(value, dict) or value.get("type", "structural_tag") != "structural_tag":
         raise RequestError.at(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
-    unknown = sorted(value.keys() - {"type", "structures", "triggers"})
+    unknown = sorted(value.keys() - {"type", "structures", "triggers", "at_least_one"})
     if unknown:
         raise RequestError.at(
             (*place, unknown[0]),
@@ -157,14 +157,15 @@ def _structural_tag(value: Any, place: Place, options: JsonOptions | None) -> Co
         raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
     tags: list[Any] = []
     for number, structure in enumerate(structures):
-        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema", True)
+        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema")
         where = (*place, "structures", number)
         if not isinstance(begin, str) or not isinstance(end, str) or structure.keys() - {"begin", "end", "schema"}:
             raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
         if not begin.startswith(tuple(triggers)):
             raise RequestError.at(where, f"no trigger begins {begin!r}")
-        tags.append(((begin, end), schema))
-    return tag_dispatch(tags, triggers=triggers, json_options=options)
+        tags.append(((begin, end), True if schema is None else schema))
+    at_least = 1 if value.get("at_least_one") is True else 0
+    return tag_dispatch(tags, triggers=triggers, min_uses=at_least, json_options=options)
 
 
 def _list_of(value: Any, kind: type) -> list[Any]:

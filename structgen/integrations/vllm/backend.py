@@ -17,20 +17,11 @@ from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar
 from structgen.integrations.engine_matcher import RequestMatcher
 from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary
-from structgen.options import JsonOptions
-
-
-def json_options(config: Any) -> JsonOptions:
-    """What vLLM's ``structured_outputs_config`` says of JSON: `disable_any_whitespace`, and
-    `disable_additional_properties`. Otherwise a space behind separators, as models write it, and no other whitespace."""
-    return JsonOptions(
-        whitespace="compact" if config.disable_any_whitespace else "single",
-        additional_members="closed" if config.disable_additional_properties else "schema",
-    )
+from structgen.integrations.vllm.settings import json_options
 
 
 def compile_request(
-    kind: str, value: Any, config: Any, tokenizer: Any, vocab_size: int, stop_token_ids: set[int] | None
+    kind: str, value: Any, tokenizer: Any, vocab_size: int, stop_token_ids: set[int] | None
 ) -> Grammar:
     """What a request asks for, compiled for the engine's vocabulary; a few are kept for the process.
 
@@ -41,9 +32,8 @@ def compile_request(
     """
     vocabulary = engine_vocabulary(tokenizer, vocab_size)
     ends = frozenset(i for i in stop_token_ids or () if 0 <= i < vocab_size and vocabulary.tokens[i])
-    return engine_constraint(kind, value, json_options(config)).compile(
-        ending_at(vocabulary, ends) if ends else vocabulary
-    )
+    constraint = engine_constraint(kind, value, json_options())
+    return constraint.compile(ending_at(vocabulary, ends) if ends else vocabulary)
 
 
 class StructgenGrammar(StructuredOutputGrammar):
@@ -108,9 +98,8 @@ class StructgenBackend(StructuredOutputBackend):
         Raises:
             StructgenError: it cannot be compiled; the front end has told so before.
         """
-        config = self.vllm_config.structured_outputs_config
         kind = request_type.name.lower()
-        grammar = compile_request(kind, grammar_spec, config, self.tokenizer, self.vocab_size, stop_token_ids)
+        grammar = compile_request(kind, grammar_spec, self.tokenizer, self.vocab_size, stop_token_ids)
         return StructgenGrammar(RequestMatcher(grammar, stop_token_ids))
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:

@@ -16,9 +16,9 @@ from functools import wraps
 from typing import Any
 
 from structgen.errors import IntegrationError, StructgenError
+from structgen.integrations.vllm.settings import JSON_SETTING, SWITCH, json_options, refused_field
 
 NAME = "structgen"
-SWITCH = "STRUCTGEN_VLLM"
 MADE_FOR = "0.33"
 KINDS = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
 
@@ -30,9 +30,11 @@ def register() -> None:
 
     Raises:
         IntegrationError: this vLLM has another interface.
+        OptionsError: STRUCTGEN_VLLM_JSON cannot be read.
     """
     if os.environ.get(SWITCH) != "1":
         return
+    json_options()  # what cannot be read is told at the start
     try:
         from vllm.sampling_params import SamplingParams
         from vllm.v1.structured_output import StructuredOutputManager
@@ -93,14 +95,14 @@ def _validating(original: Callable[..., None]) -> Callable[..., None]:
         if asked._backend not in (None, "auto") and not asked._backend_was_auto:
             original(self, model_config, structured_outputs_config, tokenizer)  # which refuses it
             return
-        _check(asked, config, model_config, tokenizer, self.all_stop_token_ids)
+        _check(asked, model_config, tokenizer, self.all_stop_token_ids)
         asked._backend, asked._backend_was_auto = NAME, True
         asked.__post_init__()
 
     return validate
 
 
-def _check(asked: Any, config: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[int]) -> None:
+def _check(asked: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[int]) -> None:
     """Compile what is asked for.
 
     Raises:
@@ -113,23 +115,19 @@ def _check(asked: Any, config: Any, model_config: Any, tokenizer: Any, stop_toke
 
     kind, value = next((kind, getattr(asked, kind)) for kind in KINDS if getattr(asked, kind) is not None)
     parameter = f"structured_outputs.{kind}"
-    for name, setting in (
-        ("whitespace_pattern", None),
-        ("disable_any_whitespace", config.disable_any_whitespace),
-        ("disable_additional_properties", config.disable_additional_properties),
-    ):
-        if getattr(asked, name, None) and not setting:
-            hint = "" if setting is None else f"; start vLLM with --structured-outputs-config.{name}"
-            raise VLLMValidationError(
-                f"structgen does not take structured_outputs.{name} from single requests{hint}",
-                parameter=f"structured_outputs.{name}",
-            )
+    name = refused_field(asked)
+    if name is not None:
+        raise VLLMValidationError(
+            f"structgen takes structured_outputs.{name} for all requests only: start vLLM with {JSON_SETTING}, "
+            f'such as {JSON_SETTING}=\'{{"whitespace": "compact", "additional_members": "closed"}}\'',
+            parameter=f"structured_outputs.{name}",
+        )
     check_json_nesting(asked.json)
     check_json_nesting(asked.structural_tag, structural_tag=True)
     if kind == "json_object" and value is not True:
         raise VLLMValidationError("structured_outputs.json_object must be True if set", parameter=parameter)
     try:
-        compile_request(kind, value, config, tokenizer, model_config.get_vocab_size(), stop_token_ids)
+        compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids)
     except StructgenError as error:
         raise VLLMValidationError(str(error), parameter=getattr(error, "param", None) or parameter) from error
 
