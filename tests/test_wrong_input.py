@@ -78,8 +78,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "a number in a concatenation": (lambda: sg.concat(5), sg.ConstraintError, ["json_schema"]),  # type: ignore[arg-type]
     "a misspelt tool format": (lambda: sg.tool_call("herms", []), sg.OptionsError, ["did you mean 'hermes'"]),
     "a number as tool": (lambda: sg.tool_call("hermes", [5]), sg.ConstraintError, ["tool 0"]),
-    "a choice of numbers": (constraint(sg.choice([1, 2])), sg.ConstraintError, ["texts"]),  # type: ignore[list-item]
-    "a choice of nothing": (constraint(sg.choice([])), sg.ConstraintError, ["at least one"]),
+    "a choice of numbers": (lambda: sg.choice([1, 2]), sg.ConstraintError, ["texts"]),  # type: ignore[list-item]
+    "a choice of nothing": (lambda: sg.choice([]), sg.ConstraintError, ["at least one"]),
     "an open group": (constraint(sg.regex("(a")), sg.PatternError, ["^"]),
     "an undefined rule": (constraint(sg.gbnf("root ::= x")), sg.GrammarError, ["line 1", "column 10", "^"]),
     # options
