@@ -360,6 +360,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "truncation": (None, "disabled"),
     "max_tool_calls": (None,),
     "context_management": (None, []),
+    "access_programs": (None,),
+    "background_options": (None,),
+    "image": (None,),
 }
 """Fields of OpenAI's API that are not supported, and the values with which they say nothing."""
 SUCCESSORS = {

@@ -190,7 +190,8 @@ class ResponseWriter:
 
     def failure(self, error: RequestError) -> dict[str, Any]:
         """The event for an error in a stream."""
-        told = {"code": error.code or "server_error", "message": error.message}
+        code = {429: "rate_limit_exceeded", 400: "invalid_prompt"}.get(error.status, "server_error")  # those there are
+        told = {"code": code, "message": error.message}
         return self._event("response.failed", response={**self._head, "status": "failed", "error": told})
 
     # --- items ---
