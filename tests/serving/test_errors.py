@@ -56,12 +56,12 @@ def test_errors_have_their_kind(
         monkeypatch.setattr(client, "_sleep_for_retry", lambda **_: None)
         if code == "rate_limit_exceeded":
             server.server.admission.check({"content-type": "application/json"}, "127.0.0.1")
-        create: Any = {
-            "chat": client.chat.completions,
-            "completions": client.completions,
-            "responses": client.responses,
+        resources: dict[str, tuple[Any, dict[str, Any]]] = {
+            "chat": (client.chat.completions, {"messages": HELLO}),
+            "completions": (client.completions, {"prompt": "x"}),
+            "responses": (client.responses, {"input": "x"}),
         }
-        given: Any = {"chat": {"messages": HELLO}, "completions": {"prompt": "x"}, "responses": {"input": "x"}}
+        resource, given = resources[surface]
         with pytest.raises(kind) as caught:
             resource.create(model=asked.get("model", "tiny"), stream=stream, extra_body=fields, **given)
     error = caught.value
@@ -75,7 +75,7 @@ def test_errors_have_their_kind(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_likeliest_of_forced_tokens_is_the_token(stream: bool) -> None:
-    """A byte is a token: what is forced has log-probability 0 and stands alone; of two that are allowed both are told."""
+    """A byte is a token: what is forced has log-probability 0 and stands alone; of two allowed both are told."""
     with serving(generator()) as server, client_of(server) as (client, _):
         answer: Any = client.chat.completions.create(
             model="tiny", messages=HELLO, logprobs=True, top_logprobs=5, stream=stream,
