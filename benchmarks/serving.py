@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # what is measured
 
-from serving_load import latency, throughput  # noqa: F401 - each registers its measurements
+from serving_load import abuse, equality, faults, growth, latency, lone, steps, throughput  # noqa: F401 - they register
 from serving_load.lab import Lab
 from serving_load.measurements import MEASUREMENTS, Measurement
 
@@ -49,14 +49,15 @@ def run(one: Measurement, lab: Lab) -> dict[str, Any]:
         found = asyncio.run(one.run(lab))
     except Exception as error:
         traceback.print_exc()
-        record |= {"value": None, "passed": False, "details": {"error": f"{type(error).__name__}: {error}"[:500]}}
+        record |= {"value": None, "passed": False, "wrong": f"{type(error).__name__}: {error}"[:500], "details": {}}
     else:
         value = None if math.isnan(found.value) else round(found.value, 4)
-        record |= {"value": value, "passed": one.meets(found.value), "details": found.details}
+        record |= {"value": value, "passed": one.is_met(found), "wrong": found.wrong, "details": found.details}
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     record |= {"seconds": round(time.monotonic() - start, 1), "when": now, "cores": os.cpu_count()}
     record |= {"machine": platform.machine(), "python": platform.python_version(), "load": os.getloadavg()[0]}
     shown = f"{record['value']} {one.unit} ({one.sense} {one.bar:g}): {'met' if record['passed'] else 'NOT MET'}"
+    shown += f" ({record['wrong']})" if record["wrong"] else ""
     print(f"    {shown}, {record['seconds']} s", file=sys.stderr, flush=True)
     return record
 
@@ -70,7 +71,7 @@ def table(records: list[dict[str, Any]]) -> str:
             if record["name"] == name:
                 value = "-" if record["value"] is None else f"{record['value']:.3g} {record['unit']}".strip()
                 bar = f"{record['sense']} {record['bar']:g}"
-                met = "yes" if record["passed"] else "**no**"
+                met = "yes" if record["passed"] else f"**no** {record['wrong'][:100]}".strip()
                 draft = record["draft"] or "none"
                 lines.append(f"| {name} | {draft} | {record['question']} | {bar} | {value} | {met} |")
     return "\n".join(lines) + "\n"

@@ -31,6 +31,7 @@ class Answer:
         is_whole: whether the stream ended as it should.
         reason: ``finish_reason``.
         usage: as told.
+        told: of each token, where log-probabilities were asked for.
         error: the error object.
     """
 
@@ -43,6 +44,7 @@ class Answer:
     is_whole: bool = False
     reason: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
+    told: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,6 +77,7 @@ class Answer:
             if text:
                 self.text += text
                 self.arrived.append(time.perf_counter())
+            self.told += (choice.get("logprobs") or {}).get("content") or ()
             self.reason = choice.get("finish_reason") or self.reason
 
 
@@ -182,8 +185,12 @@ class Others:
 
 
 @asynccontextmanager
-async def others(client: Client, bodies: Sequence[dict[str, Any]]) -> AsyncIterator[Others]:
-    """Streams that are being written, once all have begun; hung up in the end."""
+async def others(client: Client, bodies: Sequence[dict[str, Any]], *, waits: bool = True) -> AsyncIterator[Others]:
+    """Streams that are being written, once all have begun; hung up in the end.
+
+    Args:
+        waits: in the end, until the server has nothing to write.
+    """
     answers = [Answer(time.perf_counter()) for _ in bodies]
     asking = [asyncio.create_task(client.ask(*pair)) for pair in zip(bodies, answers, strict=True)]
     try:
@@ -196,4 +203,5 @@ async def others(client: Client, bodies: Sequence[dict[str, Any]]) -> AsyncItera
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        await client.wait_until_idle()
+        if waits:
+            await client.wait_until_idle()

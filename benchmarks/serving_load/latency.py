@@ -57,7 +57,9 @@ async def long_prompt(lab: Lab) -> Found:
             read.append(answer.usage.get("prompt_tokens", 0))
             seconds.append(answer.seconds)
             ends = quantile(writing.gaps(start, middle), 0.99), quantile(writing.gaps(middle, answer.done), 0.99)
-            say(f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {read[-1]} tokens are read in {seconds[-1]:.1f} s")
+            say(
+                f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {read[-1]} tokens are read in {seconds[-1]:.1f} s"
+            )
         assert writing.are_writing
     return Found(
         quantile(during, 0.99) / quantile(without, 0.99),

@@ -1,6 +1,6 @@
 """A lone request through the server against ``Generator``, each in a process of its own, by turns.
 
-    python lone.py [DRAFT]    (started by the measurement: answers requests on standard input with a ``Generator``)
+python lone.py [DRAFT]    (started by the measurement: answers requests on standard input with a ``Generator``)
 """
 
 from __future__ import annotations

@@ -20,10 +20,12 @@ class Found:
     Attributes:
         value: what is compared with the bar.
         details: what else there is to know, JSON values.
+        wrong: why the bar is not met, whatever the value; "": nothing is wrong.
     """
 
     value: float
     details: dict[str, Any] = field(default_factory=dict)
+    wrong: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ class Measurement:
     unit: str
     run: Callable[[Lab], Awaitable[Found]]
 
-    def meets(self, value: float) -> bool:
-        """Whether a value meets the bar; one that is no number does not."""
-        return value >= self.bar if self.sense == "at least" else value <= self.bar
+    def is_met(self, found: Found) -> bool:
+        """Whether what was found meets the bar; a value that is no number does not."""
+        meets = found.value >= self.bar if self.sense == "at least" else found.value <= self.bar
+        return meets and not found.wrong
 
 
 MEASUREMENTS: dict[str, Measurement] = {}

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 
+import structgen
 from serving_load.lab import Lab
 from serving_load.measurements import Found, measurement, quantile, say, spread
 from serving_load.workload import SCHEMAS, words
-
-import structgen
 from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.batching.request import Handle, Request, State
+from structgen.decoding.batching.request import Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
@@ -86,7 +85,9 @@ async def constraint(lab: Lab) -> Found:
         ratios += found
         masks.append(share)
         say(f"a step takes {statistics.median(found):.3f} x, {share:.2%} of it on masks ({len(found)} steps)")
-    return Found(statistics.median(ratios), {"ratios": spread(ratios), "mask_share": [round(share, 5) for share in masks]})
+    return Found(
+        statistics.median(ratios), {"ratios": spread(ratios), "mask_share": [round(share, 5) for share in masks]}
+    )
 
 
 def _both(generator: Generator, seed: int) -> tuple[list[float], float]:
@@ -163,12 +164,16 @@ def in_python() -> None:
 SLOW = structgen.regex("[a-c]{3,9}")
 
 
-@measurement("slow-mask", "others' token gap beside a constraint with masks of 1 s, over that without (p99)", at_most=1.2)
+@measurement(
+    "slow-mask", "others' token gap beside a constraint with masks of 1 s, over that without (p99)", at_most=1.2
+)
 async def slow_mask(lab: Lab) -> Found:
     return await _beside_slow(lab, in_a_kernel)
 
 
-@measurement("slow-python-mask", "the same where the second is spent in Python, which only one thread can run", at_most=2.0)
+@measurement(
+    "slow-python-mask", "the same where the second is spent in Python, which only one thread can run", at_most=2.0
+)
 async def slow_python_mask(lab: Lab) -> Found:
     return await _beside_slow(lab, in_python)
 

@@ -47,15 +47,15 @@ async def _ratio(lab: Lab, request: Callable[[int], dict[str, Any]], seed: int) 
             say(f"{fast:.0f} tokens/s at once, {slow:.0f} one by one: x {ratios[-1]:.2f}")
     fast, slow = (round(statistics.median(speed), 1) for speed in zip(*speeds, strict=True))
     return Found(
-        statistics.median(ratios) if not faults else float("nan"),
+        statistics.median(ratios),
         {
             "tokens_per_second_at_once": fast,
             "one_by_one": slow,
             "ratios": [round(ratio, 2) for ratio in ratios],
             "prompt_tokens": statistics.mean(answer.usage["prompt_tokens"] for answer in answers),
             "output_tokens": statistics.mean(answer.tokens for answer in answers),
-            "not_valid": faults,
         },
+        f"{faults} are not valid" if faults else "",
     )
 
 
