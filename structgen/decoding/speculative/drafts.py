@@ -60,7 +60,7 @@ def make_speculator(
     - a ``Datastore``, or the path of one;
     - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id or
       a folder;
-    - a ``Drafter``; or, alone, a ``Speculator``.
+    - a ``Drafter``; or, alone, a ``Speculator`` or None: no drafters, for requests that bring a prediction.
 
     The policy is ``CostAware`` with the target's cost curve, which ``curve`` gives; None: it is measured now.
 
@@ -71,6 +71,10 @@ def make_speculator(
     """
     if isinstance(draft, Speculator):
         return draft
+    if draft is None:
+        check_reads_trees(model)
+        prepare_for_trees(model)
+        return Speculator([])
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
