@@ -186,7 +186,7 @@ class ApiServer:
     @contextmanager
     def _preparing(self) -> Iterator[None]:
         """A request that is being read and compiled: it waits, too."""
-        if self._in_preparation + self.engine.waiting >= self.settings.max_waiting:
+        if self._in_preparation >= self.engine.room:
             raise overloaded("Too many requests wait already.", self.engine.retry_after())
         self._in_preparation += 1
         try:
