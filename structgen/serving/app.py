@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -78,7 +78,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = settings or ServingSettings()
+        self.settings = _with_prompt_length(settings or ServingSettings(), generator)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
@@ -393,6 +393,16 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+def _with_prompt_length(settings: ServingSettings, generator: Generator) -> ServingSettings:
+    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    context = generator.model.context_length
+    if settings.max_prompt_length is not None or context is None:
+        return settings
+    vocabulary = generator.vocabulary
+    longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
+    return replace(settings, max_prompt_length=context * longest)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:
