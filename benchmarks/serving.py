@@ -19,6 +19,7 @@ import json
 import math
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -28,9 +29,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # what is measured
 
-from serving_load import abuse, equality, faults, growth, latency, lone, steps, throughput  # noqa: F401 - they register
-from serving_load.lab import Lab
-from serving_load.measurements import MEASUREMENTS, Measurement
+from serving_load import abuse, equality, faults, growth, latency, lone, steps, throughput  # noqa: E402, F401
+from serving_load.lab import Lab  # noqa: E402
+from serving_load.measurements import MEASUREMENTS, Found, Measurement  # noqa: E402
+
+
+async def _made(one: Measurement, lab: Lab) -> Found:
+    return await one.run(lab)
 
 
 def run(one: Measurement, lab: Lab) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def run(one: Measurement, lab: Lab) -> dict[str, Any]:
     print(f"{one.name}: {one.question}", file=sys.stderr, flush=True)
     start = time.monotonic()
     try:
-        found = asyncio.run(one.run(lab))
+        found: Found = asyncio.run(_made(one, lab))
     except Exception as error:
         traceback.print_exc()
         record |= {"value": None, "passed": False, "wrong": f"{type(error).__name__}: {error}"[:500], "details": {}}
@@ -91,6 +96,7 @@ def main() -> int:
             print(f"{one.name:14} {one.sense} {one.bar:g} {one.unit}: {one.question}")
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended
     lab, met = Lab(given.draft, given.scale), True
     path = given.out / "measurements.jsonl"
     try:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import httpx2
 
-CHAT = "/v1/chat/completions"
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 _PATIENCE = httpx2.Timeout(300.0)
 
 
@@ -115,7 +115,7 @@ class Client:
             if body.get("stream"):
                 await self._stream(body, answer, leave)
             else:
-                reply = await self.http.post(CHAT, json=body)
+                reply = await self.http.post(_path(body), json=body)
                 answer.status, answer.headers = reply.status_code, dict(reply.headers)
                 answer.read(reply.json())
                 answer.is_whole = reply.status_code == 200
@@ -125,7 +125,7 @@ class Client:
         return answer
 
     async def _stream(self, body: dict[str, Any], answer: Answer, leave: Callable[[Answer], bool] | None) -> None:
-        async with self.http.stream("POST", CHAT, json=body) as reply:
+        async with self.http.stream("POST", _path(body), json=body) as reply:
             answer.status, answer.headers = reply.status_code, dict(reply.headers)
             if reply.status_code != 200:
                 answer.read(json.loads(await reply.aread()))
@@ -161,6 +161,10 @@ class Client:
                 return True
             await asyncio.sleep(0.1)
         return False
+
+
+def _path(body: dict[str, Any]) -> str:
+    return COMPLETIONS if "prompt" in body else CHAT
 
 
 @dataclass

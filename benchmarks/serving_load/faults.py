@@ -27,8 +27,8 @@ async def slow_reader(lab: Lab) -> Found:
     heavy = {**endless(77), "n": 4, "logprobs": True, "top_logprobs": 20}
     async with Client(server.url) as client, others(client, [endless(row) for row in range(BESIDE)]) as writing:
         for number in range(lab.count(3)):
-            paces = {}
-            for reads in (True, False) if number % 2 else (False, True):
+            paces = dict[bool, float]()
+            for reads in [True, False] if number % 2 else [False, True]:
                 if reads:
                     async with others(client, [heavy], waits=False):
                         paces[reads] = await _pace(writing, 10)

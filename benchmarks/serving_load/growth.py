@@ -10,7 +10,7 @@ from typing import Any
 from serving_load.client import Answer, Client
 from serving_load.lab import Lab, Server
 from serving_load.measurements import Found, measurement, say
-from serving_load.workload import body, closed, fault, words
+from serving_load.workload import body, closed, completion, fault, words
 
 REQUESTS, SCHEMAS, AT_ONCE = 2000, 200, 32
 
@@ -21,14 +21,15 @@ def schema(number: int) -> dict[str, Any]:
 
 
 def request(number: int) -> tuple[str, dict[str, Any]]:
-    """What is to come of a request, and its body: one in ten is given up, one in twenty is bad."""
+    """What is to come of a request, and its body: one in ten is given up, one in twenty is bad, one in five a chat."""
     chosen = random.Random(number)
-    asked = body(words(8000 + number, 4), schema(chosen.randrange(SCHEMAS)), max_tokens=16, seed=number)
+    asking = body if number % 5 == 1 else completion
+    asked = asking(words(8000 + number, 4), schema(chosen.randrange(SCHEMAS)), max_tokens=16, seed=number)
     if number % 20 == 3:
         return "refused", chosen.choice([{**asked, "nonsense": 1}, {**asked, "structured_outputs": {"regex": "(a"}}])
     if number % 10 == 5:
-        return "given up", body(words(8000 + number, 4), max_tokens=400, logit_bias={"2": -100, "0": -100})
-    return "written", {**asked, "stream": number % 2 == 0}
+        return "given up", asking(words(8000 + number, 4), max_tokens=400, logit_bias={"2": -100, "0": -100})
+    return "written", {**asked, "stream": number % 2 == 0, "stream_options": None}
 
 
 async def _outcome(client: Client, number: int) -> str:
@@ -52,10 +53,12 @@ async def growth(lab: Lab) -> Found:
     total = lab.count(REQUESTS, 200)
     marks = [total * fifth // 5 for fifth in range(1, 6)]
     resident, ends = list[float](), Counter[str]()
-    alive: list[dict[str, int]] = []
+    alive = list[dict[str, int]]()
     with lab.own_server() as server:
         async with Client(server.url) as client:
             turns, done = asyncio.Semaphore(AT_ONCE), 0
+            for number in range(4):  # what is kept of prompts is then as much as is ever kept
+                await client.ask(completion(words(-100 - number, 1900), max_tokens=1))
 
             async def in_turn(number: int) -> str:
                 async with turns:
@@ -69,7 +72,7 @@ async def growth(lab: Lab) -> Found:
                 say(f"{mark} requests: {resident[-1]:.0f} MiB resident; alive {alive[-1]}")
             told = await client.metrics()
     wanted = Counter(request(number)[0] for number in range(total))
-    left = {name: count for name, count in alive[-1].items() if count > 2}  # what a loop still has in hand
+    left: dict[str, float] = {name: count for name, count in alive[-1].items() if count > 2}  # of the last step
     left |= {name: told[name] for name in ("num_requests_running", "num_requests_waiting") if told[name]}
     wrong = [f"outcomes {dict(ends)}, wanted {dict(wanted)}"] if ends != wanted else []
     return Found(

@@ -72,6 +72,11 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
+    def processor_seconds(self) -> float:
+        """What it has used of the processor (Linux), without the processes that it started."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def alive(self) -> dict[str, int]:
         """How many objects of some classes it holds, after a garbage collection (see ``probe``)."""
         self._told.unlink(missing_ok=True)

@@ -1,7 +1,4 @@
-"""A lone request through the server against ``Generator``, each in a process of its own, by turns.
-
-python lone.py [DRAFT]    (started by the measurement: answers requests on standard input with a ``Generator``)
-"""
+"""A lone request through the server against ``Generator``, each in a process of its own, by turns."""
 
 from __future__ import annotations
 
@@ -10,49 +7,23 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-
-TASKS = 20
-
-
-def generate(draft: str | None) -> None:
-    """Answer bodies of chats, a line each, with seconds to the first text, seconds to the end, and the text."""
-    from structgen import Generator, json_schema
-
-    generator = Generator(draft=draft)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        schema = asked.get("structured_outputs", {}).get("json")
-        constraint = None if schema is None else json_schema(schema)
-        options = {"temperature": asked["temperature"], "seed": asked["seed"], "max_new_tokens": asked["max_tokens"]}
-        start, first, text = time.perf_counter(), 0.0, ""
-        for event in generator.stream(asked["messages"], constraint, schema_in_prompt=False, **options):
-            first = first or (time.perf_counter() - start if event.delta else 0.0)
-            text = event.text
-        print(json.dumps([first, time.perf_counter() - start, text]), flush=True)
-
-
-if __name__ == "__main__":
-    generate(sys.argv[1] if len(sys.argv) > 1 else None)
-    sys.exit()
 
 from serving_load.client import Client
 from serving_load.lab import ROOT, Lab
 from serving_load.measurements import Found, measurement, say, spread
 from serving_load.workload import body, w, words
 
+TASKS = 20
+ANSWERING = Path(__file__).with_name("answering.py")
+
 
 @contextmanager
 def _generator(draft: str | None) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, __file__, *([draft] if draft else [])]
+    command = [sys.executable, str(ANSWERING), *([draft] if draft else [])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -2,8 +2,8 @@
 
     python probe.py FILE [arguments of structgen serve]
 
-Imported by nothing; started by ``lab.Server``. At each signal, FILE is replaced by a JSON object: how many objects of some
-classes the process holds after a full garbage collection.
+Started by ``lab.Server``. At each signal, FILE is replaced by a JSON object: how many objects of some classes the
+process holds after a full garbage collection.
 """
 
 from __future__ import annotations

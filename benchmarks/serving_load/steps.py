@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -231,5 +232,5 @@ async def _write_on(engine: AsyncEngine, seed: int, times: list[float]) -> None:
 
 
 def _gaps(arrived: list[list[float]], start: float, end: float) -> list[float]:
-    pairs = [pair for times in arrived for pair in zip(times, times[1:], strict=False)]
+    pairs = [pair for times in arrived for pair in itertools.pairwise(times)]
     return [late - early for early, late in pairs if start <= late < end]

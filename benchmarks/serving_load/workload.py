@@ -64,6 +64,13 @@ def body(prompt: str, schema: Any = None, **fields: Any) -> dict[str, Any]:
     return asked if schema is None else {**asked, "structured_outputs": {"json": schema}}
 
 
+def completion(prompt: str, schema: Any = None, **fields: Any) -> dict[str, Any]:
+    """As ``body``, the prompt as it is."""
+    asked = body("", schema, **fields)
+    del asked["messages"]
+    return {**asked, "prompt": prompt}
+
+
 def w(number: int, **fields: Any) -> dict[str, Any]:
     """A request of W: 150 tokens of prompt, 31 of them the template's, the rest no other request begins with."""
     fields = {"max_tokens": 100, "temperature": 0.8, "seed": number, **fields}

@@ -33,7 +33,7 @@ class ServingSettings:
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
-        max_waiting: outputs that wait for their turn, beyond the rows that are free; more are turned away (429).
+        max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.

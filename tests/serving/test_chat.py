@@ -505,13 +505,14 @@ def test_prompts_that_are_too_long_for_the_model_are_not_taken_to_pieces() -> No
             return super().encode(text, add_special_tokens)
 
     tokenizer, short = Counting(), ServingSettings(max_prompt_length=100)
-    for ask, kind, work in (
+    tried: list[tuple[Any, Any, Any]] = [
         ({"prompt": "x" * 101}, CompletionRequest, completion_work),
         ({"prompt": ["x"] * 99}, CompletionRequest, completion_work),
         ({"messages": [{"role": "user", "content": "x" * 101}]}, ChatRequest, chat_work),
-    ):
+    ]
+    for ask, kind, work in tried:
         with pytest.raises(RequestError) as caught:
-            work(read_request(kind, ask), tokenizer, VOCABULARY, short)  # type: ignore[operator, type-var]
+            work(read_request(kind, ask), tokenizer, VOCABULARY, short)
         assert caught.value.status == 400
     assert tokenizer.read == 0
     assert completion_work(read_request(CompletionRequest, {"prompt": "x" * 100}), tokenizer, VOCABULARY, short)
