@@ -16,6 +16,7 @@ from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
@@ -35,7 +36,7 @@ class CompileLimits:
         depth: nesting of its values.
         nodes: values in it.
         pattern_length: code points of one regular expression.
-        seconds: for compiling it and a first mask.
+        seconds: for compiling it, a first mask and the shortest text.
         memory_bytes: resident memory of the process in which that is tried.
     """
 
@@ -89,7 +90,7 @@ class CompileService:
         try:
             check_size(constraint, self.limits)
             self._try(constraint, key)
-            return constraint.compile(self.vocabulary)
+            return _begun(constraint.compile(self.vocabulary))
         except StructgenError as error:
             self._refuse(key, error)
             raise
@@ -145,13 +146,20 @@ class _Trials:
 
     def __call__(self, job: bytes) -> StructgenError | None:
         try:
-            grammar = pickle.loads(job).compile(self._vocabulary)
-            grammar.matcher().fill_next_token_bitmask(allocate_token_bitmask(1, self._vocabulary.size))
+            _begun(pickle.loads(job).compile(self._vocabulary))
         except StructgenError as error:
             return error
         except Exception as error:
             return InternalError(f"compiling the constraint raised {type(error).__name__}: {error}")
         return None
+
+
+def _begun(grammar: Grammar) -> Grammar:
+    """The grammar with what all outputs begin with: the first mask, and the shortest way to close."""
+    matcher = grammar.matcher()
+    matcher.fill_next_token_bitmask(allocate_token_bitmask(1, grammar.vocabulary.size))
+    shortest_completion(matcher)
+    return grammar
 
 
 def check_size(constraint: Any, limits: CompileLimits) -> None:
