@@ -36,11 +36,24 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them.
+
+    Attributes:
+        row: of a batch, which one failed, from 0; None: there is no batch.
+        results: where one was raised for a batch, what all rows gave: a result, or an error.
+    """
+
+    row: int | None = None
+    results: Sequence[Any] = ()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.row is None else f"row {self.row}: {text}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__

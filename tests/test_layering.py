@@ -46,7 +46,7 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
-    {"generator", "api"},
+    {"generation_options", "generation_results", "batch", "generator", "api"},
     {"benchmarking", "serving"},
     {"integrations"},
     {"cli"},

@@ -12,7 +12,9 @@ import typer
 
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text, summary
-from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 from structgen.options import JsonOptions
 
 app = typer.Typer(

@@ -23,7 +23,7 @@ from structgen.errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from structgen.generator import GenerationResult
+from structgen.generation_results import GenerationResult
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
