@@ -74,7 +74,7 @@ class BatchRows:
 
     def written(
         self, begin: Begin, write: Write, progress: Callable[[BatchProgress], object] | None = None
-    ) -> Iterator[tuple[int, Outcome]]:
+    ) -> Generator[tuple[int, Outcome], None, None]:
         """Index and outcome of each row, as they are done.
 
         Args:

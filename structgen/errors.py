@@ -17,6 +17,7 @@
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
+    ├── InputFileError                  a file of rows is not what it should be (line named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
@@ -238,6 +239,14 @@ class GrammarWarning(UserWarning):
 
 class OptionsError(StructgenError, ValueError):
     """An option has a value that it cannot have; the message names the option."""
+
+
+class InputFileError(StructgenError):
+    """A file of rows cannot be read, or a line of it is not what it should be; ``line`` counts from 1 (0: none)."""
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        self.line = line
+        super().__init__(message)
 
 
 class TokenizerError(StructgenError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -202,7 +203,7 @@ class Generator:
         batch_size: int = ROWS,
         progress: Callable[[BatchProgress], object] | None = None,
         **options: Unpack[GenerationOptions],
-    ) -> Iterator[tuple[int, GenerationResult | StructgenError]]:
+    ) -> abc.Generator[tuple[int, GenerationResult | StructgenError], None, None]:
         """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
         settings = checked_settings(**options)
         check_count("batch_size", batch_size)

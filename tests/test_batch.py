@@ -145,7 +145,7 @@ def test_endless_prompts_are_read_as_rows_come_free(generator: Generator, batch_
         assert isinstance(result, SchemaError) == (row % 3 == 2)
         if len(done) == 12:
             break
-    rows.close()  # type: ignore[attr-defined]
+    rows.close()
     assert max(done) <= 12 + batch_size
     assert generator.generate(PROMPT, COLOURS).value in COLOURS["enum"]  # nothing is left of the others
 

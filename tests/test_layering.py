@@ -47,7 +47,7 @@ STAGES: list[set[str]] = [
     {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generation_options", "generation_results", "batch", "generator", "api"},
-    {"benchmarking", "serving"},
+    {"batch_files", "benchmarking", "serving"},
     {"integrations"},
     {"cli"},
 ]

@@ -1,4 +1,4 @@
-"""The commands of ``structgen``. Exit codes: 0 done, 1 invalid or not covered, 2 bad input or usage."""
+"""The commands of ``structgen``. Exit codes: 0 done, 1 invalid or not covered, 2 bad input or usage, 3 incomplete."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text, summary
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
@@ -26,6 +27,9 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 
 SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
+Grammar = Annotated[str | None, typer.Option(help="Grammar: a file .lark or .gbnf.")]
+Regex = Annotated[str | None, typer.Option(help="Regular expression that the whole text matches.")]
+Choices = Annotated[list[str] | None, typer.Option("--choice", help="A text; give several.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")]
 Closed = Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")]
@@ -125,6 +129,47 @@ def validate(
         raise typer.Exit(run(read_schema(schema, JsonOptions.exact()), read_text(file), as_json))
 
 
+@app.command()
+def batch(
+    file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
+    schema: Annotated[str | None, typer.Option(help="JSON Schema of all outputs: a file or JSON text.")] = None,
+    grammar: Grammar = None,
+    regex: Regex = None,
+    choice: Choices = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to append to. Without it: standard output.")
+    ] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of a row.")] = DEFAULT_MAX_NEW_TOKENS,
+    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
+    closed: Closed = False,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    draft: Draft = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an output for each row of a file. A run that was broken off is taken up by the same command. Exit code 3 if
+    rows failed: their errors stand in their lines. See docs/batch.md."""
+    from structgen.cli import batch as batches
+
+    with exit_codes(as_json):
+        options = {
+            "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
+            "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
+        }  # fmt: skip
+        constraint = batches.specification_of(schema, grammar, regex, choice, closed)
+        job = BatchJob(model, device, dtype, draft or None, constraint, options, seed, batch_size)
+        rows = batches.input_file(file, closed)
+        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
+
+
 @app.command("show-mask")
 def show_mask(
     schema: SchemaArgument,
@@ -179,9 +224,6 @@ def datastore(
         raise typer.Exit(run(files, output, lines, model, as_json))
 
 
-Grammar = Annotated[str | None, typer.Option(help="Grammar: a file .lark or .gbnf.")]
-Regex = Annotated[str | None, typer.Option(help="Regular expression that the whole text matches.")]
-Choices = Annotated[list[str] | None, typer.Option("--choice", help="A text; give several.")]
 ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
 Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
 
