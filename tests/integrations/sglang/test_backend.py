@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 from concurrent.futures import Future
-from typing import Any
+from pathlib import Path
+from typing import Any, Optional
 
 import numpy as np
 import pytest
 
 pytest.importorskip("sglang", reason="SGLang is not here; `make test-engines` fetches it")
 
+import sglang.srt
 import torch
 from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
 from sglang.srt.constrained.base_grammar_backend import (
@@ -24,6 +27,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend, ReasonerGrammarObject
 
+from structgen import traverse_draft_tree
 from structgen.errors import IntegrationError
 from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
@@ -129,11 +133,18 @@ def test_rollbacks_and_copies(seed: int) -> None:
         assert fresh.grammar_stats.is_cache_hit and fresh.grammar_stats is not ours.grammar_stats
 
 
+def function_of(path: str, name: str) -> Any:
+    """A function of a module of SGLang that imports what a GPU needs; the function itself needs torch alone."""
+    source = (Path(sglang.srt.__path__[0]) / path).read_text("utf-8")
+    found = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name)
+    names: dict[str, Any] = {"torch": torch, "Optional": Optional, "BaseGrammarObject": BaseGrammarObject}
+    exec(compile(ast.Module([found], []), path, "exec"), names)
+    return names[name]
+
+
 def test_draft_trees() -> None:
     """SGLang's walk over a draft tree gives the masks of `traverse_draft_tree`."""
-    spec_utils = pytest.importorskip("sglang.srt.speculative.spec_utils")
-    from structgen import traverse_draft_tree
-
+    traverse_tree = function_of("speculative/spec_utils.py", "traverse_tree")
     rng = random.Random(1)
     ours = Engine().ask("regex", "(ab|ac|b[0-9]+)*").grammar
     for _ in range(20):
@@ -149,7 +160,7 @@ def test_draft_trees() -> None:
         tokens = [tokenizer().encode(rng.choice("abc0"))[0] for _ in range(count)]
         mask = ours.allocate_vocab_mask(LOGITS, count, "cpu")
         mask.zero_()
-        spec_utils.traverse_tree(torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, mask, LOGITS)
+        traverse_tree(torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, mask, LOGITS)
         wanted = np.zeros((count, LOGITS // 32), np.int32)
         traverse_draft_tree(children, siblings, tokens, ours.request.matcher, wanted)
         assert (mask.numpy() == wanted).all()
@@ -157,7 +168,7 @@ def test_draft_trees() -> None:
 
 @pytest.mark.parametrize("kind, value, start, forced", [
     ("json", json.dumps({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"],
-                         "additionalProperties": False}), "", '{"name": "'),
+                         "additionalProperties": False}), "", '{"name":'),
     ("regex", "abc10(x|y)", "ab", "c10"),
     ("regex", "[ab]+", "a", ""),
     ("grammar", 'root ::= "é" [a-z]', "", "é"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
 pytest.importorskip("sglang", reason="SGLang is not here; `make test-engines` fetches it")
 
 import torch
+from sglang.srt import runtime_context
 from sglang.srt.constrained.base_grammar_backend import create_grammar_backend
 from sglang.srt.constrained.grammar_manager import GrammarManager
 from sglang.srt.runtime_context import get_context, get_parallel
@@ -24,10 +26,11 @@ FIELDS = {"json": "json_schema", "json_object": "json_schema", "regex": "regex",
 
 
 def configure(**arguments: Any) -> ServerArgs:
-    """Publish server arguments, as SGLang's processes do at their start."""
+    """Publish server arguments, as SGLang's processes do at their start; without what follows from the model's."""
     wanted = {"grammar_backend": "structgen", **arguments}
     found = ServerArgs(model_path="none", device="cpu", **wanted)
-    get_context().set_server_args(found)
+    with mock.patch.object(runtime_context, "_install_derived_leaves"):
+        get_context().set_server_args(found)
     return found
 
 
