@@ -69,7 +69,7 @@ ENGINES := .cache/engines
 ENGINE_WHEELS := vllm==0.33.0 sglang==0.5.23
 
 test-engines: $(VENV)/.dev $(ENGINES)/.installed
-	$(ENGINES)/env/bin/python -m pytest -q -rs -W ignore::DeprecationWarning tests/integrations/vllm tests/integrations/sglang
+	$(ENGINES)/env/bin/python -m pytest -q -rs -W ignore tests/integrations/vllm tests/integrations/sglang
 
 $(ENGINES)/.installed: tests/integrations/engines.txt tests/integrations/unpack_engines.py
 	rm -rf $(ENGINES) && mkdir -p $(ENGINES)
