@@ -13,6 +13,7 @@
     │   │   ├── EmptyLanguageError      no text is in the language
     │   │   └── GrammarTooComplexError  a compile budget was exceeded (budget named)
     │   ├── PatternError                not a legal or supported regular expression
+    │   │   ├── UnsupportedPatternError legal, but not regular (backreferences)
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
@@ -137,8 +138,12 @@ class TooComplexError(ConstraintError):
 class PatternError(ConstraintError):
     """A regular expression is not legal, or uses what is not supported.
 
-    ``pattern`` is the whole expression and ``position`` the offset (code points) of the offending place.
+    ``pattern`` is the whole expression and ``position`` the offset (code points) of the offending place. If it stands
+    in a schema, ``pointer`` is the JSON Pointer of the keyword and ``keyword`` its name; else they are None.
     """
+
+    pointer: str | None = None
+    keyword: str | None = None
 
     def __init__(self, message: str, *, pattern: str, position: int = 0) -> None:
         self.message = message
@@ -147,6 +152,16 @@ class PatternError(ConstraintError):
         start = max(0, position - 40)
         excerpt = pattern[start : position + 40]
         super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+    def place_in_schema(self, pointer: str, keyword: str | None, hint: str | None = None) -> None:
+        """Say where in a schema the expression stands, and what to do."""
+        self.pointer, self.keyword = pointer, keyword
+        place = f"at {pointer or 'the root'}" + (f", keyword {keyword!r}" if keyword is not None else "")
+        self.args = (f"{place}: {self}" + (f"\n{hint}" if hint else ""),)
+
+
+class UnsupportedPatternError(PatternError):
+    """A legal regular expression uses what is not regular (backreferences)."""
 
 
 class PatternTooComplexError(PatternError):
