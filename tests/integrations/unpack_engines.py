@@ -22,7 +22,11 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder / "wheels")
     venv.create(folder / "env", with_pip=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    paths = [sysconfig.get_path("purelib"), str((folder / "packages").resolve()), str(Path(__file__).resolve().parents[2])]
+    paths = [
+        sysconfig.get_path("purelib"),
+        str((folder / "packages").resolve()),
+        str(Path(__file__).resolve().parents[2]),
+    ]
     site = folder / "env" / "lib" / version / "site-packages"
     (site / "structgen_engines.pth").write_text("\n".join(paths) + "\n")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from structgen.constraints.base import Constraint
@@ -21,13 +23,13 @@ class Form:
 
     Attributes:
         name: for `Attempt.form`.
+        field: of the request, that it is asked in; "" for none.
         fields: what the request says besides messages and sampling.
-        named_by: words by which a server's refusal names it.
     """
 
     name: str
-    fields: dict[str, Any] = field(default_factory=dict)
-    named_by: tuple[str, ...] = ()
+    field: str = ""
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass
@@ -36,14 +38,14 @@ class ServerKnowledge:
 
     Attributes:
         unknown: names of forms that it refused.
-        ignored: names of forms that it took, and whose answers did not conform.
-        continues: whether it goes on with a message of the assistant's; None: not tried yet.
+        ignored: fields that it took and did nothing with.
+        continues: whether it may go on with a message of the assistant's; True until it was seen that it does not.
         budget_field: what it calls the most tokens to write.
     """
 
-    unknown: set[str] = field(default_factory=set)
-    ignored: set[str] = field(default_factory=set)
-    continues: bool | None = None
+    unknown: set[str] = dataclasses.field(default_factory=set)
+    ignored: set[str] = dataclasses.field(default_factory=set)
+    continues: bool = True
     budget_field: str = "max_tokens"
 
 
@@ -53,11 +55,11 @@ def forms_of(constraint: Constraint | None) -> Iterator[Form]:
         schema = _plain(constraint.schema)
         for strict in (True, False):
             named = {"name": "answer", "schema": schema, "strict": strict}
-            form = {"response_format": {"type": "json_schema", "json_schema": named}}
-            yield Form("json_schema" if strict else "json_schema, not strict", form, ("response_format", "json_schema"))
+            fields = {"response_format": {"type": "json_schema", "json_schema": named}}
+            yield Form("json_schema" if strict else "json_schema, not strict", "response_format", fields)
         yield from _extension("json", schema)
         if isinstance(schema, dict) and schema.get("type") == "object":
-            yield Form("json_object", {"response_format": {"type": "json_object"}}, ("response_format", "json_object"))
+            yield Form("json_object", "response_format", {"response_format": {"type": "json_object"}})
     elif isinstance(constraint, RegexConstraint) and constraint.syntax == "python":
         yield from _extension("regex", constraint.pattern)
     elif isinstance(constraint, ChoiceConstraint):
@@ -65,24 +67,26 @@ def forms_of(constraint: Constraint | None) -> Iterator[Form]:
     elif isinstance(constraint, GbnfConstraint | LarkConstraint) and isinstance(constraint.source, str):
         yield from _extension("grammar", constraint.source)
         if isinstance(constraint, GbnfConstraint):
-            yield Form("grammar", {"extra_body": {"grammar": constraint.source}}, ("grammar",))  # llama.cpp's server
-            yield Form("ebnf", {"extra_body": {"ebnf": constraint.source}}, ("ebnf",))  # SGLang's
+            yield _extra("grammar", constraint.source)  # llama.cpp's server
+            yield _extra("ebnf", constraint.source)  # SGLang's
     yield Form(PROMPT)
 
 
 def _extension(kind: str, value: Any) -> Iterator[Form]:
-    """As vLLM has it, and as it had it before."""
-    yield Form("structured_outputs", {"extra_body": {"structured_outputs": {kind: value}}}, ("structured_outputs", kind))
-    old = f"guided_{kind}"
-    yield Form(old, {"extra_body": {old: value}}, (old,))
+    """As vLLM has it, and as it had it before; SGLang's field for expressions."""
+    yield _extra("structured_outputs", {kind: value})
+    yield _extra(f"guided_{kind}", value)
     if kind == "regex":
-        yield Form("regex", {"extra_body": {"regex": value}}, ("regex",))  # SGLang's
+        yield _extra("regex", value)
+
+
+def _extra(name: str, value: Any) -> Form:
+    """A field that OpenAI's API does not have."""
+    return Form(name, name, {"extra_body": {name: value}})
 
 
 def _plain(schema: Any) -> Any:
     """A schema as JSON's own types; numbers that were read exactly are rounded."""
-    from decimal import Decimal
-
     if isinstance(schema, Decimal):
         return float(schema)
     if isinstance(schema, dict):
@@ -91,13 +95,14 @@ def _plain(schema: Any) -> Any:
 
 
 _GENERAL = re.compile(
-    r"unknown|unrecogni[sz]ed|not supported|unsupported|unexpected|extra inputs|not permitted|not allowed|forbidden", re.I
+    r"unknown|unrecogni[sz]ed|not supported|unsupported|unexpected|extra inputs|not permitted|not allowed|forbidden",
+    re.I,
 )
 
 
 def refuses(form: Form, message: str) -> bool:
-    """Whether an error of status 400 or 422 is about the form that was asked in."""
-    return any(word in message for word in form.named_by)
+    """Whether an error of status 400, 422 or 501 names the form that was asked in."""
+    return form.field in message or form.name.partition(",")[0] in message
 
 
 def is_for_good(message: str) -> bool:

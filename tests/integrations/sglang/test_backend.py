@@ -33,8 +33,16 @@ from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
 from structgen.integrations.sglang import plugin
 from structgen.integrations.sglang.backend import MAX_KEPT, StructgenGrammar, StructgenGrammarBackend
-from tests.integrations.engine_world import LOGITS, compiled, draft, mask_of, random_request, special_id, tokenizer
-from tests.integrations.engine_world import unpacked
+from tests.integrations.engine_world import (
+    LOGITS,
+    compiled,
+    draft,
+    mask_of,
+    random_request,
+    special_id,
+    tokenizer,
+    unpacked,
+)
 from tests.integrations.sglang.world import ENDS, Engine, create, masked
 
 pytestmark = pytest.mark.usefixtures("sglang_with_plugins")
@@ -312,8 +320,10 @@ def test_signatures_are_sglangs() -> None:
         for name, method in vars(theirs).items():
             if name.startswith("_") or not callable(getattr(theirs, name)) or name in kept or name not in vars(ours):
                 continue
-            wanted, own = ([p for p in inspect.signature(f).parameters if p != "self"] for f in
-                           (getattr(theirs, name), getattr(ours, name)))
+            wanted, own = (
+                [p for p in inspect.signature(f).parameters if p != "self"]
+                for f in (getattr(theirs, name), getattr(ours, name))
+            )
             assert own == wanted, (name, method)
     assert module.check_interface() == ""
     own = set(vars(StructgenGrammar))
@@ -325,7 +335,9 @@ def test_another_interface_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
     with monkeypatch.context() as patch:
         patch.setattr(BaseGrammarObject, "copy", copy)
-        with pytest.raises(IntegrationError, match=r"made for SGLang 0\.5\.23; SGLang 0\.5\.23 .*copy takes \['deep'\]"):
+        with pytest.raises(
+            IntegrationError, match=r"made for SGLang 0\.5\.23; SGLang 0\.5\.23 .*copy takes \['deep'\]"
+        ):
             create()
     monkeypatch.delattr("sglang.srt.arg_groups.choices.add_grammar_backend_choices")
     with pytest.raises(IntegrationError, match="another interface"):

@@ -177,5 +177,7 @@ def test_a_tokenizer_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> Non
     params = SamplingParams(structured_outputs=StructuredOutputsParams(regex="a"))
     with pytest.raises(VLLMValidationError, match="Odd|tokenizer"):
         params._validate_structured_outputs(
-            engine.config.model_config, engine.config.structured_outputs_config, Odd()  # type: ignore[arg-type]
+            engine.config.model_config,
+            engine.config.structured_outputs_config,
+            Odd(),  # type: ignore[arg-type]
         )
