@@ -29,7 +29,7 @@ def loosened(constraint: Constraint) -> Constraint:
         changes = {each.name: _loosened(getattr(constraint, each.name)) for each in fields(constraint) if each.init}
         changes = {name: new for name, new in changes.items() if new is not getattr(constraint, name)}
         changed: Any = replace(constraint, **changes) if changes else constraint
-        return changed  # type: ignore[no-any-return]
+        return changed
     return constraint
 
 
