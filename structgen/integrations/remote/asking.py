@@ -52,11 +52,8 @@ class Asking:
         instruction = None if constraint is None or place is None else constraint.instruction()
         messages = as_messages(prompt)
         self._messages = messages if instruction is None or place is None else noted(messages, [(instruction, place)])
-        self._forms = [
-            form
-            for form in forms_of(constraint)
-            if form.name not in server.unknown and form.field not in server.ignored
-        ]
+        known = (form for form in forms_of(constraint) if form.name not in server.unknown)
+        self._forms = [form for form in known if form.field not in server.ignored]
         self._wrong_answer = "", ""  # the last, and what is wrong with it
         self._extra: list[dict[str, Any]] = []  # messages about the last answer
         self._start = ""  # what the next answer continues

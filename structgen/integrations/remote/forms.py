@@ -95,7 +95,7 @@ def _plain(schema: Any) -> Any:
 
 
 _GENERAL = re.compile(
-    r"unknown|unrecogni[sz]ed|not supported|unsupported|unexpected|extra inputs|not permitted|not allowed|forbidden",
+    r"unknown|unrecogni[sz]ed|not supported|unsupported|unexpected|extra inputs|not permitted|not allowed|forbid",
     re.I,
 )
 
