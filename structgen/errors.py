@@ -25,10 +25,12 @@
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
+    ├── RemoteServerError               a remote server refuses a request, or is not there (``attempts`` before that)
     ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
+        ├── RemoteOutputError           no answer of a remote server conforms (``attempts`` says what came)
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
@@ -291,6 +293,14 @@ class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
 
 
+class RemoteServerError(StructgenError):
+    """A remote server refuses a request, or cannot be reached; ``attempts`` are those before that, and it."""
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
+        self.attempts = attempts
+        super().__init__(message)
+
+
 class IntegrationError(StructgenError):
     """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
 
@@ -311,6 +321,18 @@ class IncompleteOutputError(GenerationError):
     """The token budget ran out before the output could be closed; ``partial`` holds the text so far."""
 
     def __init__(self, message: str, *, partial: str) -> None:
+        self.partial = partial
+        super().__init__(message)
+
+
+class RemoteOutputError(GenerationError):
+    """No answer of a remote server conforms.
+
+    ``attempts`` are those of `structgen.integrations.remote`, in order; ``partial`` is the part of the last that fits.
+    """
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...], partial: str) -> None:
+        self.attempts = attempts
         self.partial = partial
         super().__init__(message)
 
