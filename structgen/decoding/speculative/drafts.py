@@ -58,8 +58,8 @@ def make_speculator(
 
     - a name of ``NAMES``; "auto" stands for ``AUTO``;
     - a ``Datastore``, or the path of one;
-    - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id or
-      a folder;
+    - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id,
+      a folder or a GGUF file;
     - a ``Drafter``; or, alone, a ``Speculator``.
 
     The policy is ``CostAware`` with the target's cost curve, which ``curve`` gives; None: it is measured now.
@@ -92,9 +92,10 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
             raise GenerationError("The datastore holds tokens of another vocabulary; build it with this model.")
         return RetrievalDrafter(part)
     if isinstance(part, (str, os.PathLike)):
-        if Path(part).is_file():
+        from structgen.models.store import is_gguf, load_model
+
+        if Path(part).is_file() and not is_gguf(part):
             return RetrievalDrafter(Datastore.load(part, vocabulary))
-        from structgen.models.store import load_model
 
         return ModelDrafter(load_model(part)[0])
     if hasattr(part, "start"):

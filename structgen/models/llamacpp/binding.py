@@ -110,8 +110,9 @@ class Context(Protocol):
         """
         ...
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Let the tokens of a sequence before position ``end`` (-1: all) be of another one too."""
+    def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
+        """Let the tokens of a sequence from position ``start`` to ``end`` (-1: all) be of another one too, which must
+        have none of them yet."""
         ...
 
     def remove(self, sequence: int, start: int) -> None:
@@ -190,10 +191,10 @@ def log(level: int, text: str) -> None:
 
 def cannot_load(path: Path) -> ModelError:
     """That llama.cpp did not load a file, with its own words."""
-    said = next((text for text in _LAST_ERRORS if "error loading model" in text), "; ".join(_LAST_ERRORS))
+    said = [text.partition(": ")[2] for text in _LAST_ERRORS]  # behind the names of its functions
     return ModelError(
-        f"llama.cpp cannot load {path}: {said or 'it gives no reason'}. Download the file again if it may be cut off, "
-        "or update the package if the model is newer."
+        f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it may "
+        "be cut off, or update the package if the model is newer."
     )
 
 

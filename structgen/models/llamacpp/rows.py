@@ -54,7 +54,7 @@ class LlamaCppRows:
 
     def __init__(self, context: Context, cells: int, sequences: int, token_bytes: int, crops: bool) -> None:
         self.token_bytes = token_bytes
-        self.max_bytes = cells * token_bytes
+        self.max_bytes = cells * token_bytes or None
         self.max_rows = max(1, sequences // 2)  # the rest is for prefixes, and for branches of trees
         self._context, self._crops = context, crops
         self._cells = Cells(cells)
@@ -159,7 +159,7 @@ class LlamaCppRows:
         base, count = len(own.tokens) - own.appended, len(kept)
         if own.paths and kept and own.paths[kept[-1]] != own.sequence:
             self._context.remove(own.sequence, base)
-            self._context.copy(own.paths[kept[-1]], own.sequence, base + count)
+            self._context.copy(own.paths[kept[-1]], own.sequence, base, base + count)
         elif count < own.appended:
             self._context.remove(own.sequence, base + count)
         self._end_branches(own)
@@ -208,7 +208,7 @@ class LlamaCppRows:
 
     def _share(self, source: _Held, target: _Held, count: int) -> None:
         """Let the first tokens of one be those of another, which is empty."""
-        self._context.copy(source.sequence, target.sequence, count if count < len(source.tokens) else -1)
+        self._context.copy(source.sequence, target.sequence, end=count if count < len(source.tokens) else -1)
         target.tokens, target.cells = source.tokens[:count], source.cells[:count]
         self._cells.share(target.cells)
 
@@ -255,7 +255,7 @@ class LlamaCppRows:
             if number:
                 sequence = self._sequence()
                 own.borrowed.append(sequence)
-                self._context.copy(own.sequence, sequence, -1)
+                self._context.copy(own.sequence, sequence)
             node = leaf
             while node >= 0:
                 of[node].append(sequence)

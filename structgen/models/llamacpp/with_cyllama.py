@@ -140,9 +140,9 @@ class CyllamaContext:
             self._batch.add(token, position, list(of), is_wanted)
         try:
             self._context.decode(self._batch)
-        except ValueError as error:
-            raise MemoryError(f"llama.cpp has no room for these tokens ({error})") from error
-        except RuntimeError as error:
+        except (ValueError, RuntimeError) as error:
+            if "slot" in str(error):  # llama_decode gave 1
+                raise MemoryError(f"llama.cpp has no room for these tokens ({error})") from error
             raise ModelError(f"llama.cpp could not read {len(tokens)} tokens: {error}") from error
         logits = np.empty((sum(wanted), self._width), np.float32)
         read = self._context.get_logits_ith
@@ -150,9 +150,9 @@ class CyllamaContext:
             logits[row] = np.frombuffer(array("f", read(place)), np.float32)  # quicker than from the list itself
         return logits
 
-    def copy(self, source: int, target: int, end: int) -> None:
+    def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``Context.copy``."""
-        self._context.memory_seq_cp(source, target, 0, end)
+        self._context.memory_seq_cp(source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
         """See ``Context.remove``."""

@@ -157,9 +157,9 @@ class LlamaCppContext:
             return np.empty((0, width), np.float32)
         return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (rows, width)).copy()
 
-    def copy(self, source: int, target: int, end: int) -> None:
+    def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``Context.copy``."""
-        self._library.llama_memory_seq_cp(self._memory, source, target, 0, end)
+        self._library.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
         """See ``Context.remove``."""
