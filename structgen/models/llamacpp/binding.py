@@ -155,7 +155,7 @@ def open_file(
     """Load a GGUF file.
 
     Args:
-        vocabulary_only: without weights.
+        vocabulary_only: without weights, where the package can.
         device: "cpu": nothing on accelerators; None: as the package was built.
         package: of ``PACKAGES``; None: the first that is installed.
 
@@ -176,7 +176,7 @@ def open_file(
         return LlamaCppFile(path, vocabulary_only, device)
     from structgen.models.llamacpp.with_cyllama import CyllamaFile
 
-    return CyllamaFile(path, vocabulary_only, device)
+    return CyllamaFile(path, device)
 
 
 def log(level: int, text: str) -> None:

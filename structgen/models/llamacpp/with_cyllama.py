@@ -67,9 +67,9 @@ class CyllamaVocab:
 
 
 class CyllamaFile:
-    """See ``ModelFile``."""
+    """See ``ModelFile``. Weights are always loaded: without them the package ends the process (0.2.18)."""
 
-    def __init__(self, path: Path, vocabulary_only: bool, device: str | None) -> None:
+    def __init__(self, path: Path, device: str | None) -> None:
         self._library = library = _library()
 
         class Sized(library.LlamaModel):  # type: ignore[misc, name-defined]
@@ -81,7 +81,6 @@ class CyllamaFile:
 
         library.ggml_backend_load_all()
         params = library.LlamaModelParams()
-        params.vocab_only = vocabulary_only
         if device == "cpu":
             params.n_gpu_layers = 0
         try:
@@ -93,10 +92,8 @@ class CyllamaFile:
         self.context_length = int(model.n_ctx_train)
         self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
         self.reads_text = bool(model.has_decoder() and not model.has_encoder())
-        self.token_bytes = 0
-        if not vocabulary_only:  # without weights the package ends the process when asked for these
-            sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
-            self.token_bytes = binding.head_bytes(self.metadata, *sizes)
+        sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
+        self.token_bytes = binding.head_bytes(self.metadata, *sizes)
 
     def metadata(self, key: str) -> str | None:
         """See ``ModelFile.metadata``."""
