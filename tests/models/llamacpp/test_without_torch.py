@@ -110,7 +110,7 @@ def test_the_server(tiny_file: Path) -> None:
                 time.sleep(0.1)
         body = {
             "model": str(tiny_file), "prompt": "ab", "max_tokens": 30,
-            "response_format": {"type": "json_object"},
+            "structured_outputs": {"json": {"type": "object"}},
         }  # fmt: skip
         answer = httpx2.post(f"{url}/v1/completions", json=body, timeout=60).json()
         assert isinstance(json.loads(answer["choices"][0]["text"]), dict), answer
