@@ -56,6 +56,7 @@ from structgen.errors import (
     UnresolvableReferenceError,
     UnsatisfiableSchemaError,
     UnsatisfiableTargetError,
+    UnsupportedPatternError,
     UnsupportedSchemaError,
 )
 from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
@@ -114,6 +115,7 @@ __all__ = [
     "UnresolvableReferenceError",
     "UnsatisfiableSchemaError",
     "UnsatisfiableTargetError",
+    "UnsupportedPatternError",
     "UnsupportedSchemaError",
     "Vocabulary",
     "__version__",

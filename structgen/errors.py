@@ -13,6 +13,7 @@
     │   │   ├── EmptyLanguageError      no text is in the language
     │   │   └── GrammarTooComplexError  a compile budget was exceeded (budget named)
     │   ├── PatternError                not a legal or supported regular expression
+    │   │   ├── UnsupportedPatternError legal, but not regular (backreferences)
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
@@ -23,6 +24,7 @@
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
+    ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
@@ -136,8 +138,12 @@ class TooComplexError(ConstraintError):
 class PatternError(ConstraintError):
     """A regular expression is not legal, or uses what is not supported.
 
-    ``pattern`` is the whole expression and ``position`` the offset (code points) of the offending place.
+    ``pattern`` is the whole expression and ``position`` the offset (code points) of the offending place. If it stands
+    in a schema, ``pointer`` is the JSON Pointer of the keyword and ``keyword`` its name; else they are None.
     """
+
+    pointer: str | None = None
+    keyword: str | None = None
 
     def __init__(self, message: str, *, pattern: str, position: int = 0) -> None:
         self.message = message
@@ -146,6 +152,16 @@ class PatternError(ConstraintError):
         start = max(0, position - 40)
         excerpt = pattern[start : position + 40]
         super().__init__(f"{message} at offset {position}\n  {excerpt}\n  {' ' * (position - start)}^")
+
+    def place_in_schema(self, pointer: str, keyword: str | None, hint: str | None = None) -> None:
+        """Say where in a schema the expression stands, and what to do."""
+        self.pointer, self.keyword = pointer, keyword
+        place = f"at {pointer or 'the root'}" + (f", keyword {keyword!r}" if keyword is not None else "")
+        self.args = (f"{place}: {self}" + (f"\n{hint}" if hint else ""),)
+
+
+class UnsupportedPatternError(PatternError):
+    """A legal regular expression uses what is not regular (backreferences)."""
 
 
 class PatternTooComplexError(PatternError):
@@ -251,6 +267,10 @@ class InternalError(StructgenError):
 
 class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
+
+
+class IntegrationError(StructgenError):
+    """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
 
 
 class GenerationError(StructgenError):

@@ -18,10 +18,11 @@ from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import FinishReason, GenerationStats, Output
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
+from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, names_captures
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX_NEW_TOKENS = 512
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 _SAMPLING = tuple(field.name for field in fields(SamplingParams))
+_TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 _OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
 
@@ -100,8 +102,11 @@ class GenerationOptions(TypedDict, total=False):
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
-        schema_in_prompt: tell the model about the schema (default True).
+        schema_in_prompt: tell the model about the schema: True (default) and "user" in the last message of the user,
+            "system" in the system's, which prompts with one schema share, so that it is read once; False: not at all.
         draft: in place of the generator's own ``draft``, for this call.
+        prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
+            read many tokens at once, which changes the speed only. For ``batch`` also one (or None) a prompt.
     """
 
     temperature: float
@@ -121,8 +126,9 @@ class GenerationOptions(TypedDict, total=False):
     seed: int | None
     max_new_tokens: int
     stop: str | Sequence[str]
-    schema_in_prompt: bool
+    schema_in_prompt: bool | Place
     draft: Any
+    prediction: str | Sequence[str | None] | None
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,17 @@ class _Settings:
     params: SamplingParams
     max_new_tokens: int
     stop: tuple[str, ...]
-    schema_in_prompt: bool
+    instruct: Place | None
     draft: Any
+    prediction: str | Sequence[str | None] | None
+
+    def predictions(self, count: int) -> Sequence[str | None]:
+        """One a prompt."""
+        given = self.prediction
+        each = [given] * count if given is None or isinstance(given, str) else list(given)
+        if len(each) != count:
+            raise GenerationError(f"{count} prompts, but {len(each)} predictions; give one, or one a prompt.")
+        return each
 
 
 class Generator:
@@ -261,6 +276,8 @@ class Generator:
         Raises:
             GenerationError: no options, an empty one, or one twice.
         """
+        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+            raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
         logits, cache = self.model.prefill([prompt_token_ids(self.tokenizer, prompt)])
@@ -288,7 +305,7 @@ class Generator:
         top_p: float = 1.0,
         top_k: int | None = None,
         max_new_tokens: int = 256,
-        schema_in_prompt: bool = True,
+        schema_in_prompt: bool | Place = True,
     ) -> Target:
         """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
         most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
@@ -302,7 +319,7 @@ class Generator:
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
-        ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
+        ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
@@ -330,29 +347,43 @@ class Generator:
         """
         from structgen.decoding.aligned import PrefixStore, Sampler
 
+        for name in options:
+            if name not in _TARGET:
+                refuse_name(name, [*_TARGET, "seed", "budget"])
         return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model))
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    def speculator(self) -> Speculator | None:
-        """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
-        return self._speculator(self._draft)
+    @property
+    def drafts(self) -> bool:
+        """Whether tokens are drafted where a call does not say otherwise."""
+        return self._draft is not None
+
+    def speculator(self, *, predicts: bool = False) -> Speculator | None:
+        """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
+        requests that bring a prediction, never None."""
+        return self._speculator(self._draft, predicts)
+
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+        """Token ids of a prompt, in which the model may be told of the constraint."""
+        if constraint is None or instruct is None:
+            return prompt_token_ids(self.tokenizer, prompt)
+        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
 
     def _start(
         self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
     ) -> tuple[list[int], Output]:
         """The prompt's token ids and the output to be written after them."""
-        instruction = constraint.instruction() if constraint is not None and settings.schema_in_prompt else None
-        ids = prompt_token_ids(self.tokenizer, prompt, instruction)
+        ids = self._prompt_ids(prompt, constraint, settings.instruct)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
             budget = min(budget, self.model.context_length - len(ids))
             if budget < 1:
                 raise GenerationError(
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if instruction else ".")
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.params
         if params.seed is not None and row:
@@ -373,14 +404,22 @@ class Generator:
         self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings, *, streams: bool = False
     ) -> Iterator[list[Event]]:
         """Write the outputs, step by step."""
-        speculator = self._speculator(self._draft if settings.draft is _OWN_DRAFT else settings.draft)
-        pairs = zip(prompts, outputs, strict=True)
-        requests = [Request(prompt, output, speculator, streams=streams) for prompt, output in pairs]
-        return write(self.reader, requests, overlapped=reads_asynchronously(self.model))
+        draft, predictions = settings.draft, settings.predictions(len(outputs))
+        if draft is _OWN_DRAFT:
+            draft = self._draft
+        requests = [
+            Request(prompt, output, self._speculator(draft, text is not None), streams=streams, prediction=text)
+            for prompt, output, text in zip(prompts, outputs, predictions, strict=True)
+        ]
+        return write(self.reader, requests, overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    def _speculator(self, draft: Any) -> Speculator | None:
+    def _spell(self, text: str) -> Sequence[int]:
+        """The tokens of a text that may be written, as far as the tokenizer spells it."""
+        return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
+
+    def _speculator(self, draft: Any, predicts: bool) -> Speculator | None:
         """What drafts, with what it has learned."""
-        if draft is None:
+        if draft is None and not predicts:
             return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
@@ -407,18 +446,23 @@ def _settings(
     *,
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
     stop: str | Sequence[str] = (),
-    schema_in_prompt: bool = True,
+    schema_in_prompt: bool | Place = True,
     draft: Any = _OWN_DRAFT,
+    prediction: Any = None,
     **sampling: Any,
 ) -> _Settings:
     unknown = next((name for name in sampling if name not in _SAMPLING), None)
     if unknown is not None:
-        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft"])
+        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction"])
     check_count("max_new_tokens", max_new_tokens)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, schema_in_prompt, draft)
+    texts = prediction if isinstance(prediction, (list, tuple)) else [prediction]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise OptionsError(f"prediction must be a string, or a list of them for batch, not {prediction!r:.100}")
+    instruct = place_of_instruction(schema_in_prompt)
+    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft, prediction)
 
 
 def _result(output: Output, constraint: Constraint | None) -> GenerationResult:

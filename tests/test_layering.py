@@ -48,6 +48,7 @@ STAGES: list[set[str]] = [
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
     {"benchmarking", "serving"},
+    {"integrations"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}

@@ -15,6 +15,7 @@ from structgen.models.ragged_reader import Part, Reading
 
 NO_TREES = "A recurrent model's state cannot be taken back, so that it reads no drafts; pass draft=None."
 
+
 @dataclass(eq=False, slots=True)
 class _Held:
     """What a sequence holds.

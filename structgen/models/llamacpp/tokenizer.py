@@ -70,9 +70,7 @@ class GgufTokenizer:
         """
         if self.chat_template is None:
             raise TokenizerError("The model file has no chat template; give the prompt as one string.")
-        text = self._template.render(
-            conversation, tools=tools, add_generation_prompt=add_generation_prompt, **fields
-        )
+        text = self._template.render(conversation, tools=tools, add_generation_prompt=add_generation_prompt, **fields)
         return self.encode(text, add_special_tokens=False) if tokenize else text
 
     def contents(self) -> TokenizerContents:

@@ -125,7 +125,10 @@ def test_a_quantised_model_is_near_the_same_weights_in_float32(built_in: Loaded)
     got = np.concatenate([first, built_in[0].forward([ids[1:]], cache)[0]])
     assert np.sqrt(np.mean((got - expected) ** 2)) < 0.7  # of logits of 35: activations are rounded to 8 bits
     assert (got.argmax(1) == expected.argmax(1)).mean() > 0.85
-    surprise = [-np.mean([masked_log_probs(row, None)[token] for row, token in zip(each, ids[1:], strict=False)]) for each in (got, expected)]
+    surprise = [
+        -np.mean([masked_log_probs(row, None)[token] for row, token in zip(each, ids[1:], strict=False)])
+        for each in (got, expected)
+    ]
     assert surprise[0] == pytest.approx(surprise[1], rel=0.03)
 
 
@@ -134,13 +137,20 @@ def test_samples_of_the_target_are_of_the_models_distribution(generator: Generat
     prompt = generator.tokenizer.encode("ab")
     reader, rows = make_reader(generator.model, prompt, 30), RowReader(generator.model, prompt)
     assert isinstance(reader, BranchReader)
-    for batch in ([(), (5,), (5, 6), (7, 8, 9)], [(5, 6, 7), (5, 6), (), (7, 8, 9, 1)], [(9,) * 12, (5, 8, 1), (5, 6, 7, 7)]):
+    for batch in (
+        [(), (5,), (5, 6), (7, 8, 9)],
+        [(5, 6, 7), (5, 6), (), (7, 8, 9, 1)],
+        [(9,) * 12, (5, 8, 1), (5, 6, 7, 7)],
+    ):
         assert np.abs(reader.read(batch) - rows.read(batch)).max() < SAME
     assert reader.tokens <= 5 + 5 + 16
     options = ["ab", "aa", "bx"]
     run = generator.sample("ab", structgen.choice(options), 400, seed=0)
     counts = {option: sum(sample.text == option for sample in run.samples) / 400 for option in options}
-    total = {option: np.exp(next(s.log_prob for s in run.samples if s.text == option)) if counts[option] else 0.0 for option in options}
+    total = {
+        option: np.exp(next(s.log_prob for s in run.samples if s.text == option)) if counts[option] else 0.0
+        for option in options
+    }
     mass = sum(total.values())
     assert mass > 0
     for option in options:

@@ -98,7 +98,9 @@ def test_the_backend_is_chosen_by_what_there_is(monkeypatch: pytest.MonkeyPatch,
     found["llama"] = False
     assert store.choose_backend(None) == store.choose_backend("model.gguf") == "transformers"
     found["transformers"] = False
-    with pytest.raises(ModelError, match=r"Running m.gguf needs llama.cpp \(pip install .*\[llamacpp\]'\) or transformers"):
+    with pytest.raises(
+        ModelError, match=r"Running m.gguf needs llama.cpp \(pip install .*\[llamacpp\]'\) or transformers"
+    ):
         store.choose_backend("m.gguf")
     with pytest.raises(ModelError, match="Unknown backend 'vllm'; use 'llamacpp' or 'transformers'"):
         store.choose_backend(None, "vllm")
