@@ -50,9 +50,12 @@ class Generator:
     threads; use ``batch``, or a ``Scheduler`` over its ``reader``.
 
     Args:
-        model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
+        model: a GGUF file, a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the
+            built-in model.
         tokenizer: with a loaded model, its tokenizer.
-        device, dtype: where and how a model given by name is loaded (CPU, float32).
+        backend: what runs a model given by name: "llamacpp" or "transformers"; None: llama.cpp for GGUF files and the
+            built-in model, where it is installed, else transformers.
+        device, dtype: where and how transformers loads a model given by name (CPU, float32).
         vocabulary: in place of the tokenizer's own.
         draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
@@ -66,6 +69,7 @@ class Generator:
         model: Any = None,
         tokenizer: Any = None,
         *,
+        backend: str | None = None,
         device: Any = None,
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
@@ -74,7 +78,7 @@ class Generator:
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.models.store import load_model
 
-            model, loaded_tokenizer = load_model(model, device=device, dtype=dtype)
+            model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel

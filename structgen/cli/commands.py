@@ -28,7 +28,13 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
+Model = Annotated[
+    str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Draft = Annotated[
     list[str] | None,
@@ -75,6 +81,7 @@ def generate(
     stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -90,7 +97,7 @@ def generate(
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
         constraint = source.read()
-        events = load(model, device, dtype).stream(
+        events = load(model, backend, device, dtype).stream(
             text,
             constraint,
             temperature=temperature,
@@ -225,6 +232,7 @@ def demo(
     model: Model = None,
     temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -233,7 +241,7 @@ def demo(
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
-        generator = load(model, device, dtype)
+        generator = load(model, backend, device, dtype)
         raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
 
 
@@ -272,6 +280,7 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -284,7 +293,7 @@ def sample(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_sample(
-            load(model, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -305,6 +314,7 @@ def compare_distributions(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -316,7 +326,7 @@ def compare_distributions(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_compare(
-            load(model, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)
@@ -325,7 +335,7 @@ def compare_distributions(
 @app.command()
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="Hugging Face id or folder; the built-in model if not given.")
+        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -357,12 +367,13 @@ def serve(
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
-    from structgen.models.store import DEFAULT_MODEL
+    from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings
 
     with exit_codes():
@@ -375,15 +386,19 @@ def serve(
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
         )  # fmt: skip
-        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
+        code = serving.run(
+            lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path
+        )
         raise typer.Exit(code)
 
 
-def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
+def load(
+    model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
+) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype, draft=draft)
+    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 
