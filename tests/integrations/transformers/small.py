@@ -101,15 +101,22 @@ def schema(value: dict[str, Any]) -> Case:
 
 CASES = {
     "pairs": pattern(r"[a-c]{2,5} =[0-9]{1,4}(;[a-c]{2,5} =[0-9]{1,4}){0,2}"),
-    "choice": Case(structgen.choice(["yes", "yes please", "abc", "no"]), {"yes", "yes please", "abc", "no"}.__contains__),
+    "choice": Case(
+        structgen.choice(["yes", "yes please", "abc", "no"]), {"yes", "yes please", "abc", "no"}.__contains__
+    ),
     "object": schema(
         {
             "type": "object",
-            "properties": {"ab": {"type": "string", "maxLength": 6}, "n": {"type": "integer", "maximum": 999, "minimum": 0}},
+            "properties": {
+                "ab": {"type": "string", "maxLength": 6},
+                "n": {"type": "integer", "maximum": 999, "minimum": 0},
+            },
             "required": ["ab"],
             "additionalProperties": False,
         }
     ),
-    "nested": Case(structgen.lark('start: "(" start? ")" | /[a-c]{1,3}/'), re.compile(r"\(*([a-c]{1,3}|(?<=\())\)*").fullmatch),
+    "nested": Case(
+        structgen.lark('start: "(" start? ")" | /[a-c]{1,3}/'), re.compile(r"\(*([a-c]{1,3}|(?<=\())\)*").fullmatch
+    ),
     "list": schema({"type": "array", "items": {"enum": ["ab", 12, True]}, "minItems": 1, "maxItems": 4}),
 }
