@@ -25,6 +25,7 @@
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
+    ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
@@ -288,6 +289,10 @@ class InternalError(StructgenError):
 
 class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
+
+
+class IntegrationError(StructgenError):
+    """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
 
 
 class GenerationError(StructgenError):

@@ -20,23 +20,25 @@ from structgen.decoding.batching.inline import ROWS, steps, write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
+from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError, StructgenError
+from structgen.errors import GenerationError, ModelError, OptionsError, StructgenError
 from structgen.generation_options import OWN_DRAFT, GenerationOptions, GenerationSettings, checked_settings
 from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent, captures_so_far, result_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
-from structgen.options import check_count
+from structgen.options import check_count, refuse_name
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
+_TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 
 
 class Generator:
@@ -109,8 +111,8 @@ class Generator:
         """
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        request = self._request(prompt, checked, settings, settings.params.seed)
-        for _ in write(self.reader, [request], overlapped=reads_asynchronously(self.model)):
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction)
+        for _ in self._write(request):
             pass
         return result_of(request.output, checked)
 
@@ -124,9 +126,8 @@ class Generator:
         the ``result``. Bad arguments raise at the call, before the first event."""
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        request = self._request(prompt, checked, settings, settings.params.seed, streams=True)
-        steps = write(self.reader, [request], overlapped=reads_asynchronously(self.model))
-        return _stream(steps, request.output, checked)
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction, streams=True)
+        return _stream(self._write(request), request.output, checked)
 
     @overload
     def batch(
@@ -207,13 +208,13 @@ class Generator:
         """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
         settings = checked_settings(**options)
         check_count("batch_size", batch_size)
-        rows = BatchRows(prompts, constraints, seeds, settings.params.seed)
+        rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
         overlapped = reads_asynchronously(self.model)
         return rows.written(
-            lambda prompt, constraint, seed: self._request(prompt, constraint, settings, seed),
-            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped),
+            lambda row, constraint: self._request(row.prompt, constraint, settings, row.seed, row.prediction),
+            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
             progress,
         )
 
@@ -226,6 +227,8 @@ class Generator:
         Raises:
             GenerationError: no options, an empty one, or one twice.
         """
+        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+            raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
         logits, cache = self.model.prefill([prompt_token_ids(self.tokenizer, prompt)])
@@ -253,7 +256,7 @@ class Generator:
         top_p: float = 1.0,
         top_k: int | None = None,
         max_new_tokens: int = 256,
-        schema_in_prompt: bool = True,
+        schema_in_prompt: bool | Place = True,
     ) -> Target:
         """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
         most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
@@ -267,7 +270,7 @@ class Generator:
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
-        ids = prompt_token_ids(self.tokenizer, prompt, checked.instruction() if schema_in_prompt else None)
+        ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
@@ -295,15 +298,30 @@ class Generator:
         """
         from structgen.decoding.aligned import PrefixStore, Sampler
 
+        for name in options:
+            if name not in _TARGET:
+                refuse_name(name, [*_TARGET, "seed", "budget"])
         return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model))
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    def speculator(self) -> Speculator | None:
-        """What drafts where a call does not say otherwise, with what it has learned; None: nothing."""
-        return self._speculator(self._draft)
+    @property
+    def drafts(self) -> bool:
+        """Whether tokens are drafted where a call does not say otherwise."""
+        return self._draft is not None
+
+    def speculator(self, *, predicts: bool = False) -> Speculator | None:
+        """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
+        requests that bring a prediction, never None."""
+        return self._speculator(self._draft, predicts)
+
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+        """Token ids of a prompt, in which the model may be told of the constraint."""
+        if constraint is None or instruct is None:
+            return prompt_token_ids(self.tokenizer, prompt)
+        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
 
     def _request(
         self,
@@ -311,19 +329,19 @@ class Generator:
         constraint: Constraint | None,
         settings: GenerationSettings,
         seed: int | None,
+        prediction: Any,
         *,
         streams: bool = False,
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
-        instruction = constraint.instruction() if constraint is not None and settings.schema_in_prompt else None
-        ids = prompt_token_ids(self.tokenizer, prompt, instruction)
+        ids = self._prompt_ids(prompt, constraint, settings.instruct)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
             budget = min(budget, self.model.context_length - len(ids))
             if budget < 1:
                 raise GenerationError(
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if instruction else ".")
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.params if seed == settings.params.seed else replace(settings.params, seed=seed)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
@@ -331,17 +349,28 @@ class Generator:
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
         )  # fmt: skip
-        speculator = self._speculator(self._draft if settings.draft is OWN_DRAFT else settings.draft)
-        return Request(ids, output, speculator, streams=streams)
+        if not (prediction is None or isinstance(prediction, str)):
+            raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
+        draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
+        speculator = self._speculator(draft, prediction is not None)
+        return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _write(self, request: Request) -> Iterator[list[Event]]:
+        """Write one output, step by step."""
+        return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
     @cached_property
     def _cost_curve(self) -> CostCurve:
         """What reading several tokens at once costs; measured when drafts are first asked for."""
         return prepare(self.model)
 
-    def _speculator(self, draft: Any) -> Speculator | None:
+    def _spell(self, text: str) -> Sequence[int]:
+        """The tokens of a text that may be written, as far as the tokenizer spells it."""
+        return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
+
+    def _speculator(self, draft: Any, predicts: bool) -> Speculator | None:
         """What drafts, with what it has learned."""
-        if draft is None:
+        if draft is None and not predicts:
             return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:

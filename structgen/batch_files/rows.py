@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from structgen.batch_files.specification import KINDS, ConstraintSpecification
+from structgen.batch_files.specification import DEFAULT_OPTIONS, KINDS, ConstraintSpecification
 from structgen.decoding.prompts import Prompt
 from structgen.errors import InputFileError
+from structgen.options import JsonOptions
 
 RowId: TypeAlias = "str | int"
 MAX_NAMED = 10  # lines that one error names
@@ -44,27 +45,28 @@ class RowFile:
         name: how it is called in errors.
         open: opens it, binary.
         is_csv: else JSON lines.
-        closed: see ``ConstraintSpecification``.
+        options: of schemas.
 
     A row has a ``prompt`` (text) or ``messages`` (a list), and if it likes an ``id`` (text or integer) and a constraint
-    of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``regex``, or ``choice`` (a list of texts). In CSV,
-    lists and schemas are JSON text, and an empty cell says nothing. Other columns are left alone.
+    of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``ebnf`` (XGrammar's), ``regex``, or ``choice`` (a
+    list of texts). In CSV, lists and schemas are JSON text, and an empty cell says nothing. Other columns are left
+    alone.
     """
 
     name: str
     open: Callable[[], BinaryIO]
     is_csv: bool = False
-    closed: bool = False
+    options: JsonOptions = DEFAULT_OPTIONS
 
     @classmethod
-    def at(cls, path: Path, closed: bool = False) -> RowFile:
+    def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
         """A file, which is CSV if its name ends so."""
-        return cls(str(path), lambda: path.open("rb"), path.suffix.lower() == ".csv", closed)
+        return cls(str(path), lambda: path.open("rb"), path.suffix.lower() == ".csv", options)
 
     @classmethod
-    def of(cls, name: str, data: bytes, closed: bool = False) -> RowFile:
+    def of(cls, name: str, data: bytes, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
         """Bytes of JSON lines."""
-        return cls(name, lambda: io.BytesIO(data), False, closed)
+        return cls(name, lambda: io.BytesIO(data), False, options)
 
     def check(self) -> int:
         """How many rows there are.
@@ -99,7 +101,7 @@ class RowFile:
                     try:
                         if isinstance(record, InputFileError):
                             raise record
-                        yield _row(line, number, record, self.is_csv, self.closed)
+                        yield _row(line, number, record, self.is_csv, self.options)
                     except InputFileError as error:
                         error.line = line
                         refuse(error)
@@ -176,7 +178,7 @@ def _lines(file: BinaryIO) -> Iterator[str | InputFileError]:
             yield InputFileError(f"no UTF-8: {place} ({error.reason})")
 
 
-def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, closed: bool) -> PromptRow:
+def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, options: JsonOptions) -> PromptRow:
     """The row that a record is; an InputFileError says what is wrong with it."""
     cells = {name: value for name, value in record.items() if value is not None and not (is_csv and value == "")}
     if is_csv and "messages" in cells:
@@ -196,7 +198,7 @@ def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, closed
         raise InputFileError(f"one constraint a row, found {' and '.join(kinds)}")
     specification = None
     if kinds:
-        specification = ConstraintSpecification(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), closed)
+        specification = ConstraintSpecification(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options)
     return PromptRow(line, id, prompt, specification)
 
 

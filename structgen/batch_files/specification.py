@@ -1,4 +1,4 @@
-"""Constraints as data: what a column of a file, or an option of a command, says of one."""
+"""Constraints as data: what a column of a file says of one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
-Kind: TypeAlias = Literal["schema", "lark", "gbnf", "regex", "choice"]
+Kind: TypeAlias = Literal["schema", "lark", "gbnf", "ebnf", "regex", "choice"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DEFAULT_OPTIONS = JsonOptions()
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class ConstraintSpecification:
     Attributes:
         kind: what ``source`` is.
         source: JSON text of a schema or of a list of texts, a grammar, an expression. Never a path.
-        closed: whether objects that declare members have no others (``JsonOptions.additional_members``).
+        options: of a schema.
     """
 
     kind: Kind
     source: str
-    closed: bool = False
+    options: JsonOptions = DEFAULT_OPTIONS
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -43,13 +44,14 @@ class ConstraintSpecification:
             ConstraintError: it cannot be used.
         """
         if self.kind == "schema":
-            options = JsonOptions(additional_members="closed" if self.closed else "schema")
-            return json_schema(load_schema(self.source), options)
+            return json_schema(load_schema(self.source), self.options)
         if self.kind == "choice":
             return choice(json.loads(self.source))
         if self.kind == "lark":  # with a second line: one alone might be read as a path
             return lark(f"{self.source}\n//", dialect=lark_dialect(self.source))
-        return gbnf(self.source) if self.kind == "gbnf" else regex(self.source)
+        if self.kind in ("gbnf", "ebnf"):
+            return gbnf(self.source, dialect="llama.cpp" if self.kind == "gbnf" else "xgrammar")
+        return regex(self.source)
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
         """See ``Constraint``."""

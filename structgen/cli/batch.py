@@ -16,49 +16,44 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.batch_files.specification import ConstraintSpecification
 from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, err, print_json, read_text
+from structgen.cli.sources import ConstraintSource
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import InputFileError
+from structgen.options import JsonOptions
 
 TELL_SECONDS = 10.0  # between lines of progress where there is no terminal
 Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
 
 
-def specification_of(
-    schema: str | None, grammar: str | None, pattern: str | None, choices: list[str] | None, closed: bool
-) -> ConstraintSpecification | None:
-    """The constraint of rows that name none, looked at once without a model.
+def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Constraint | None, str]:
+    """The constraint of rows that name none, looked at once without a model, and what it is as text.
 
     Raises:
-        BadInput: several, or a file that cannot be read. ConstraintError: it cannot be used.
+        BadInput, ConstraintError: it cannot be used.
     """
-    given = [source for source in (schema, grammar, pattern, choices) if source]
-    if len(given) > 1:
-        raise BadInput("Give one constraint: --schema, --grammar, --regex, or --choice several times.")
-    if schema:
-        found = ConstraintSpecification(
-            "schema", schema if schema.lstrip().startswith("{") else read_text(schema), closed
-        )
-    elif grammar:
-        kind = Path(grammar).suffix.lstrip(".")
-        if kind not in ("lark", "gbnf"):
-            raise BadInput(f"A grammar is a file .lark or .gbnf, not {grammar}.")
-        found = ConstraintSpecification(kind, read_text(grammar))  # type: ignore[arg-type]
-    elif pattern:
-        found = ConstraintSpecification("regex", pattern)
-    elif choices:
-        found = ConstraintSpecification("choice", json.dumps(choices))
-    else:
-        return None
-    found.compile(byte_vocabulary())
-    return found
+    given = {name: getattr(source, name) for name in ("schema", "grammar", "regex", "choice")}
+    kind, value = next(((name, value) for name, value in given.items() if value), ("", None))
+    if not kind:
+        return None, ""
+    if value == "-":
+        raise BadInput("Standard input may hold the rows; give the constraint as a file.")
+    constraint = source.read()
+    assert constraint is not None
+    constraint.compile(byte_vocabulary())
+    if isinstance(constraint, JsonSchemaConstraint):
+        value = constraint.schema
+    elif kind == "grammar":
+        value = read_text(value)
+    return constraint, json.dumps([kind, value, repr(options)], default=str)
 
 
-def input_file(path: str, closed: bool) -> RowFile:
+def input_file(path: str, options: JsonOptions) -> RowFile:
     """The rows; ``-`` is standard input, JSON lines."""
     if path == "-":
-        return RowFile.of("standard input", sys.stdin.buffer.read(), closed)
-    return RowFile.at(Path(path), closed)
+        return RowFile.of("standard input", sys.stdin.buffer.read(), options)
+    return RowFile.at(Path(path), options)
 
 
 def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.decoding.closing import Speller, closing_tokens, shortest_completion
+from structgen.decoding.closing import Closer, Speller, closing_tokens, shortest_completion
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
@@ -59,6 +59,8 @@ class GenerationStats:
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
         accepted: those of them that became output.
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
+        accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
+            they were expected, and the others.
     """
 
     prompt_tokens: int = 0
@@ -71,6 +73,8 @@ class GenerationStats:
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
     draft_seconds: float = 0.0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 class Output:
@@ -78,7 +82,7 @@ class Output:
 
     Invariant under a constraint: there is a text that completes the output from here, and it can be spelled in the
     tokens that are left of the budget. So the output can always be closed. Mostly the matcher's bound on its length
-    says so; where that is more than what is left, the text is written, and kept as ``self._plan``.
+    says so; where that is more than what is left, the text is written, and kept as the closer's plan.
 
     Attributes:
         token_ids: the tokens so far, without end of sequence.
@@ -116,14 +120,14 @@ class Output:
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._closing = Speller(closing_tokens(vocabulary))
+        self._speller = Speller(closing_tokens(vocabulary))
+        self._closer = None if matcher is None else Closer(matcher, self._speller)
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
-        self._plan: bytes | None = None
         self._started = time.perf_counter()
-        if matcher is not None and not self._closes(max_new_tokens):
+        if self._closer is not None and not self._closer.closes(max_new_tokens):
             self._fail_incomplete("Even the shortest output known does not fit")
 
     @property
@@ -198,12 +202,14 @@ class Output:
         rest = b"" if self._matcher is None else shortest_completion(self._matcher)
         if rest is None or self.finish_reason is not None:
             return
-        if self._plan is not None and len(self._plan) < len(rest):
-            rest = self._plan
-        tokens = self._closing.fewest(rest)
+        plan = None if self._closer is None else self._closer.plan
+        if plan is not None and len(plan) < len(rest):
+            rest = plan
+        tokens = self._speller.fewest(rest)
         if tokens is not None and len(tokens) < self.remaining:
             self._budget = len(self.token_ids) + len(tokens)
-            self._plan = None if self._matcher is None else rest
+            if self._closer is not None:
+                self._closer.plan = rest
 
     @property
     def is_adjusted(self) -> bool:
@@ -294,10 +300,10 @@ class Output:
         if token in self._vocabulary.eos_token_ids:
             self._end(token)
             return True
-        if self._matcher is not None:
+        if self._matcher is not None and self._closer is not None:
             start = time.perf_counter()
             self._accept(token)
-            closes = self._closes(self.remaining - 1) or self._rest_closes(token)
+            closes = self._closer.closes_after(token, self.remaining - 1)
             if not closes:
                 self._matcher.rollback(1)
             self.stats.mask_seconds += time.perf_counter() - start
@@ -308,7 +314,7 @@ class Output:
 
     def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
         """Take the first token of the known completion, the fewest tokens that spell it."""
-        tokens = None if self._matcher is None else self._closing.fewest(self._completion())
+        tokens = None if self._closer is None else self._speller.fewest(self._closer.completion())
         if tokens is None:
             self._fail_incomplete("No allowed token fits the token budget")
         elif not tokens:  # complete already, and every way on is too long
@@ -324,45 +330,9 @@ class Output:
     def _follow(self, token: int) -> None:
         """Take a token that leaves no choice: the plan may only get better."""
         self._accept(token)
-        if not (self._closes(self.remaining - 1) or self._rest_closes(token)):
-            self._plan = None
+        if self._closer is not None and not self._closer.closes_after(token, self.remaining - 1):
+            self._closer.plan = None
         self._append(token)
-
-    def _closes(self, budget: int) -> bool:
-        """Whether the matcher's completion fits in so many tokens. Keeps the text where it has to be written."""
-        matcher = self._matcher
-        assert matcher is not None
-        if matcher.completion_bound() <= budget and matcher.completion_is_spelled():
-            self._plan = None
-            return True
-        text = shortest_completion(matcher)
-        if text is None or not self._closing.fits(text, budget):
-            return False
-        self._plan = text
-        return True
-
-    def _rest_closes(self, token: int) -> bool:
-        """Whether the completion from before ``token``, which was just accepted, goes on with it and its rest fits,
-        should the matcher know none so short."""
-        matcher, spelled = self._matcher, self._vocabulary.tokens[token]
-        assert matcher is not None
-        if self._plan is None:
-            matcher.rollback(1)
-            self._plan = shortest_completion(matcher)
-            self._accept(token)
-        plan = self._plan
-        if plan is None or not plan.startswith(spelled):
-            return False
-        rest = plan[len(spelled) :]
-        if not self._closing.fits(rest, self.remaining - 1):
-            return False
-        self._plan = rest
-        return True
-
-    def _completion(self) -> bytes:
-        """A text that completes the output from here."""
-        assert self._matcher is not None
-        return self._matcher.shortest_completion() if self._plan is None else self._plan
 
     def _accept(self, token: int) -> None:
         assert self._matcher is not None
@@ -406,8 +376,8 @@ class Output:
         self.stats.seconds = time.perf_counter() - self._started
 
     def _fail_incomplete(self, what: str) -> None:
-        plan = b"" if self._matcher is None else self._completion()
-        shortest = self._closing.fewest(plan)
+        plan = b"" if self._closer is None else self._closer.completion()
+        shortest = self._speller.fewest(plan)
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "

@@ -61,6 +61,10 @@ class RequestRecord:
 class ApiServer:
     """A model behind HTTP.
 
+    Attributes:
+        is_warm: whether a first token was written; until then requests wait.
+        failure: why none could be; None: nothing has gone wrong.
+
     Args:
         generator: model, tokenizer and vocabulary; not to be used beside the server.
         settings: limits; None: ``ServingSettings()``.
@@ -83,6 +87,8 @@ class ApiServer:
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
+        self.failure: BaseException | None = None
+        self._drafts = generator.drafts
         self._in_preparation = 0
 
     def app(self) -> Starlette:
@@ -116,12 +122,29 @@ class ApiServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        await self.engine.agenerate("Hello", max_new_tokens=1) if not self.is_warm else None
-        self.is_warm = True
+        warming = asyncio.ensure_future(self._warm_up())
         try:
             yield
         finally:
+            warming.cancel()
+            await asyncio.gather(warming, return_exceptions=True)
             await asyncio.to_thread(self._close)
+
+    async def _warm_up(self) -> None:
+        """Have a first token written; what is asked meanwhile waits for it."""
+        if self.is_warm:
+            return
+        started = time.monotonic()
+        if self._drafts:
+            what = "preparing drafts: weights are copied, and calls of several tokens are measured"
+            LOG.info(json.dumps({"event": "preparing", "message": what}))
+        try:
+            await self.engine.agenerate("Hello", max_new_tokens=1)
+        except Exception as error:
+            self.failure = self.engine.failure or error
+            return
+        self.is_warm = True
+        LOG.info(json.dumps({"event": "ready", "seconds": round(time.monotonic() - started, 1)}))
 
     def _close(self) -> None:
         self.engine.close()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from structgen.constraints.tools import ToolCalls, tool_call
+from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
@@ -79,6 +80,7 @@ def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, sett
         template_fields=request.chat_template_kwargs or {},
         max_tokens=_max_tokens(request) or settings.default_max_tokens,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        prediction=None if request.prediction is None else _joined(request.prediction.content, "") or None,
     )
 
 
@@ -98,6 +100,7 @@ def reply_work(
     template_fields: Mapping[str, Any],
     max_tokens: int,
     logprobs: int | None,
+    prediction: str | None = None,
 ) -> Work:
     """Work for a reply to messages: what chat and responses have in common. ``request`` has the sampling fields."""
     fields = dict(template_fields)
@@ -109,7 +112,7 @@ def reply_work(
     elif calls is not None and constraint is not None:  # instead of the answer, see ReplyConstraint
         calls = ToolCalls(replace(calls.calls, required=True, free_text="none"))
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
-    notes = []
+    notes: list[tuple[str, PromptPlace]] = []
     told = None if constraint is None else constraint.constraint.instruction()
     if told and role != "none":
         notes.append((told, role))
@@ -133,6 +136,7 @@ def reply_work(
         logprobs=logprobs,
         traced=request.structgen.trace,
         form=form,
+        prediction=prediction,
         on_budget=request.structgen.on_budget,
         stream=bool(request.stream),
         include_usage=bool(request.stream_options and request.stream_options.include_usage),
@@ -141,11 +145,9 @@ def reply_work(
 
 def plain_message(message: Message) -> dict[str, Any]:
     """A message as templates have it: text as one string, arguments of calls as values."""
-    content = message.content
-    if isinstance(content, list):
-        content = "\n".join(part.text if part.type == "text" else part.refusal for part in content)
+    content = _joined(message.content, "\n")
     role = "system" if message.role == "developer" else message.role
-    plain: dict[str, Any] = {"role": role, "content": content or ""}
+    plain: dict[str, Any] = {"role": role, "content": content}
     if isinstance(message, AssistantMessage):
         if message.reasoning_content:
             plain["reasoning_content"] = message.reasoning_content
@@ -156,6 +158,13 @@ def plain_message(message: Message) -> dict[str, Any]:
     if isinstance(message, ToolMessage):
         plain["tool_call_id"] = message.tool_call_id
     return plain
+
+
+def _joined(content: Any, between: str) -> str:
+    """The text of a content: a string, parts, or nothing."""
+    if isinstance(content, list):
+        return between.join(part.text if part.type == "text" else part.refusal for part in content)
+    return content or ""
 
 
 def _plain_call(call: AssistantToolCall | AssistantCustomCall) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
-from structgen.errors import GenerationError, QueueError
+from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
 from structgen.generation_results import GenerationResult, StreamEvent
 from structgen.generator import Generator
@@ -99,6 +99,10 @@ class RequestStream:
 class AsyncEngine:
     """Writes outputs for many callers at once, in one model thread, which begins with the first request.
 
+    Attributes:
+        failure: what the model thread was lost by; None: it was not.
+        is_prepared: whether what drafts is ready; until then all outputs wait.
+
     Args:
         generator: model, tokenizer and vocabulary; not to be used beside the engine.
         settings: limits; None: ``ServingSettings()``.
@@ -132,6 +136,7 @@ class AsyncEngine:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self.is_prepared = False
         self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
         self._entering = 0
         self._stepped = time.monotonic()
@@ -156,9 +161,14 @@ class AsyncEngine:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the model thread lives, and made a step lately or has nothing to do."""
-        stuck = not self.is_idle and time.monotonic() - self._stepped > STUCK_SECONDS
+        """Whether the model thread lives, and made a step lately, prepares itself or has nothing to do."""
+        stuck = self.is_prepared and not self.is_idle and time.monotonic() - self._stepped > STUCK_SECONDS
         return self.failure is None and not self._closed and not stuck
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether the model thread was begun and outputs still wait for what drafts."""
+        return self._thread is not None and self._thread.is_alive() and not self.is_prepared
 
     def retry_after(self) -> float:
         """Seconds in which what waits now should have been written."""
@@ -215,11 +225,12 @@ class AsyncEngine:
         return min(wanted, self.context_length - prompt_tokens)
 
     def close(self) -> None:
-        """Stop the model thread after its step; what is being written fails."""
+        """Stop the model thread after its step; what is being written fails. One that still prepares itself is not
+        waited for."""
         self._closed = True
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout=10)
+            self._thread.join(timeout=10 if self.is_prepared else 0)
         self._compiler.close()
         self._reading.shutdown(wait=False, cancel_futures=True)
 
@@ -254,16 +265,17 @@ class AsyncEngine:
         *,
         max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
         stop: str | Sequence[str] = (),
-        schema_in_prompt: bool = True,
+        schema_in_prompt: bool | Place = True,
         **sampling: Any,
     ) -> RowRequest:
         unknown = next((name for name in sampling if name not in _SAMPLING), None)
         if unknown is not None:
             refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
         check_count("max_new_tokens", max_new_tokens)
-        instruction = constraint.instruction() if constraint is not None and schema_in_prompt else None
+        place = place_of_instruction(schema_in_prompt)
+        instruction = constraint.instruction() if constraint is not None and place is not None else None
         grammar = None if constraint is None else await self.compile(constraint)
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction))
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
         return RowRequest(
             ids,
             grammar,
@@ -285,6 +297,9 @@ class AsyncEngine:
 
     def _run(self) -> None:
         try:
+            self._writer.prepare()
+            self._stepped = time.monotonic()
+            self.is_prepared = True
             while not self._closed:
                 self._wake.clear()
                 while self._inbox:
@@ -295,9 +310,12 @@ class AsyncEngine:
                     self._wake.wait()
                     self._stepped = time.monotonic()
         except BaseException as error:  # the thread is lost, and all that is being written with it
-            LOG.exception("the model thread failed")
+            if self.is_prepared or not isinstance(error, StructgenError):  # else the caller made a mistake
+                LOG.exception("the model thread failed")
             self.failure = error
         gone = self.failure or GenerationError("The server stops.")
+        while self._inbox:
+            self._inbox.popleft()()
         self._hand_out([(handle, RowEvent("", error=GenerationError(str(gone)))) for handle in self._rows])
 
     def _step(self) -> None:

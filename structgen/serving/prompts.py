@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
 
 NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
@@ -26,7 +27,7 @@ class ChatPrompt:
 
     messages: Sequence[Mapping[str, Any]]
     tools: Sequence[Mapping[str, Any]] = ()
-    notes: Sequence[tuple[str, str]] = ()
+    notes: Sequence[tuple[str, Place]] = ()
     template_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -83,15 +84,3 @@ def token_ids(tokenizer: Any, text: str) -> list[int]:
     if not ids:
         raise RequestError("The prompt is empty; give some text.", param="prompt")
     return ids
-
-
-def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The messages with texts added to the last of the user's, or to the system's; where there is none, one is made."""
-    for text, role in notes:
-        places = [place for place, message in enumerate(messages) if message["role"] == role]
-        if not places:
-            messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
-            continue
-        message = messages[places[-1] if role == "user" else places[0]]
-        message["content"] = f"{message['content']}\n\n{text}" if message["content"] else text
-    return messages

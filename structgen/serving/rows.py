@@ -46,7 +46,7 @@ class RowRequest:
         max_new_tokens, stop: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
         streams: whether its text is told before it is whole.
     """
 
@@ -63,6 +63,7 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,18 @@ class RowWriter:
 
     def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
         self._vocabulary = generator.vocabulary
-        self._speculator = generator.speculator()
+        self._generator = generator
         self._scheduler = generator.scheduler(limits)
         self._handles: set[Handle] = set()
+
+    def prepare(self) -> None:
+        """Make ready what drafts, before the first step: weights may be copied, and the model is measured, which takes
+        from seconds to minutes.
+
+        Raises:
+            StructgenError: the drafts cannot be used.
+        """
+        self._generator.speculator()
 
     @property
     def waiting(self) -> int:
@@ -150,16 +160,18 @@ class RowWriter:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
+        prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
             self._output(row),
-            self._speculator,
+            self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
             salt=row.salt,
             seconds=row.seconds,
             queue_seconds=row.queue_seconds,
             streams=row.streams,
+            prediction=prediction,
         )
         handle = self._scheduler.submit(request)
         self._handles.add(handle)

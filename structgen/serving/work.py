@@ -36,6 +36,7 @@ class Work:
         logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
         form: how the outputs are read.
         traced: see ``RowRequest``.
+        prediction: a text that the output may be much like.
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         stream, include_usage: how it is answered.
     """
@@ -51,6 +52,7 @@ class Work:
     logprobs: int | None = None
     traced: bool = False
     form: OutputForm = field(default_factory=OutputForm)
+    prediction: str | None = None
     on_budget: str = "length"
     stream: bool = False
     include_usage: bool = False
@@ -86,6 +88,7 @@ class Work:
                         seconds=settings.total_seconds,
                         queue_seconds=settings.queue_seconds,
                         streams=self.stream,
+                        prediction=self.prediction,
                     )
                 )
         return rows
@@ -228,8 +231,8 @@ def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> di
         "prompt_tokens_details": {"cached_tokens": cached_tokens(work, ends)},
         "completion_tokens_details": {
             "reasoning_tokens": thinking_tokens,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
+            "accepted_prediction_tokens": sum(end.stats.accepted_prediction_tokens for end in ends),
+            "rejected_prediction_tokens": sum(end.stats.rejected_prediction_tokens for end in ends),
         },
     }
 

@@ -22,6 +22,7 @@ from structgen.batch_files.rows import RowFile
 from structgen.batch_files.specification import ConstraintSpecification
 from structgen.cli import batch, commands
 from structgen.errors import ConstraintError, InputFileError
+from structgen.options import JsonOptions
 from tests.fakes import vocabulary
 
 BYTES = vocabulary(eos=1)
@@ -132,6 +133,7 @@ def test_a_specification_is_what_it_says() -> None:
         ("lark", 'start: "a"+ ".lark"', "aa.lark", "b"),
         ("lark", "%llguidance {}\nstart: /a+/", "aa", "b"),
         ("gbnf", 'root ::= "a"+', "aa", "b"),
+        ("ebnf", 'root ::= "a"{2}', "aa", "b"),
         ("regex", "a+", "aa", "b"),
         ("choice", '["aa", "bb"]', "bb", "b"),
     ):
@@ -139,7 +141,13 @@ def test_a_specification_is_what_it_says() -> None:
         assert matcher.accept_bytes(good.encode()) and matcher.is_accepting()
         matcher.reset()
         assert not (matcher.accept_bytes(bad.encode()) and matcher.is_accepting())
-    closed = ConstraintSpecification("schema", '{"properties": {"a": true}}', closed=True).compile(BYTES).matcher()
+    closed = (
+        ConstraintSpecification(
+            "schema", '{"properties": {"a": true}}', options=JsonOptions(additional_members="closed")
+        )
+        .compile(BYTES)
+        .matcher()
+    )
     assert not closed.accept_bytes(b'{"b":1}')
 
 
@@ -219,10 +227,11 @@ def test_the_command_says_what_is_wrong_before_a_model_is_loaded(tmp_path: Path,
         (["missing.jsonl"], b"", 2, "Cannot read missing.jsonl: No such file"),
         (["-"], b'{"prompt": "a"}\nx\n', 2, "standard input, line 2: no JSON"),
         ([str(good), "--schema", '{"type": 7}'], b"", 2, "/type"),
-        ([str(good), "--schema", "missing.json"], b"", 2, "Cannot read missing.json"),
+        ([str(good), "--schema", "missing.json"], b"", 2, "missing.json"),
         ([str(good), "--regex", "("], b"", 2, "offset"),
         ([str(good), "--regex", "a", "--choice", "b"], b"", 2, "Give one constraint"),
-        ([str(good), "--grammar", "x.txt"], b"", 2, ".lark or .gbnf"),
+        ([str(good), "--grammar", "x.txt"], b"", 2, ".lark, .gbnf or .ebnf"),
+        (["-", "--schema", "-"], b"{}", 2, "Standard input may hold the rows"),
         ([str(good), "--json"], b"", 2, "--output"),
         ([str(good), "-o", str(tmp_path)], b"", 2, "Cannot write"),
         ([str(good), "-o", str(tmp_path / "none" / "x")], b"", 2, "Cannot write"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
+from typing import TypeAlias
 
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request, State
@@ -14,16 +15,19 @@ from structgen.errors import GenerationError
 from structgen.models.ragged_reader import RaggedReader
 
 ROWS = 64  # written at once where rows can join later; the others wait
+Spell: TypeAlias = "Callable[[str], Sequence[int]]"
 
 
-def write(reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool = False) -> Iterator[list[Event]]:
+def write(
+    reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool = False, spell: Spell | None = None
+) -> Iterator[list[Event]]:
     """Write all requests to their ends, yielding what each step did. Arguments as ``steps``.
 
     Raises:
         GenerationError, ModelError: what a request failed with; those that are left are forgotten.
     """
     rows = ROWS if reader.reads_apart else max(1, len(requests))
-    with closing(steps(reader, requests, rows=rows, overlapped=overlapped)) as each:
+    with closing(steps(reader, requests, rows=rows, overlapped=overlapped, spell=spell)) as each:
         for events in each:
             for event in events:
                 if event.error is not None:
@@ -32,7 +36,12 @@ def write(reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool
 
 
 def steps(
-    reader: RaggedReader, requests: Iterable[Request | None], *, rows: int = ROWS, overlapped: bool = False
+    reader: RaggedReader,
+    requests: Iterable[Request | None],
+    *,
+    rows: int = ROWS,
+    overlapped: bool = False,
+    spell: Spell | None = None,
 ) -> Generator[list[Event], None, None]:
     """Write requests, yielding what each step did; the error of one is its last event. Each is what it would be on its
     own.
@@ -43,10 +52,10 @@ def steps(
         requests: taken as rows come free (as all are done, where rows cannot join others). None: nothing to write, in
             a turn of its own, so that whoever gives the requests is heard between them.
         rows: written at once.
-        overlapped: see ``Scheduler``.
+        overlapped, spell: see ``Scheduler``.
     """
     limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf)
-    scheduler = Scheduler(reader, limits, overlapped=overlapped)
+    scheduler = Scheduler(reader, limits, overlapped=overlapped, spell=spell)
     coming = iter(requests)
     try:
         while True:

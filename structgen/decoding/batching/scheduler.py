@@ -22,6 +22,8 @@ from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.step import MIN_SHARED, ModelStep
 from structgen.decoding.choosing import OnError, guarded
+from structgen.decoding.closing import MAX_TOKEN_BYTES
+from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.tree import DraftTree
 from structgen.errors import CancelledError, GenerationError, QueueError
 from structgen.models.prefixes import common
@@ -40,6 +42,7 @@ class Scheduler:
         limits: what it is held to.
         overlapped: whether masks are made while the model reads, for models that only begin to read when they are
             called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
+        spell: the tokens of a predicted text; None: requests bring none.
         clock: seconds.
     """
 
@@ -49,11 +52,12 @@ class Scheduler:
         limits: SchedulerLimits | None = None,
         *,
         overlapped: bool = False,
+        spell: Callable[[str], Sequence[int]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self.cost = StepCost()
-        self._overlapped, self._clock = overlapped, clock
+        self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._new: deque[Handle] = deque()
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
@@ -68,10 +72,15 @@ class Scheduler:
 
         Raises:
             QueueError: too many wait.
-            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory, or there is a
+                prediction and nothing that drafts it.
         """
         if not request.prompt:
             raise GenerationError("The prompt has no tokens; give at least one.")
+        if request.prediction is not None and (request.speculator is None or self._spell is None):
+            raise GenerationError(
+                "A prediction is drafted by a speculator, in tokens of a scheduler that can spell it."
+            )
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")
         most = len(request.prompt) + request.output.remaining
@@ -175,13 +184,14 @@ class Scheduler:
         output, request = handle.output, handle.request
         output.stats.prompt_tokens = len(request.prompt)
         with guarded(output, self._failed(handle)):
+            if request.prediction is not None and self._spell is not None:
+                handle.prediction = Prediction(self._spell(request.prediction[: output.remaining * MAX_TOKEN_BYTES]))
             output.advance_forced()
             if output.finish_reason is None and request.speculator is not None:
-                handle.drafts = request.speculator.start(request.prompt, output)
+                handle.drafts = request.speculator.start(request.prompt, output, handle.prediction)
         if handle.state is not State.DONE and output.finish_reason is not None:
             self._queue.remove(handle)
-            handle.state = State.DONE
-            self._touched.append(handle)
+            self._finish(handle)
         return handle.state is not State.DONE
 
     def _begin(self, handle: Handle, now: float) -> None:
@@ -345,10 +355,18 @@ class Scheduler:
                 continue
             self._open.remove(handle)
             self._close(handle)
-            handle.state = State.DONE
-            self._touched.append(handle)
+            self._finish(handle)
         if not self._open and not len(self._queue):
             self._rows = self.limits.rows
+
+    def _finish(self, handle: Handle) -> None:
+        """Nothing more comes of it."""
+        handle.state = State.DONE
+        self._touched.append(handle)
+        if handle.prediction is not None:
+            stats, whole = handle.output.stats, len(handle.prediction.tokens)
+            stats.accepted_prediction_tokens = handle.prediction.agreed(handle.output.token_ids)
+            stats.rejected_prediction_tokens = whole - stats.accepted_prediction_tokens
 
     def _close(self, handle: Handle) -> None:
         """Forget what was read of a request."""

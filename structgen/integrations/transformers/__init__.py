@@ -1,0 +1,9 @@
+"""structgen in transformers 5: a logits processor, the scheduler as ``custom_generate``, continuous batching.
+
+Nothing here imports transformers before it is used.
+"""
+
+from structgen.integrations.transformers.custom import generate
+from structgen.integrations.transformers.processor import GrammarLogitsProcessor
+
+__all__ = ["GrammarLogitsProcessor", "generate"]
