@@ -44,8 +44,8 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
     constraint.compile(byte_vocabulary())
     if isinstance(constraint, JsonSchemaConstraint):
         value = constraint.schema
-    elif kind == "grammar":
-        value = read_text(value)
+    elif source.grammar:
+        value = read_text(source.grammar)
     return constraint, json.dumps([kind, value, repr(options)], default=str)
 
 

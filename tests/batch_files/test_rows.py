@@ -141,13 +141,8 @@ def test_a_specification_is_what_it_says() -> None:
         assert matcher.accept_bytes(good.encode()) and matcher.is_accepting()
         matcher.reset()
         assert not (matcher.accept_bytes(bad.encode()) and matcher.is_accepting())
-    closed = (
-        ConstraintSpecification(
-            "schema", '{"properties": {"a": true}}', options=JsonOptions(additional_members="closed")
-        )
-        .compile(BYTES)
-        .matcher()
-    )
+    options = JsonOptions(additional_members="closed")
+    closed = ConstraintSpecification("schema", '{"properties": {"a": true}}', options).compile(BYTES).matcher()
     assert not closed.accept_bytes(b'{"b":1}')
 
 
