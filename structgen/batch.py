@@ -18,7 +18,7 @@ from structgen.errors import GenerationError, OptionsError, StructgenError
 from structgen.generation_results import GenerationResult, result_of
 
 Outcome: TypeAlias = "GenerationResult | StructgenError"
-Begin: TypeAlias = "Callable[[Prompt, Constraint | None, int | None], Request]"
+Begin: TypeAlias = "Callable[[BatchRow, Constraint | None], Request]"
 Write: TypeAlias = "Callable[[Iterable[Request | None]], Generator[list[Event], None, None]]"
 
 
@@ -40,11 +40,21 @@ class BatchProgress:
     seconds: float
 
 
+@dataclass(frozen=True)
+class BatchRow:
+    """What is asked for in a row; nothing of it is checked."""
+
+    prompt: Prompt
+    constraint: Any
+    seed: int | None
+    prediction: Any
+
+
 class BatchRows:
     """The rows of one call, taken one by one.
 
     Args:
-        prompts, constraints, seeds: as ``Generator.batch`` takes them.
+        prompts, constraints, seeds, prediction: as ``Generator.batch`` takes them.
         seed: where there are no ``seeds``, row i has ``seed + i``; None: none has one.
 
     Raises:
@@ -53,7 +63,12 @@ class BatchRows:
     """
 
     def __init__(
-        self, prompts: Iterable[Prompt], constraints: Any, seeds: Iterable[int] | None, seed: int | None
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any,
+        seeds: Iterable[int] | None,
+        seed: int | None,
+        prediction: Any = None,
     ) -> None:
         if isinstance(prompts, (str, bytes, Mapping)) or not isinstance(prompts, Iterable):
             raise GenerationError(f"A batch needs several prompts, not a single one: {prompts!r:.80}")
@@ -61,11 +76,13 @@ class BatchRows:
             raise OptionsError("give either seed or seeds, not both")
         self.total = len(prompts) if isinstance(prompts, Sized) else None
         self.common: Constraint | None = None
-        self._constraints: Iterator[Any] | None = None
         if isinstance(constraints, (list, tuple, Iterator)):
             self._constraints = self._checked("constraints", constraints)
         else:
             self.common = as_constraint(constraints)
+            self._constraints = repeat(self.common)
+        several = isinstance(prediction, (list, tuple, Iterator))
+        self._predictions = self._checked("predictions", prediction) if several else repeat(prediction)
         self._seeds: Iterator[int | None] = (
             self._checked("seeds", seeds) if seeds is not None
             else (None if seed is None else seed + row for row in count())
@@ -78,7 +95,7 @@ class BatchRows:
         """Index and outcome of each row, as they are done.
 
         Args:
-            begin: from prompt, constraint and seed to what is asked of the scheduler.
+            begin: from a row and its constraint to what is asked of the scheduler.
             write: writes what it is given, taking it as rows come free; None takes a turn.
         """
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
@@ -86,15 +103,15 @@ class BatchRows:
         open_rows: dict[Output, tuple[int, Constraint | None]] = {}
 
         def requests() -> Iterator[Request | None]:
-            for row, (prompt, constraint, seed) in enumerate(self._rows()):
+            for index, row in enumerate(self._rows()):
                 try:
-                    checked = constraint if constraint is self.common else as_constraint(constraint)
-                    request = begin(prompt, checked, seed)
+                    constraint = self.common if row.constraint is self.common else as_constraint(row.constraint)
+                    request = begin(row, constraint)
                 except Exception as error:
-                    settled.append((row, _of_row(error, row)))
+                    settled.append((index, _of_row(error, index)))
                     yield None
                 else:
-                    open_rows[request.output] = row, checked
+                    open_rows[request.output] = index, constraint
                     yield request
 
         with closing(write(requests())) as steps:
@@ -112,18 +129,9 @@ class BatchRows:
                         progress(BatchProgress(done, failed, self.total, tokens, time.perf_counter() - started))
                     yield row, outcome
 
-    def each(self, name: str, given: str | Iterable[str | None] | None) -> Iterator[str | None]:
-        """One a prompt of what is one for all, or one each.
-
-        Raises:
-            GenerationError: there are not as many as prompts.
-        """
-        return repeat(given) if given is None or isinstance(given, str) else self._checked(name, given)
-
-    def _rows(self) -> Iterator[tuple[Prompt, Any, int | None]]:
+    def _rows(self) -> Iterator[BatchRow]:
         for prompt in self._prompts:
-            constraint = self.common if self._constraints is None else next(self._constraints)
-            yield prompt, constraint, next(self._seeds)
+            yield BatchRow(prompt, next(self._constraints), next(self._seeds), next(self._predictions))
 
     def _checked(self, name: str, each: Iterable[Any]) -> Iterator[Any]:
         """One a prompt. Iterators may have more."""

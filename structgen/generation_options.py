@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
@@ -53,7 +53,7 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str]
     schema_in_prompt: bool | Place
     draft: Any
-    prediction: str | Sequence[str | None] | None
+    prediction: str | Iterable[str | None] | None
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,7 @@ class GenerationSettings:
     stop: tuple[str, ...]
     instruct: Place | None
     draft: Any
-    prediction: str | Sequence[str | None] | None
-
-    @property
-    def only_prediction(self) -> str | None:
-        """That of a single prompt.
-
-        Raises:
-            GenerationError: there are several.
-        """
-        if self.prediction is None or isinstance(self.prediction, str):
-            return self.prediction
-        raise GenerationError(f"1 prompt, but {len(self.prediction)} predictions; give one string.")
+    prediction: Any
 
 
 def checked_settings(
@@ -100,8 +89,5 @@ def checked_settings(
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    texts = prediction if isinstance(prediction, (list, tuple)) else [prediction]
-    if not all(text is None or isinstance(text, str) for text in texts):
-        raise OptionsError(f"prediction must be a string, or a list of them for batch, not {prediction!r:.100}")
     instruct = place_of_instruction(schema_in_prompt)
     return GenerationSettings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft, prediction)

@@ -26,7 +26,7 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError, StructgenError
+from structgen.errors import GenerationError, ModelError, OptionsError, StructgenError
 from structgen.generation_options import OWN_DRAFT, GenerationOptions, GenerationSettings, checked_settings
 from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent, captures_so_far, result_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
@@ -115,9 +115,8 @@ class Generator:
         """
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        seed, prediction = settings.params.seed, settings.only_prediction
-        request = self._request(prompt, checked, settings, seed, prediction=prediction)
-        for _ in write(self.reader, [request], **self._looping()):
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction)
+        for _ in self._write(request):
             pass
         return result_of(request.output, checked)
 
@@ -131,9 +130,8 @@ class Generator:
         the ``result``. Bad arguments raise at the call, before the first event."""
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        seed, prediction = settings.params.seed, settings.only_prediction
-        request = self._request(prompt, checked, settings, seed, streams=True, prediction=prediction)
-        return _stream(write(self.reader, [request], **self._looping()), request.output, checked)
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction, streams=True)
+        return _stream(self._write(request), request.output, checked)
 
     @overload
     def batch(
@@ -214,7 +212,7 @@ class Generator:
         """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
         settings = checked_settings(**options)
         check_count("batch_size", batch_size)
-        rows = BatchRows(prompts, constraints, seeds, settings.params.seed)
+        rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
         predictions = rows.each("predictions", settings.prediction)
@@ -223,7 +221,9 @@ class Generator:
             return self._request(prompt, constraint, settings, seed, prediction=next(predictions))
 
         return rows.written(
-            begin, lambda requests: steps(self.reader, requests, rows=batch_size, **self._looping()), progress
+            lambda row, constraint: self._request(row.prompt, constraint, settings, row.seed, row.prediction),
+            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
+            progress,
         )
 
     def choice(self, prompt: Prompt, options: Sequence[str]) -> ChoiceResult:
@@ -341,6 +341,7 @@ class Generator:
         constraint: Constraint | None,
         settings: GenerationSettings,
         seed: int | None,
+        prediction: Any,
         *,
         streams: bool = False,
         prediction: str | None = None,
@@ -361,9 +362,15 @@ class Generator:
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
         )  # fmt: skip
+        if not (prediction is None or isinstance(prediction, str)):
+            raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _write(self, request: Request) -> Iterator[list[Event]]:
+        """Write one output, step by step."""
+        return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
     @cached_property
     def _cost_curve(self) -> CostCurve:

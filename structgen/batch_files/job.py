@@ -12,7 +12,8 @@ from typing import Any
 
 from structgen.batch import Outcome
 from structgen.batch_files.rows import PromptRow, RowId
-from structgen.batch_files.specification import ConstraintSpecification
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import StructgenError
 from structgen.generator import Generator
 
@@ -38,7 +39,8 @@ class BatchJob:
 
     Attributes:
         model, device, dtype, draft: see ``Generator``.
-        specification: the constraint of rows that name none; None: free text.
+        constraint: of rows that name none; None: free text.
+        described: what ``constraint`` is, as text that is the same in another process.
         options: of generation, without ``seed``.
         seed: rows are drawn with seeds made of this one and their ids, wherever and whenever they are written.
         batch_size: rows that are written at once.
@@ -48,7 +50,8 @@ class BatchJob:
     device: str | None = None
     dtype: str | None = None
     draft: Any = None
-    specification: ConstraintSpecification | None = None
+    constraint: Constraint | None = None
+    described: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     batch_size: int = 64
@@ -57,10 +60,6 @@ class BatchJob:
         """The model."""
         return Generator(self.model, device=self.device, dtype=self.dtype, draft=self.draft)
 
-    def constraint(self, row: PromptRow) -> ConstraintSpecification | None:
-        """What a row must be."""
-        return row.specification or self.specification
-
     def row_seed(self, id: RowId) -> int:
         """The seed of a row, 64 bits."""
         digest = hashlib.blake2b(json.dumps([self.seed, id]).encode(), digest_size=8)
@@ -68,10 +67,8 @@ class BatchJob:
 
     def key(self, row: PromptRow) -> str:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
-        specification = self.constraint(row)
-        said = (
-            None if specification is None else [specification.kind, specification.source, repr(specification.options)]
-        )
+        own = row.specification
+        said = self.described if own is None else [own.kind, own.source, repr(own.options)]
         asked = [row.prompt, said, self.model, self.dtype, sorted(self.options.items()), self.seed]
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
@@ -84,7 +81,7 @@ class BatchJob:
         rows, prompts, constraints, seeds = tee(rows, 4)
         outcomes = generator.stream_batch(
             (row.prompt for row in prompts),
-            (self.constraint(row) for row in constraints),
+            (row.specification or self.constraint for row in constraints),
             seeds=(self.row_seed(row.id) for row in seeds),
             batch_size=self.batch_size,
             **self.options,
@@ -104,8 +101,8 @@ class BatchJob:
             return RowLine(_text({**head, "error": error_fields(outcome)}), True, 0)
         tokens = len(outcome.token_ids)
         end = {"finish_reason": outcome.finish_reason, "tokens": tokens}
-        specification = self.constraint(row)
-        if specification is None or specification.kind != "schema":
+        own = self.constraint if row.specification is None else row.specification.constraint
+        if not isinstance(own, JsonSchemaConstraint):
             return RowLine(_text({**head, "text": outcome.text, **end}), False, tokens)
         # The JSON text as it was written, in which every digit stands; line ends in it are white space.
         value = outcome.text.replace("\r", " ").replace("\n", " ")

@@ -45,11 +45,12 @@ class RowFile:
         name: how it is called in errors.
         open: opens it, binary.
         is_csv: else JSON lines.
-        options: see ``ConstraintSpecification``.
+        options: of schemas.
 
     A row has a ``prompt`` (text) or ``messages`` (a list), and if it likes an ``id`` (text or integer) and a constraint
-    of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``regex``, or ``choice`` (a list of texts). In CSV,
-    lists and schemas are JSON text, and an empty cell says nothing. Other columns are left alone.
+    of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``ebnf`` (XGrammar's), ``regex``, or ``choice`` (a
+    list of texts). In CSV, lists and schemas are JSON text, and an empty cell says nothing. Other columns are left
+    alone.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Constraints as data: what a column of a file, or an option of a command, says of one."""
+"""Constraints as data: what a column of a file says of one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Kind: TypeAlias = Literal["schema", "lark", "gbnf", "ebnf", "regex", "choice"]
-DEFAULT_OPTIONS = JsonOptions()
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DEFAULT_OPTIONS = JsonOptions()
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ConstraintSpecification:
     Attributes:
         kind: what ``source`` is.
         source: JSON text of a schema or of a list of texts, a grammar, an expression. Never a path.
-        options: how JSON may be spelled, of a schema.
+        options: of a schema.
     """
 
     kind: Kind
@@ -49,9 +49,9 @@ class ConstraintSpecification:
             return choice(json.loads(self.source))
         if self.kind == "lark":  # with a second line: one alone might be read as a path
             return lark(f"{self.source}\n//", dialect=lark_dialect(self.source))
-        if self.kind == "regex":
-            return regex(self.source)
-        return gbnf(self.source, dialect="llama.cpp" if self.kind == "gbnf" else "xgrammar")
+        if self.kind in ("gbnf", "ebnf"):
+            return gbnf(self.source, dialect="llama.cpp" if self.kind == "gbnf" else "xgrammar")
+        return regex(self.source)
 
     def compile(self, vocabulary: Vocabulary) -> Grammar:
         """See ``Constraint``."""

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.batch_files.specification import ConstraintSpecification
 from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, err, print_json, read_text
 from structgen.cli.sources import ConstraintSource
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import InputFileError
 from structgen.options import JsonOptions
 
@@ -26,25 +27,26 @@ TELL_SECONDS = 10.0  # between lines of progress where there is no terminal
 Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
 
 
-def specification_of(source: ConstraintSource) -> ConstraintSpecification | None:
-    """The constraint of rows that name none, looked at once without a model.
+def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Constraint | None, str]:
+    """The constraint of rows that name none, looked at once without a model, and what it is as text.
 
     Raises:
-        BadInput: several, or a file that cannot be read. ConstraintError: it cannot be used.
+        BadInput, ConstraintError: it cannot be used.
     """
+    given = {name: getattr(source, name) for name in ("schema", "grammar", "regex", "choice")}
+    kind, value = next(((name, value) for name, value in given.items() if value), ("", None))
+    if not kind:
+        return None, ""
+    if value == "-":
+        raise BadInput("Standard input may hold the rows; give the constraint as a file.")
     constraint = source.read()
-    if constraint is None:
-        return None
+    assert constraint is not None
     constraint.compile(byte_vocabulary())
-    if source.schema is not None:
-        text = source.schema if source.schema.lstrip().startswith("{") else read_text(source.schema)
-        return ConstraintSpecification("schema", text, source.json_options())
-    if source.grammar is not None:
-        kind: Any = Path(source.grammar).suffix.lstrip(".")
-        return ConstraintSpecification(kind, read_text(source.grammar))
-    if source.regex is not None:
-        return ConstraintSpecification("regex", source.regex)
-    return ConstraintSpecification("choice", json.dumps(source.choice))
+    if isinstance(constraint, JsonSchemaConstraint):
+        value = constraint.schema
+    elif source.grammar:
+        value = read_text(source.grammar)
+    return constraint, json.dumps([kind, value, repr(options)], default=str)
 
 
 def input_file(path: str, options: JsonOptions) -> RowFile:

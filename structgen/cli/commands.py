@@ -191,8 +191,11 @@ def batch(
     dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output for each row of a file. A run that was broken off is taken up by the same command. Exit code 3 if
-    rows failed: their errors stand in their lines. See docs/batch.md."""
+    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
+
+    structgen batch people.jsonl --schema person.json -o answers.jsonl
+    """
     from structgen.cli import batch as batches
 
     with exit_codes(as_json):
@@ -200,9 +203,10 @@ def batch(
             "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
             "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
         }  # fmt: skip
-        constraint = batches.specification_of(source)
-        job = BatchJob(model, device, dtype, draft or None, constraint, options, seed, batch_size)
-        rows = batches.input_file(file, source.json_options())
+        json_options = source.json_options()
+        constraint, described = batches.constraint_of(source, json_options)
+        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
+from typing import TypeAlias
 
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request, State
@@ -14,14 +15,11 @@ from structgen.errors import GenerationError
 from structgen.models.ragged_reader import RaggedReader
 
 ROWS = 64  # written at once where rows can join later; the others wait
+Spell: TypeAlias = "Callable[[str], Sequence[int]]"
 
 
 def write(
-    reader: RaggedReader,
-    requests: Sequence[Request],
-    *,
-    overlapped: bool = False,
-    spell: Callable[[str], Sequence[int]] | None = None,
+    reader: RaggedReader, requests: Sequence[Request], *, overlapped: bool = False, spell: Spell | None = None
 ) -> Iterator[list[Event]]:
     """Write all requests to their ends, yielding what each step did. Arguments as ``steps``.
 
@@ -43,7 +41,7 @@ def steps(
     *,
     rows: int = ROWS,
     overlapped: bool = False,
-    spell: Callable[[str], Sequence[int]] | None = None,
+    spell: Spell | None = None,
 ) -> Generator[list[Event], None, None]:
     """Write requests, yielding what each step did; the error of one is its last event. Each is what it would be on its
     own.
