@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from structgen.decoding.prompts import Place, place_of_instruction
 from structgen.decoding.sampling import SamplingParams
-from structgen.errors import GenerationError, OptionsError
+from structgen.errors import OptionsError
 from structgen.options import check_count, refuse_name
 
 DEFAULT_MAX_NEW_TOKENS = 512

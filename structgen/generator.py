@@ -215,11 +215,7 @@ class Generator:
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
-        predictions = rows.each("predictions", settings.prediction)
-
-        def begin(prompt: Prompt, constraint: Constraint | None, seed: int | None) -> Request:
-            return self._request(prompt, constraint, settings, seed, prediction=next(predictions))
-
+        overlapped = reads_asynchronously(self.model)
         return rows.written(
             lambda row, constraint: self._request(row.prompt, constraint, settings, row.seed, row.prediction),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
@@ -313,11 +309,7 @@ class Generator:
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self.reader, limits, **self._looping())
-
-    def _looping(self) -> dict[str, Any]:
-        """What the loop needs to know of the model and the tokenizer."""
-        return {"overlapped": reads_asynchronously(self.model), "spell": self._spell}
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model), spell=self._spell)
 
     @property
     def drafts(self) -> bool:
@@ -344,7 +336,6 @@ class Generator:
         prediction: Any,
         *,
         streams: bool = False,
-        prediction: str | None = None,
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
         ids = self._prompt_ids(prompt, constraint, settings.instruct)
