@@ -22,14 +22,9 @@ from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prom
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
-from structgen.generator import (
-    DEFAULT_MAX_NEW_TOKENS,
-    GenerationResult,
-    Generator,
-    StreamEvent,
-    after_prompt,
-    section_of,
-)
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult, StreamEvent
+from structgen.generator import Generator, after_prompt, section_of
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
