@@ -15,6 +15,7 @@ import numpy as np
 from structgen.batch import BatchProgress, BatchRows
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.inline import ROWS, steps, write
 from structgen.decoding.batching.request import Event, Request
@@ -22,6 +23,7 @@ from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
@@ -37,6 +39,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
+LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 _TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 
@@ -275,10 +278,13 @@ class Generator:
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
         ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
+        thinking = after_prompt(checked, ids, self.vocabulary)
+        if section_of(thinking) is not None:
+            raise GenerationError("max_think_tokens is kept by generate, stream and batch only; leave it out.")
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
-        return Target(self.model, ids, checked, self.vocabulary, params, max_new_tokens)
+        return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
 
     def sample(
         self,
@@ -339,6 +345,7 @@ class Generator:
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
         ids = self._prompt_ids(prompt, constraint, settings.instruct)
+        constraint = after_prompt(constraint, ids, self.vocabulary)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
             budget = min(budget, self.model.context_length - len(ids))
@@ -351,7 +358,7 @@ class Generator:
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
-            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
+            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
@@ -382,6 +389,23 @@ class Generator:
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator
+
+
+def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
+    """The constraint of what follows a prompt: thinking may have been begun in it."""
+    if not isinstance(constraint, Thinking):
+        return constraint
+    last = prompt_ids[-LAST_TOKENS:]
+    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
+    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
+    return constraint.after(shown.decode(errors="replace"))
+
+
+def section_of(constraint: Constraint | None) -> SectionBudget | None:
+    """What its thinking may take; None where nothing says so."""
+    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
+        return None
+    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)
 
 
 def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:

@@ -24,7 +24,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
 from structgen.generation_results import GenerationResult, StreamEvent
-from structgen.generator import Generator
+from structgen.generator import Generator, after_prompt, section_of
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
@@ -291,8 +291,9 @@ class AsyncEngine:
         check_count("max_new_tokens", max_new_tokens)
         place = place_of_instruction(schema_in_prompt)
         instruction = constraint.instruction() if constraint is not None and place is not None else None
-        grammar = None if constraint is None else await self.compile(constraint)
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
+        constraint = after_prompt(constraint, ids, self.vocabulary)
+        grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(
             ids,
             grammar,
@@ -300,6 +301,7 @@ class AsyncEngine:
             self.budget(len(ids), max_new_tokens),
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
+            section=section_of(constraint),
         )
 
     # --- beside the loop and the model thread ---

@@ -25,6 +25,7 @@ class ServingSettings:
             own machine, this keeps out pages whose name was made to lead there.
         tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
         max_prompt_length: longest text of a prompt, in characters; None: for an ``ApiServer``, as long as what the model
@@ -48,6 +49,7 @@ class ServingSettings:
     hosts: frozenset[str] = frozenset()
     tool_format: str | None = None
     schema_in_prompt: SchemaInPrompt = "user"
+    max_think_tokens: int | None = None
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
     max_prompt_length: int | None = None
@@ -69,10 +71,11 @@ class ServingSettings:
         if not self.model_names or not all(self.model_names):
             raise OptionsError("model_names must name the model at least once")
         for name, value in vars(self).items():
-            if name.startswith(("max_", "default_max")):
+            if name.startswith(("max_", "default_max")) and name != "max_think_tokens":
                 check_count(name, value, optional=name in _OPTIONAL)
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
+        check_count("max_think_tokens", self.max_think_tokens, 0, optional=True)
         check_count("compile_workers", self.compile_workers, 0)
         check_count("requests_per_minute", self.requests_per_minute, optional=True)
         if self.schema_in_prompt not in ("none", "user", "system"):
