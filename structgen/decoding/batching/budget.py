@@ -24,6 +24,9 @@ class SchedulerLimits:
         least_chunk: tokens.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
+        late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.
+            Rows that are not read apart are always waited for. None: all masks are made in the loop.
+        max_mask_seconds: after which a row whose mask is not made yet fails; None: never. Needs ``late_seconds``.
     """
 
     rows: int = 32
@@ -34,6 +37,8 @@ class SchedulerLimits:
     least_chunk: int = 16
     max_bytes: int | None = None
     patience: float = 10.0
+    late_seconds: float | None = 0.01
+    max_mask_seconds: float | None = None
 
 
 class StepCost:

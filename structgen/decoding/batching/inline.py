@@ -32,7 +32,7 @@ def write(
         GenerationError, ModelError: what a request failed with.
     """
     rows = ROWS if reader.reads_apart else max(1, len(requests))
-    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf)
+    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf, late_seconds=None)
     scheduler = Scheduler(reader, limits, overlapped=overlapped, spell=spell)
     for request in requests:
         scheduler.submit(request)
