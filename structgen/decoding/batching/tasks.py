@@ -158,6 +158,7 @@ class TaskThreads:
         for _ in range(self._slow_threads):
             self._slow.put(None)
         self._slow, self._slow_threads = SimpleQueue(), 0
+        self._unfinished.clear()  # those that were given up: nobody waits beside them now
         self.finished()
 
     def _left(self, task: Task | None) -> float:
@@ -168,9 +169,9 @@ class TaskThreads:
 
     def _late(self, task: Task) -> None:
         self._unfinished.append(task)
-        if self._interval is None:
+        if self._interval is None and sys.getswitchinterval() > _SHARE:
             self._interval = sys.getswitchinterval()
-            sys.setswitchinterval(min(self._interval, _SHARE))
+            sys.setswitchinterval(_SHARE)
 
     def _work(self, tasks: SimpleQueue[Task | None]) -> None:
         while (task := tasks.get()) is not None:
