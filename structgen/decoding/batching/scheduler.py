@@ -47,7 +47,7 @@ class Scheduler:
         overlapped: whether masks are made while the model reads, for models that only begin to read when they are
             called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
         spell: the tokens of a predicted text; None: requests bring none.
-        clock: seconds.
+        clock: seconds, for waiting, deadlines and what steps take.
     """
 
     def __init__(
@@ -279,8 +279,10 @@ class Scheduler:
         bear."""
         room = self.limits.step_tokens - waiting
         if waiting and self.limits.step_factor < math.inf:
-            seconds = self.limits.step_factor * self.cost.seconds(waiting)
-            room = self.cost.tokens_within(seconds, self.limits.step_tokens) - waiting
+            beside = self.cost.room(waiting, self.limits.step_factor)
+            if beside is None:
+                return {}
+            room = min(room, beside)
         room = max(room, self.limits.least_chunk)
         chunks: dict[int, list[int]] = {}
         for handle in reading:
@@ -334,7 +336,8 @@ class Scheduler:
     # What comes of it.
 
     def _run(self, step: ModelStep) -> None:
-        start = time.perf_counter()
+        start = self._clock()
+        chunks = sum(len(p.tokens) for h, p in zip(step.handles, step.parts, strict=True) if h.state is State.READING)
         try:
             reading = self.reader.read(step.parts)
         except Exception as error:
@@ -350,7 +353,7 @@ class Scheduler:
             self._queue.charge(handle.request.key, tokens)
         self._touched += [handle for handle in step.handles if handle.task is None]
         self._drafting.observe(step.chosen, sum(step.gained), step.tokens)
-        self.cost.observe(step.tokens, time.perf_counter() - start)
+        self.cost.observe(step.tokens, chunks, self._clock() - start)
 
     def _model_failed(self, step: ModelStep, error: Exception) -> None:
         """Out of memory: half of the rows wait; all of them where they share what the call may have spoiled, and half
