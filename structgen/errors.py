@@ -313,6 +313,10 @@ class CancelledError(GenerationError):
     """The request was withdrawn before its output was whole."""
 
 
+class MaskTimeoutError(GenerationError):
+    """What the constraint allows next was not found in time."""
+
+
 class QueueError(GenerationError):
     """There is no room for the request: too many wait, or it has waited for too long."""
 

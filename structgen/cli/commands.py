@@ -372,6 +372,10 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    max_mask_seconds: Annotated[
+        float,
+        typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
+    ] = 10.0,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
     backend: Backend = None,
@@ -392,7 +396,7 @@ def serve(
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
             max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
         code = serving.run(
             lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path

@@ -134,6 +134,7 @@ class AsyncEngine:
             rows_a_key=self.settings.max_rows_a_key,
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
+            max_mask_seconds=self.settings.max_mask_seconds,
         )
         self._writer = RowWriter(generator, limits)
         self._observe = observe

@@ -38,6 +38,7 @@ class ServingSettings:
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
     Raises:
@@ -65,13 +66,14 @@ class ServingSettings:
     body_seconds: float = 30.0
     write_seconds: float = 60.0
     drain_seconds: float = 30.0
+    max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
 
     def __post_init__(self) -> None:
         if not self.model_names or not all(self.model_names):
             raise OptionsError("model_names must name the model at least once")
         for name, value in vars(self).items():
-            if name.startswith(("max_", "default_max")) and name != "max_think_tokens":
+            if name.startswith(("max_", "default_max")) and name not in ("max_think_tokens", "max_mask_seconds"):
                 check_count(name, value, optional=name in _OPTIONAL)
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
