@@ -27,6 +27,7 @@
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
+        ├── RefusedValueError       the type's own validators refuse the value (``text``, ``value``)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -275,6 +276,18 @@ class IncompleteOutputError(GenerationError):
 
 class UnsatisfiableTargetError(GenerationError):
     """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""
+
+
+class RefusedValueError(GenerationError):
+    """An output satisfies the schema, but the type's own validators refuse it; what they raised is ``__cause__``.
+
+    ``text`` is the output and ``value`` its plain JSON value.
+    """
+
+    def __init__(self, message: str, *, text: str, value: Any) -> None:
+        self.text = text
+        self.value = value
+        super().__init__(message)
 
 
 class CapturesTooComplexError(GenerationError):

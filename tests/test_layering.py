@@ -44,7 +44,7 @@ STAGES: list[set[str]] = [
     {"engines.json.tables"},
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
-    {"compilers", "tool_calls"},
+    {"compilers", "python_types", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
     {"generator", "api"},
     {"benchmarking", "serving"},

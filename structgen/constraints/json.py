@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -20,12 +20,13 @@ from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same, joined
 from structgen.constraints.combined import Combinable
-from structgen.constraints.python_types import TypeSchemas
-from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
+from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
+from structgen.python_types.schemas import MAX_DIGITS, Derived, derive
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -39,6 +40,8 @@ class JsonSchemaConstraint(Combinable):
         options: how the JSON may be spelled, see ``JsonOptions``.
         type: the type that values are instances of; None: plain JSON values.
         registry: where references to other documents are looked up.
+        report: of a type, where the schema is narrower than what pydantic reads, and what pydantic may still refuse
+            when a value is read (``report.checked``); of a schema, nothing.
     """
 
     options: JsonOptions
@@ -47,6 +50,8 @@ class JsonSchemaConstraint(Combinable):
     type: Any = None
     _adapter: pydantic.TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)
     registry: Registry[Any] | None = field(default=None, repr=False)
+    report: Report = field(default_factory=lambda: Report([]), repr=False, compare=False)
+    _shown: Schema | None = field(default=None, repr=False, compare=False)
 
     @property
     def schema(self) -> Schema:
@@ -74,15 +79,18 @@ class JsonSchemaConstraint(Combinable):
         """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
 
         Raises:
-            GenerationError: the text is no JSON, or the type's own validators refuse it.
+            GenerationError: the text is no JSON.
+            RefusedValueError: the type's own validators refuse it.
         """
         if self._adapter is None:
             return loads_exact(text)
         try:
             return self._adapter.validate_json(text)
-        except pydantic.ValidationError as error:
-            raise GenerationError(
-                f"The output satisfies the schema, but not the type's own validators: {error}\nThe output: {text}"
+        except Exception as error:  # a user's validators may raise anything
+            raise RefusedValueError(
+                f"The type's own validators refuse the output: {error}\nThe output: {text}",
+                text=text,
+                value=loads_exact(text),
             ) from error
 
     def parse_partial(self, text: str) -> Any:
@@ -91,7 +99,7 @@ class JsonSchemaConstraint(Combinable):
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""
-        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(self._schema)}"
+        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(self._schema if self._shown is None else self._shown)}"
 
 
 def json_schema(
@@ -115,13 +123,16 @@ def json_schema(
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        kind, adapter, schema = None, None, _load(source)
+        kind, adapter, found = None, None, Derived(_load(source), None, Report([]))
     else:
         kind = source
-        adapter, schema = _from_type(source)
+        adapter, found = _from_type(source)
+        options = _readable(options)
     try:
-        schema = copy.deepcopy(plain_json(schema))  # the caller's dict may change later
-        return JsonSchemaConstraint(options, schema, _key_of(schema), kind, adapter, registry)
+        schema = copy.deepcopy(plain_json(found.schema))  # the caller's dict may change later
+        return JsonSchemaConstraint(
+            options, schema, _key_of(schema), kind, adapter, registry, found.report, plain_json(found.shown)
+        )
     except (RecursionError, ValueError):  # ValueError: json found a circle
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
@@ -152,7 +163,13 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
-def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
+def _readable(options: JsonOptions) -> JsonOptions:
+    """The options with numbers that pydantic reads: integers without fraction and exponent, of bounded length."""
+    longest = min(MAX_DIGITS, options.max_number_length or MAX_DIGITS)
+    return replace(options, number_spellings="plain", max_number_length=longest)
+
+
+def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     """Pydantic's reading of a type."""
     advice = (
         "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
@@ -162,10 +179,11 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
         if inspect.isroutine(source):
             raise TypeError("pydantic would call the function with the value")
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
-        return adapter, adapter.json_schema(schema_generator=TypeSchemas)
+        return adapter, derive(adapter)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
-        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error
+        reason = getattr(error, "message", None) or str(error)
+        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
 
 
 def _key_of(schema: Schema) -> str:
