@@ -25,7 +25,7 @@ from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, names_captures
-from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
 DEFAULT_MAX_NEW_TOKENS = 512
+SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 _SAMPLING = tuple(field.name for field in fields(SamplingParams))
 _OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
@@ -50,8 +51,9 @@ class GenerationResult:
         token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
         finish_reason: "stop", or "length" where the token budget shaped the end.
         logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
-        stats: counts and times.
+        stats: counts and times, of the last attempt.
         captures: the named parts of the text, if the constraint names any; looked for when asked for.
+        attempts: how many outputs were written until the type's own validators took one.
     """
 
     value: Any
@@ -61,6 +63,7 @@ class GenerationResult:
     logprob: float
     stats: GenerationStats
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
+    attempts: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class GenerationOptions(TypedDict, total=False):
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
         schema_in_prompt: tell the model about the schema (default True).
         draft: in place of the generator's own ``draft``, for this call.
+        attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
+            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
     """
 
     temperature: float
@@ -123,6 +128,7 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str]
     schema_in_prompt: bool
     draft: Any
+    attempts: int
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,16 @@ class _Settings:
     stop: tuple[str, ...]
     schema_in_prompt: bool
     draft: Any
+    attempts: int
+
+    def row(self, row: int, attempt: int) -> SamplingParams:
+        """How the tokens of a row are drawn in an attempt (both from 0)."""
+        params = self.params
+        if attempt and not params.temperature:
+            params = replace(params, temperature=1.0)
+        if params.seed is not None and (row or attempt):
+            params = replace(params, seed=params.seed + row + attempt * SEEDS_OF_AN_ATTEMPT)
+        return params
 
 
 class Generator:
@@ -201,15 +217,13 @@ class Generator:
 
         Raises:
             IncompleteOutputError: the output cannot be closed within the budget (``partial`` holds the text).
-            GenerationError: no room for the prompt, or the type's own validators refuse the value.
+            RefusedValueError: the type's own validators refuse the value, in each of the ``attempts``.
+            GenerationError: no room for the prompt.
             ConstraintError: the constraint cannot be used.
         """
         settings = _settings(**options)
         checked = as_constraint(constraint)
-        ids, output = self._start(prompt, checked, settings, row=0)
-        for _ in self._write([ids], [output], settings):
-            pass
-        return _result(output, checked)
+        return self._results([prompt], [checked], settings)[0]
 
     def stream(
         self,
@@ -218,10 +232,13 @@ class Generator:
         **options: Unpack[GenerationOptions],
     ) -> Iterator[StreamEvent]:
         """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
-        the ``result``. Bad arguments raise at the call, before the first event."""
+        the ``result``. Bad arguments raise at the call, before the first event. There is one attempt: what was shown
+        cannot be taken back."""
         settings = _settings(**options)
+        if settings.attempts != 1:
+            raise OptionsError(f"a stream has one attempt, not attempts={settings.attempts}; use generate")
         checked = as_constraint(constraint)
-        ids, output = self._start(prompt, checked, settings, row=0)
+        ids, output = self._start(prompt, checked, settings, settings.params)
         return _stream(self._write([ids], [output], settings, streams=True), output, checked)
 
     def batch(
@@ -241,12 +258,29 @@ class Generator:
         if len(each) != len(prompts):
             raise GenerationError(f"{len(prompts)} prompts, but {len(each)} constraints; give one, or one a prompt.")
         checked = [as_constraint(constraint) for constraint in each]
-        pairs = zip(prompts, checked, strict=True)
-        started = [self._start(prompt, constraint, settings, row) for row, (prompt, constraint) in enumerate(pairs)]
-        outputs = [output for _, output in started]
-        for _ in self._write([ids for ids, _ in started], outputs, settings):
-            pass
-        return [_result(output, constraint) for output, constraint in zip(outputs, checked, strict=True)]
+        return self._results(prompts, checked, settings)
+
+    def _results(
+        self, prompts: Sequence[Prompt], constraints: Sequence[Constraint | None], settings: _Settings
+    ) -> list[GenerationResult]:
+        """Outputs of these prompts; rows whose values are refused are written again."""
+        results: dict[int, GenerationResult] = {}
+        for attempt in range(settings.attempts):
+            rows = [row for row in range(len(prompts)) if row not in results]
+            if not rows:
+                break
+            started = [
+                self._start(prompts[row], constraints[row], settings, settings.row(row, attempt)) for row in rows
+            ]
+            for _ in self._write([ids for ids, _ in started], [output for _, output in started], settings):
+                pass
+            for row, (_, output) in zip(rows, started, strict=True):
+                try:
+                    results[row] = _result(output, constraints[row], attempt + 1)
+                except RefusedValueError:
+                    if attempt + 1 == settings.attempts:
+                        raise
+        return [results[row] for row in range(len(prompts))]
 
     def choice(self, prompt: Prompt, options: Sequence[str]) -> ChoiceResult:
         """The probability of each option as the whole reply, given that the reply is one of them.
@@ -337,7 +371,7 @@ class Generator:
         return self._speculator(self._draft)
 
     def _start(
-        self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
+        self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, params: SamplingParams
     ) -> tuple[list[int], Output]:
         """The prompt's token ids and the output to be written after them."""
         instruction = constraint.instruction() if constraint is not None and settings.schema_in_prompt else None
@@ -350,9 +384,6 @@ class Generator:
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
                     + (" (or pass schema_in_prompt=False)." if instruction else ".")
                 )
-        params = settings.params
-        if params.seed is not None and row:
-            params = replace(params, seed=params.seed + row)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
@@ -405,19 +436,21 @@ def _settings(
     stop: str | Sequence[str] = (),
     schema_in_prompt: bool = True,
     draft: Any = _OWN_DRAFT,
+    attempts: int = 1,
     **sampling: Any,
 ) -> _Settings:
     unknown = next((name for name in sampling if name not in _SAMPLING), None)
     if unknown is not None:
-        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft"])
+        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "attempts"])
     check_count("max_new_tokens", max_new_tokens)
+    check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, schema_in_prompt, draft)
+    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, schema_in_prompt, draft, attempts)
 
 
-def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
+def _result(output: Output, constraint: Constraint | None, attempts: int = 1) -> GenerationResult:
     assert output.finish_reason is not None
     return GenerationResult(
         value=output.text if constraint is None else constraint.parse(output.text),
@@ -427,6 +460,7 @@ def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
         logprob=output.log_prob,
         stats=output.stats,
         captures=_captures(output),
+        attempts=attempts,
     )
 
 

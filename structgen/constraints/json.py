@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same, joined
 from structgen.constraints.combined import Combinable
+from structgen.constraints.text import choice, compiled_regex
 from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
@@ -139,9 +141,19 @@ def json_schema(
 
 
 def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
-    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it, with these options."""
+    """A constraint as it is, None as None, ``re.compile(...)`` as ``regex`` and a list of strings as ``choice``; anything
+    else as ``json_schema`` reads it, with these options."""
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
+    if isinstance(source, re.Pattern):
+        return compiled_regex(source)
+    if isinstance(source, (list, tuple)):
+        if not all(isinstance(option, str) for option in source):
+            raise ConstraintError(
+                f"A list of options is strings, not {source!r:.200}. For other values, give Literal[...], an enum or "
+                '{"enum": [...]}.'
+            )
+        return choice(source)
     return json_schema(source, options)
 
 
