@@ -101,7 +101,8 @@ class JsonSchemaConstraint(Combinable):
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""
-        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(self._schema if self._shown is None else self._shown)}"
+        shown = self._schema if self._shown is None else self._shown
+        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(shown)}"
 
 
 def json_schema(
@@ -141,7 +142,7 @@ def json_schema(
 
 
 def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
-    """A constraint as it is, None as None, ``re.compile(...)`` as ``regex`` and a list of strings as ``choice``; anything
+    """A constraint as it is, None as None, ``re.compile(...)`` as ``regex``, a list of strings as ``choice``; anything
     else as ``json_schema`` reads it, with these options."""
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source

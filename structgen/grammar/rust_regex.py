@@ -75,7 +75,7 @@ def parse_rust_search(pattern: str) -> Node:
 
 
 def _of_line(at_end: bool, crlf: bool) -> Node:
-    """The anchors of the flag m: the start or the end of a line; with R also by carriage returns, but not inside \\r\\n."""
+    """The anchors of the flag m: the start or the end of a line; with R by carriage returns too (not in CR LF)."""
     feed, carriage = Chars(charset.single(10)), Chars(charset.single(13))
     edges: list[Node] = [Anchor(at_end)]
     if not crlf:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any
 
-from pydantic.json_schema import PydanticInvalidForJsonSchema, PydanticOmit
-from pydantic_core import PydanticSerializationError, SchemaValidator, ValidationError, core_schema, to_jsonable_python
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic_core import (
+    PydanticOmit,
+    PydanticSerializationError,
+    SchemaValidator,
+    ValidationError,
+    core_schema,
+    to_jsonable_python,
+)
 
 from structgen.python_types.functions import NOTHING, Functions
 from structgen.python_types.notes import JsonDict, checked, narrowed
 from structgen.python_types.ranges import integers
 
-MAX_REPEATED = 8
-"""Items of a variadic part of a tuple that others follow."""
+MAX_FLAGS = 8
+"""Flags of which all combinations are listed."""
 _DISTINCT = frozenset({"int", "bool", "none", "date"})  # whose spellings are one for each value
 _UNHASHABLE = frozenset({"list", "set", "dict", "deque", "typed-dict", "counter", "ordered-dict", "generator"})
 _SCALARS: JsonDict = {"type": ["string", "number", "boolean", "null"]}
@@ -35,7 +42,7 @@ class Containers(Functions):
         """The values of the members."""
         found = super().enum_schema(schema)
         kept = {key: value for key, value in found.items() if key in ("title", "description")}
-        return self._listed(schema, [member.value for member in schema["members"]], kept)
+        return self._listed(schema, _member_values(schema), kept)
 
     def _listed(self, schema: Any, values: list[Any], kept: JsonDict) -> JsonDict:
         options = list(_read(schema, values))
@@ -113,18 +120,12 @@ class Containers(Functions):
         return core["type"] in _DISTINCT
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonDict:
-        """A tuple; where items follow its variadic part, some lengths of this part are told apart."""
-        items, variadic = schema["items_schema"], schema.get("variadic_item_index")
-        if variadic is None or variadic + 1 == len(items):
-            return super().tuple_schema(schema)
-        inner = [self.generate_inner(item) for item in items]
-        options = []
-        for count in range(MAX_REPEATED + 1):
-            row = [*inner[:variadic], *[inner[variadic]] * count, *inner[variadic + 1 :]]
-            options.append({"prefixItems": row, "minItems": len(row), "maxItems": len(row)})
-        found: JsonDict = {"type": "array", "anyOf": options}
-        self.update_with_validations(found, schema, self.ValidationsMapping.array)
-        return narrowed(found, "tuple", f"at most {MAX_REPEATED} items in its variadic part")
+        """A tuple."""
+        found = super().tuple_schema(schema)
+        variadic = schema.get("variadic_item_index")
+        if variadic is None or variadic + 1 == len(schema["items_schema"]):
+            return found
+        return checked(found, "tuple", "the items after its variadic part")
 
     # --- objects ---
 
@@ -172,7 +173,7 @@ class Containers(Functions):
         if kind == "bool":
             return {"enum": ["true", "false"]}
         if kind in ("enum", "literal"):
-            values = core["expected"] if kind == "literal" else [member.value for member in core["members"]]
+            values = core["expected"] if kind == "literal" else _member_values(core)
             return {"enum": list(_read_as_keys(core, [_value(value) for value in values]))}
         if kind in ("union", "nullable"):
             choices = core_schema.iter_union_choices(core) if kind == "union" else [core["schema"]]
@@ -247,6 +248,17 @@ def _tag_name(discriminator: Any, declared: list[frozenset[str]]) -> str | None:
     paths = discriminator if discriminator and isinstance(discriminator[0], list) else [discriminator]
     names = [path[0] for path in paths if len(path) == 1 and isinstance(path[0], str)]
     return next((name for name in names if all(name in known for known in declared if known)), None)
+
+
+def _member_values(schema: Any) -> list[Any]:
+    """The values of an enumeration; of flags those of all that they combine to, if they are few."""
+    values = [member.value for member in schema["members"]]
+    if issubclass(schema["cls"], Flag) and len(values) <= MAX_FLAGS:
+        combined = {0}
+        for value in values:
+            combined |= {value | other for other in combined}
+        return sorted(combined)
+    return values
 
 
 def _value(value: Any) -> Any:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import pydantic
-from pydantic.json_schema import GenerateJsonSchema, PydanticInvalidForJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from structgen.python_types.notes import JsonDict, checked
@@ -46,10 +47,9 @@ _ANNOTATIONS = frozenset({"title", "description", "examples", "deprecated", "def
 class Functions(GenerateJsonSchema):
     """Schemas of functions, and what subclasses need: the settings in force, and core schemas by reference."""
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}
-
     def __init__(self, *args: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.ignored_warning_kinds = {"skipped-choice", "non-serializable-default", "skipped-discriminator"}
         self._settings: list[Mapping[str, Any]] = [config or {}]
         self._by_ref: dict[str, Any] = {}
 

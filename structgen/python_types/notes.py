@@ -46,8 +46,6 @@ def without_notes(schema: Any) -> tuple[Any, Report]:
         notes = node.get(_NOTES)
         if isinstance(notes, _Notes):
             entries.extend(Entry(pointer(place), kind, status, reason) for kind, status, reason in notes)
-        return {
-            key: walk(value, (place, key)) for key, value in node.items() if not isinstance(value, _Notes)
-        }
+        return {key: walk(value, (place, key)) for key, value in node.items() if not isinstance(value, _Notes)}
 
     return walk(schema, ROOT), Report(entries)

@@ -69,7 +69,7 @@ class Numbers(Functions):
 
     def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonDict:
         """A complex number as Python writes it, without parentheses."""
-        return narrowed({"type": "string", "pattern": _COMPLEX}, "complex", "a string of decimal numbers, no infinities")
+        return narrowed({"type": "string", "pattern": _COMPLEX}, "complex", "decimal numbers, no infinities")
 
 
 def _tighter(choose: Any, bound: float | None, other: float) -> float:
@@ -102,7 +102,7 @@ def _shapes(digits: int | None, places: int | None) -> Iterator[tuple[int | None
     elif digits is None:
         assert places is not None
         yield None, 0
-        if 0 < places:
+        if places > 0:
             yield max(0, EXACT_DIGITS - places), min(places, EXACT_DIGITS)
     else:
         for whole, fraction in _string_shapes(digits, places):

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import core_schema
 
 from structgen.python_types.functions import Functions
-from structgen.python_types.notes import JsonDict, checked
+from structgen.python_types.notes import JsonDict, checked, narrowed
 
 _ANNOTATIONS = frozenset({"title", "description", "examples", "deprecated", "default", "$comment"})
 
@@ -43,26 +43,26 @@ class Objects(Functions):
 
     def model_field_schema(self, schema: core_schema.ModelField) -> JsonDict:
         """A field of a model."""
-        self._check_alias(schema)
-        return super().model_field_schema(schema)
+        return self._named(super().model_field_schema(schema), schema)
 
     def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonDict:
         """A field of a dataclass."""
-        self._check_alias(schema)
-        return super().dataclass_field_schema(schema)
+        return self._named(super().dataclass_field_schema(schema), schema)
 
     def typed_dict_field_schema(self, schema: core_schema.TypedDictField) -> JsonDict:
         """A field of a TypedDict."""
-        self._check_alias(schema)
-        return super().typed_dict_field_schema(schema)
+        return self._named(super().typed_dict_field_schema(schema), schema)
 
-    def _check_alias(self, field: Any) -> None:
-        """Refuse fields that are only read from inside of other members."""
+    def _named(self, found: JsonDict, field: Any) -> JsonDict:
+        """A field with a note where it is read by several names; refused if only from inside of other members."""
         alias = field.get("validation_alias")
+        by_name = alias is not None and (self.setting("validate_by_name") or self.setting("populate_by_name"))
+        several = isinstance(alias, list) and len(alias) > 1 and isinstance(alias[0], list)
         if isinstance(alias, list):
             paths = alias if alias and isinstance(alias[0], list) else [alias]
             if not any(len(path) == 1 and isinstance(path[0], str) for path in paths):
                 self.refuse(field, f"a field that is read from inside of other members ({paths!r:.100})")
+        return narrowed(found, field["type"], "written by its first alias only") if by_name or several else found
 
 
 def _closed(schema: JsonDict) -> JsonDict:

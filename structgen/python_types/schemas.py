@@ -1,10 +1,10 @@
 """JSON Schemas of Python types, such that what satisfies the schema is what pydantic reads as the type.
 
 Pydantic's own schemas say less than its validators ask for: a date of the year 0000 is one to RFC 3339 but not to
-Python, a float just below an exclusive limit is rounded to it, keys of ``dict[int, ...]`` are any strings. `TypeSchemas`
-derives the schema from pydantic's core schema with what is missing: a method for each type of it, named as pydantic's
-extension point asks. Where the schema is narrower than the validator, or the validator is more than a schema can say,
-a note tells; `derive` collects them.
+Python, a float just below an exclusive limit is rounded to it, keys of ``dict[int, ...]`` are any strings.
+`TypeSchemas` derives the schema from pydantic's core schema with what is missing: a method for each type of it, named
+as pydantic's extension point asks. Where the schema is narrower than the validator, or the validator is more than a
+schema can say, a note tells; `derive` collects them.
 """
 
 from __future__ import annotations

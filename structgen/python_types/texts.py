@@ -14,6 +14,7 @@ from structgen.errors import PatternError
 from structgen.grammar import python_regex
 from structgen.grammar.rust_regex import parse_rust_search
 from structgen.python_types.functions import Functions, function_name
+from structgen.python_types.json_texts import NotRegularError, json_text
 from structgen.python_types.notes import JsonDict, checked, narrowed
 
 _SPACE = r"\t-\r \x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000"  # Unicode's White_Space, as Rust trims
@@ -32,9 +33,7 @@ _IPV6 = (
     + "".join(rf"|(?:{_HEX}:){{{n}}}(?:(?::{_HEX}){{1,{7 - n}}}|:)" for n in range(1, 7))
     + rf"|(?:{_HEX}:){{7}}:|:(?:(?::{_HEX}){{1,7}}|:))"
 )
-_IPV6_NETWORK = (
-    rf"(?:{_IPV6}(?:/128)?|(?:{_HEX}:){{4}}:/64|(?:{_HEX}:){{3}}:/48|(?:{_HEX}:){{2}}:/32|{_HEX}::/16|::/0)"
-)
+_IPV6_NETWORK = rf"(?:{_IPV6}(?:/128)?|(?:{_HEX}:){{4}}:/64|(?:{_HEX}:){{3}}:/48|(?:{_HEX}:){{2}}:/32|{_HEX}::/16|::/0)"
 _IPV4_INTERFACE = rf"{_IPV4}(?:/(?:3[0-2]|[12]?[0-9]))?"
 _IPV6_INTERFACE = rf"{_IPV6}(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 _BASE64 = "^(?:[A-Za-z0-9{0}]{{4}})*(?:[A-Za-z0-9{0}]{{2}}==|[A-Za-z0-9{0}]{{3}}=)?$"
@@ -63,6 +62,7 @@ _OTHER_URL = (
     rf"^(?!(?:{'|'.join(_SPECIAL)}|file):)[a-z][a-z0-9+.\-]{{0,20}}:"
     rf"(?://{_USER}{_HOST}{_PORT}{_TAIL}|[A-Za-z0-9]{_PCHAR}*)$"
 )
+_UUID = "^[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89abAB][0-9A-Fa-f]{{3}}-[0-9A-Fa-f]{{12}}$"
 _SIZES = "|".join(re.escape(unit) for unit in sorted(pydantic.ByteSize.byte_sizes, key=len, reverse=True))
 _BYTE_SIZE = rf"^(?:0|[1-9][0-9]{{0,11}})(?:\.[0-9]{{1,6}})? ?(?:{_SIZES}|[KMGTPE]i?B|B|kB)?$"
 
@@ -72,8 +72,6 @@ _NARROW = {
     "ipv6": "no zone (%eth0)",
     "email": "letters, digits and single signs between them",
     "name-email": "names of letters and digits",
-    "base64": "",
-    "base64url": "",
 }
 PATTERNS: dict[str, str] = {
     "ipv4network": f"^{_IPV4_NETWORK}$",
@@ -85,11 +83,6 @@ PATTERNS: dict[str, str] = {
     "ipvanyaddress": f"^(?:{_IPV4}|{_IPV6})$",
     "email": f"^{_NO_SPECIAL_USE}{_EMAIL}$",
     "name-email": rf"^{_NO_SPECIAL_USE}(?:{_EMAIL}|[A-Za-z0-9]{{1,30}}(?: [A-Za-z0-9]{{1,30}}){{0,4}} <{_EMAIL}>)$",
-    **{
-        f"uuid{version}": f"^[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{version}[0-9A-Fa-f]{{3}}-[89abAB][0-9A-Fa-f]{{3}}-"
-        "[0-9A-Fa-f]{12}$"
-        for version in range(1, 9)
-    },
 }
 """What strings of a format are, where pydantic's functions read them."""
 
@@ -165,35 +158,71 @@ class Texts(Functions):
         """A URL of several hosts; one is written."""
         return self.url_schema(schema)  # type: ignore[arg-type]
 
+    def json_schema(self, schema: core_schema.JsonSchema) -> JsonDict:
+        """JSON within a string."""
+        found = super().json_schema(schema)
+        try:
+            text = json_text(found["contentSchema"], self.resolve_ref_schema)
+        except (NotRegularError, RuntimeError) as error:  # RuntimeError: not known yet, as the type holds itself
+            return checked(found, "json", f"that the string is JSON of the type ({error})")
+        reason = "compact, strings without escapes; no members with defaults, and of mappings only empty ones"
+        return narrowed({**found, "pattern": f"^{text}$"}, "json", reason)
+
     def uuid_schema(self, schema: core_schema.UuidSchema) -> JsonDict:
         """An identifier, perhaps of one version."""
         version = schema.get("version")
-        return {"type": "string", **({"format": "uuid"} if version is None else {"pattern": PATTERNS[f"uuid{version}"]})}
+        said = {"format": "uuid"} if version is None else {"pattern": _UUID.format(version)}
+        return {"type": "string", **said}
 
     def function_after_schema(self, schema: core_schema.AfterValidatorFunctionSchema) -> JsonDict:
-        """Of the functions after strings, ``ByteSize`` reads a number and a unit."""
+        """Of the functions after strings, ``ByteSize`` reads a number and a unit, and some decode."""
+        if function_name(schema) in ("EncodedBytes.decode", "EncodedStr.decode_str"):
+            return self._decoded(schema)
         if function_name(schema) == "ByteSize._validate":
-            sizes = {"type": "string", "pattern": _BYTE_SIZE}
-            return narrowed({"anyOf": [sizes, {"type": "integer", "minimum": 0}]}, "ByteSize", "units in usual spelling")
+            sizes = [{"type": "string", "pattern": _BYTE_SIZE}, {"type": "integer", "minimum": 0}]
+            return narrowed({"anyOf": sizes}, "ByteSize", "units in usual spelling")
         return super().function_after_schema(schema)
+
+    def _decoded(self, schema: Any) -> JsonDict:
+        """Base64, of UTF-8 where a string is decoded."""
+        inner, encoder = self.generate_inner(schema["schema"]), schema["function"]["function"].__self__.encoder
+        extra = {pydantic.Base64Encoder: "+/", pydantic.Base64UrlEncoder: r"_\-"}.get(encoder)
+        if extra is None:
+            return checked(inner, "function-after", f"that {encoder.__qualname__} decodes it")
+        is_text = schema["schema"]["type"] == "str"
+        found = {**inner, **conjoined([*_patterns(inner), (_BASE64_TEXT if is_text else _BASE64).format(extra)])}
+        return narrowed(found, "function-after", "base64 of ASCII") if is_text else found
 
     def generate_inner(self, schema: Any) -> JsonDict:
         """Where a function of pydantic reads a string of a format: with the pattern of this format."""
         found = super().generate_inner(schema)
         name = found.get("format")
-        if name in ("base64", "base64url") and schema["type"] == "function-after":
-            extra = r"_\-" if name == "base64url" else "+/"
-            is_text = schema["schema"]["type"] == "str"
-            pattern = (_BASE64_TEXT if is_text else _BASE64).format(extra)
-            found = {**found, **conjoined([*_patterns(found), pattern])}
-            return narrowed(found, "base64", "texts of ASCII") if is_text else found
+        if schema["type"] == "json":  # formats of what is within
+            return found
         if name == "zoneinfo":
             return {"enum": sorted(zoneinfo.available_timezones())}
+        if self._is_secret_bytes(schema, found):
+            found = {**found, **conjoined([*_patterns(found), _ASCII])}
+            return narrowed(found, "bytes", "ASCII, as there is a max_length")
         if isinstance(name, str) and name in PATTERNS and PATTERNS[name] not in _patterns(found):
             found = {**found, **conjoined([*_patterns(found), PATTERNS[name]])}
             if _NARROW.get(name):
                 return narrowed(found, name, _NARROW[name])
         return found
+
+    def _is_secret_bytes(self, schema: Any, found: JsonDict) -> bool:
+        """Whether these are secret bytes with a limit, which counts bytes."""
+        if schema["type"] != "function-after" or "maxLength" not in found or found.get("format") != "password":
+            return False
+        inner = schema["schema"]
+        while inner["type"] == "function-after" and function_name(inner) != "SecretBytes":
+            inner = inner["schema"]
+        inner = self.core(inner)
+        return (
+            inner["type"] == "function-after"
+            and function_name(inner) == "SecretBytes"
+            and _ASCII not in _patterns(found)
+        )
 
 
 def conjoined(patterns: list[str]) -> JsonDict:

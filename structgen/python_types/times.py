@@ -29,7 +29,6 @@ _DURATION = rf"^[+\-]?P(?=[0-9T]){_DAYS}(?:T(?=[0-9]){_HOURS})?$"
 _MARGIN = timedelta(days=2)  # between the clocks of two time zones, and then some
 
 
-
 class Times(Functions):
     """Schemas of points in time and durations."""
 
@@ -159,9 +158,7 @@ def _moved(limit: timedelta | None, step: timedelta) -> timedelta | None:
     return None if limit is None else limit + step
 
 
-def _whole(
-    low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, behind: str, most: int
-) -> str:
+def _whole(low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, behind: str, most: int) -> str:
     """Durations of a whole number of units, with the sign in front."""
     least = -most if low is None else max(-most, math.ceil(low / unit))
     most = most if high is None else min(most, math.floor(high / unit))
@@ -171,5 +168,3 @@ def _whole(
     if least <= most and least < 0:
         options.append("-" + before + integers(max(1, -most), -least) + behind)
     return f"(?:{'|'.join(options)})" if options else "[^\\s\\S]"
-
-
