@@ -104,8 +104,8 @@ class Containers(Functions):
             return all(map(self._is_hashable, core["items_schema"]))
         if kind == "named-tuple":
             return all(self._is_hashable(field["schema"]) for field in core["fields"])
-        if kind in ("function-after", "function-before", "function-wrap", "nullable"):
-            return self._is_hashable(core["schema"])
+        if kind in ("function-after", "function-before", "function-wrap", "nullable", "json"):
+            return "schema" not in core or self._is_hashable(core["schema"])
         if kind in ("union", "tagged-union"):
             choices = core_schema.iter_union_choices(core) if kind == "union" else core["choices"].values()
             return all(map(self._is_hashable, choices))

@@ -29,7 +29,7 @@ _EXACT = frozenset(
 )
 """Functions of pydantic and the standard library whose values the schemas here describe."""
 
-_LENGTHS = {"min_length_validator": ("minLength", "minItems"), "max_length_validator": ("maxLength", "maxItems")}
+LENGTHS = {"min_length_validator": ("minLength", "minItems"), "max_length_validator": ("maxLength", "maxItems")}
 _ON_DISK = {
     "PathType.validate_file": "that there is such a file",
     "PathType.validate_directory": "that there is such a directory",
@@ -118,7 +118,7 @@ class Functions(GenerateJsonSchema):
         found = super().function_after_schema(schema)
         name = function_name(schema)
         reached = {*found, *((schema.get("metadata") or {}).get("pydantic_js_updates") or ())}
-        if name in _LENGTHS and reached & {*_LENGTHS[name]}:
+        if name in LENGTHS and reached & {*LENGTHS[name]}:
             if found.get("format") in ("path", "file-path", "directory-path"):
                 self.refuse(schema, "pydantic measures the length of paths, which have none")
             return found

@@ -32,16 +32,19 @@ class Numbers(Functions):
             low = _tighter(max, low, math.nextafter(schema["gt"], math.inf))
         if schema.get("lt") is not None:
             high = _tighter(min, high, math.nextafter(schema["lt"], -math.inf))
-        finite = schema.get("allow_inf_nan", self.setting("allow_inf_nan", True)) is False
-        if finite or schema.get("multiple_of") is not None:
-            low = _tighter(max, low, -sys.float_info.max)
-            high = _tighter(min, high, sys.float_info.max)
+        step = schema.get("multiple_of")
+        reach = math.inf if step is None else _reach(step)
+        if schema.get("allow_inf_nan", self.setting("allow_inf_nan", True)) is False:
+            reach = min(reach, sys.float_info.max)
+        if not math.isinf(reach):
+            low, high = _tighter(max, low, -reach), _tighter(min, high, reach)
         for keyword, bound in (("minimum", low), ("maximum", high)):
             if bound is not None and not math.isinf(bound):
                 found[keyword] = bound
-        if schema.get("multiple_of") is not None:
-            found["multipleOf"] = schema["multiple_of"]
-        return found
+        if step is None:
+            return found
+        found["multipleOf"] = step
+        return narrowed(found, "float", f"multiples up to {reach}, which floats tell from others")
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonDict:
         """A number of at most fifteen digits, since pydantic reads numbers with a fraction as floats; or a string."""
@@ -54,6 +57,8 @@ class Numbers(Functions):
         if len(number) > 2:
             return narrowed(number, "decimal", "written as a number of at most 15 digits, not as a string")
         texts = [_decimal_text(whole, fraction) for whole, fraction in _string_shapes(digits, places)]
+        if digits is None and places is None:
+            texts = [texts[0] + "(?:E[+\\-][0-9]{1,3})?"]
         return {"anyOf": [number, {"type": "string", "pattern": f"^-?(?:{'|'.join(texts)})$"}]}
 
     def fraction_schema(self, schema: Any) -> JsonDict:
@@ -70,6 +75,12 @@ class Numbers(Functions):
     def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonDict:
         """A complex number as Python writes it, without parentheses."""
         return narrowed({"type": "string", "pattern": _COMPLEX}, "complex", "decimal numbers, no infinities")
+
+
+def _reach(step: float) -> float:
+    """Up to which number multiples of ``step`` are found to be such: pydantic allows remainders of 1e-9."""
+    is_exact = Decimal(step) == Decimal(str(step))
+    return step * 10.0**EXACT_DIGITS if is_exact else 1e6
 
 
 def _tighter(choose: Any, bound: float | None, other: float) -> float:

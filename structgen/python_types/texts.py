@@ -7,13 +7,14 @@ import zoneinfo
 from typing import Any
 
 import pydantic
+from pydantic.types import Base64Encoder, Base64UrlEncoder
 from pydantic_core import core_schema
 
 from structgen.automata.ecma_writer import ecma_source
 from structgen.errors import PatternError
 from structgen.grammar import python_regex
 from structgen.grammar.rust_regex import parse_rust_search
-from structgen.python_types.functions import Functions, function_name
+from structgen.python_types.functions import LENGTHS, Functions, function_name
 from structgen.python_types.json_texts import NotRegularError, json_text
 from structgen.python_types.notes import JsonDict, checked, narrowed
 
@@ -36,7 +37,7 @@ _IPV6 = (
 _IPV6_NETWORK = rf"(?:{_IPV6}(?:/128)?|(?:{_HEX}:){{4}}:/64|(?:{_HEX}:){{3}}:/48|(?:{_HEX}:){{2}}:/32|{_HEX}::/16|::/0)"
 _IPV4_INTERFACE = rf"{_IPV4}(?:/(?:3[0-2]|[12]?[0-9]))?"
 _IPV6_INTERFACE = rf"{_IPV6}(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
-_BASE64 = "^(?:[A-Za-z0-9{0}]{{4}})*(?:[A-Za-z0-9{0}]{{2}}==|[A-Za-z0-9{0}]{{3}}=)?$"
+_BASE64 = "^(?:[A-Za-z0-9{0}]{{4}})*(?:[A-Za-z0-9{0}][AQgw]==|[A-Za-z0-9{0}]{{2}}[AEIMQUYcgkosw048]=)?$"
 # Groups whose three bytes are all ASCII: no high bit in the 1st, 2nd and 3rd.
 _FIRST, _SECOND, _THIRD = "[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghklopstwx014589]"
 _BASE64_TEXT = (
@@ -186,8 +187,8 @@ class Texts(Functions):
     def _decoded(self, schema: Any) -> JsonDict:
         """Base64, of UTF-8 where a string is decoded."""
         inner, encoder = self.generate_inner(schema["schema"]), schema["function"]["function"].__self__.encoder
-        extra = {pydantic.Base64Encoder: "+/", pydantic.Base64UrlEncoder: r"_\-"}.get(encoder)
-        if extra is None:
+        extra = {Base64Encoder: "+/", Base64UrlEncoder: r"_\-"}.get(encoder)
+        if extra is None or self.setting("val_json_bytes", "utf8") != "utf8":
             return checked(inner, "function-after", f"that {encoder.__qualname__} decodes it")
         is_text = schema["schema"]["type"] == "str"
         found = {**inner, **conjoined([*_patterns(inner), (_BASE64_TEXT if is_text else _BASE64).format(extra)])}
@@ -199,30 +200,49 @@ class Texts(Functions):
         name = found.get("format")
         if schema["type"] == "json":  # formats of what is within
             return found
+        if schema["type"] in ("lax-or-strict", "json-or-python", "function-after") and "format" in found:
+            found = self._limited(found, schema)
         if name == "zoneinfo":
             return {"enum": sorted(zoneinfo.available_timezones())}
-        if self._is_secret_bytes(schema, found):
-            found = {**found, **conjoined([*_patterns(found), _ASCII])}
-            return narrowed(found, "bytes", "ASCII, as there is a max_length")
+        if schema["type"] == "function-after" and self._is_secret_bytes(schema):
+            return {**found, **self.bytes_schema(_byte_lengths(found))}
         if isinstance(name, str) and name in PATTERNS and PATTERNS[name] not in _patterns(found):
             found = {**found, **conjoined([*_patterns(found), PATTERNS[name]])}
             if _NARROW.get(name):
                 return narrowed(found, name, _NARROW[name])
         return found
 
-    def _is_secret_bytes(self, schema: Any, found: JsonDict) -> bool:
-        """Whether these are secret bytes with a limit, which counts bytes."""
-        if schema["type"] != "function-after" or "maxLength" not in found or found.get("format") != "password":
-            return False
-        inner = schema["schema"]
-        while inner["type"] == "function-after" and function_name(inner) != "SecretBytes":
-            inner = inner["schema"]
-        inner = self.core(inner)
-        return (
-            inner["type"] == "function-after"
-            and function_name(inner) == "SecretBytes"
-            and _ASCII not in _patterns(found)
-        )
+    def _limited(self, found: JsonDict, schema: Any) -> JsonDict:
+        """What a function reads of a string, within the limits that ``model_config`` sets for all strings."""
+        limits = self.str_schema(core_schema.str_schema())
+        if len(limits) == 1 or not self._reads_string(schema):
+            return found
+        patterns = [*_patterns(found), *(pattern for pattern in _patterns(limits) if pattern not in _patterns(found))]
+        least, most = limits.get("minLength", 0), limits.get("maxLength")
+        found = {**found, "minLength": max(found.get("minLength", 0), least), **conjoined(patterns)}
+        return found if most is None else {**found, "maxLength": min(most, found.get("maxLength", most))}
+
+    def _reads_string(self, schema: Any) -> bool:
+        kind = schema["type"]
+        if kind == "lax-or-strict":
+            return self._reads_string(schema["strict_schema" if self.setting("strict") else "lax_schema"])
+        if kind == "json-or-python":
+            return self._reads_string(schema["json_schema"])
+        if kind == "union":
+            return any(map(self._reads_string, core_schema.iter_union_choices(schema)))
+        inner = schema.get("schema") if kind.startswith("function-") else None
+        return kind == "str" if inner is None else self._reads_string(inner)
+
+    def _is_secret_bytes(self, schema: Any) -> bool:
+        """Whether these are secret bytes, whose lengths functions count."""
+        while schema["type"] == "function-after" and function_name(schema) in LENGTHS:
+            schema = self.core(schema["schema"])
+        return schema["type"] == "function-after" and function_name(schema) == "SecretBytes"
+
+
+def _byte_lengths(found: JsonDict) -> core_schema.BytesSchema:
+    keys = {"min_length": "minLength", "max_length": "maxLength"}
+    return core_schema.bytes_schema(**{key: found[keyword] for key, keyword in keys.items() if keyword in found})
 
 
 def conjoined(patterns: list[str]) -> JsonDict:

@@ -77,8 +77,8 @@ def _written(
 ) -> list[Case]:
     """Texts by the schema alone, and what pydantic writes of the values that it reads."""
     try:
-        instances = Instances(rng, _inlined(constraint.schema))
-    except RecursionError:  # a type that holds itself
+        instances = Instances(rng, json.loads(json.dumps(_inlined(constraint.schema), default=float)))
+    except (RecursionError, OverflowError):  # a type that holds itself; limits next to infinity
         return []
     for _ in range(30):
         text = json.dumps(instances.sample(), default=float)
