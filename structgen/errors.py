@@ -22,6 +22,7 @@
     ├── MatcherStateError               a call that the matcher's state does not allow
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
+    ├── ToolCallError                   a call's arguments are refused, or the function raised (tool named)
     ├── ModelError                      a language model that cannot be loaded or used
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
@@ -252,6 +253,18 @@ class InternalError(StructgenError):
 
 class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
+
+
+class ToolCallError(StructgenError):
+    """A tool could not be called as the model asked; ``name`` is the tool.
+
+    Its arguments are refused by the function's types, the function raised (its error is ``__cause__``), or there were
+    more calls than allowed.
+    """
+
+    def __init__(self, message: str, *, name: str) -> None:
+        self.name = name
+        super().__init__(message)
 
 
 class GenerationError(StructgenError):

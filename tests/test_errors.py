@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, Any] = {
     "source": "root ::= x",
     "text": '{"a": 1}',
     "value": {"a": 1},
+    "name": "get_weather",
 }
 
 

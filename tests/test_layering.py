@@ -46,7 +46,7 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "python_types", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
-    {"generator", "api"},
+    {"generator", "api", "tools"},
     {"benchmarking", "serving"},
     {"cli"},
 ]

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -28,7 +28,8 @@ from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
-from structgen.python_types.schemas import MAX_DIGITS, Derived, derive
+from structgen.python_types.schemas import Derived, derive, readable_options
+from structgen.python_types.signatures import arguments_type
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -114,7 +115,7 @@ def json_schema(
         source: a schema (dict or bool), its JSON text, a path to it (``Path``, or a string that is no JSON), or a
             type: pydantic model, dataclass, TypedDict, enum, ``Literal``, ``list[int]``, ``TypeAdapter``: whatever
             pydantic reads. With a type, values are instances of it, and undeclared members are not written unless
-            it keeps them (``extra="allow"``).
+            it keeps them (``extra="allow"``). A function stands for its arguments: a dict of them by name.
         options: how the JSON may be spelled; None: ``JsonOptions()``.
         registry: where references to other documents are looked up.
 
@@ -130,7 +131,7 @@ def json_schema(
     else:
         kind = source
         adapter, found = _from_type(source)
-        options = _readable(options)
+        options = readable_options(options)
     try:
         schema = copy.deepcopy(plain_json(found.schema))  # the caller's dict may change later
         return JsonSchemaConstraint(
@@ -176,12 +177,6 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
-def _readable(options: JsonOptions) -> JsonOptions:
-    """The options with numbers that pydantic reads: integers without fraction and exponent, of bounded length."""
-    longest = min(MAX_DIGITS, options.max_number_length or MAX_DIGITS)
-    return replace(options, number_spellings="plain", max_number_length=longest)
-
-
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     """Pydantic's reading of a type."""
     advice = (
@@ -189,8 +184,8 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
         "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
     )
     try:
-        if inspect.isroutine(source):
-            raise TypeError("pydantic would call the function with the value")
+        if inspect.isroutine(source):  # of which pydantic would read a call, and make it
+            source = arguments_type(source)
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
         return adapter, derive(adapter)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:

@@ -9,12 +9,14 @@ schema can say, a note tells; `derive` collects them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pydantic
 from pydantic.json_schema import GenerateJsonSchema
 
 from structgen.json_schema.report import Report
+from structgen.options import JsonOptions
 from structgen.python_types.containers import Containers
 from structgen.python_types.notes import JsonDict, without_notes
 from structgen.python_types.numbers import Numbers
@@ -51,6 +53,12 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
     config = adapter._config
     schema, report = without_notes(TypeSchemas(config=config).generate(adapter.core_schema))
     return Derived(schema, GenerateJsonSchema().generate(adapter.core_schema), report)
+
+
+def readable_options(options: JsonOptions) -> JsonOptions:
+    """The options with numbers that pydantic reads: integers without fraction and exponent, of bounded length."""
+    longest = min(MAX_DIGITS, options.max_number_length or MAX_DIGITS)
+    return replace(options, number_spellings="plain", max_number_length=longest)
 
 
 class TypeSchemas(Objects, Containers, Texts, Times, Numbers):
