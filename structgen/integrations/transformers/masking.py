@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.errors import GenerationError
-from structgen.integrations.transformers.row import Row
+from structgen.integrations.transformers.row import ConstrainedRow
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Masker:
         self._size = vocabulary.size
         self._said = set[str]()
 
-    def masked(self, scores: Tensor, rows: Sequence[Row | None]) -> Tensor:
+    def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
         """New scores [rows, width], on the same device; the given ones stay as they are.
 
         Rows that are None, and those whose text the constraint does not allow, come out as they went in. In no row all
@@ -52,7 +52,7 @@ class Masker:
             self._said.add(message)
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
-    def _filled(self, rows: Sequence[Row | None]) -> npt.NDArray[np.int32]:
+    def _filled(self, rows: Sequence[ConstrainedRow | None]) -> npt.NDArray[np.int32]:
         """The masks of all rows; those of rows that are not masked are arbitrary."""
         if len(self._bitmask) != len(rows):
             self._bitmask = allocate_token_bitmask(len(rows), self._size)
@@ -81,7 +81,7 @@ class Masker:
         return allowed
 
 
-def _closable(scores: Tensor, rows: Sequence[Row | None]) -> Tensor:
+def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
     """Masked scores with only tokens left after which the texts can be closed within their budgets."""
     import torch
 
