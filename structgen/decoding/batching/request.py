@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from structgen.decoding.output import FinishReason, Output
+from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.speculator import Row, Speculator
 
 
@@ -33,6 +34,7 @@ class Request:
         seconds: after which the output is closed as soon as it can be (``Output.hurry``); None: never.
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events tell its text.
+        prediction: a text that the output may be much like, drafted along by the speculator.
     """
 
     prompt: Sequence[int]
@@ -44,6 +46,7 @@ class Request:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
 
 
 @dataclass(eq=False)
@@ -69,6 +72,7 @@ class Handle:
     row: int = -1  # of the reader, while it is open
     held: int = 0  # tokens of prompt and output that the row holds
     drafts: Row | None = None
+    prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
     is_hurried: bool = False

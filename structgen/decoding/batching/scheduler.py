@@ -22,6 +22,8 @@ from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.step import MIN_SHARED, ModelStep
 from structgen.decoding.choosing import OnError, guarded
+from structgen.decoding.closing import MAX_TOKEN_BYTES
+from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.tree import DraftTree
 from structgen.errors import CancelledError, GenerationError, QueueError
 from structgen.models.prefixes import common
@@ -40,6 +42,7 @@ class Scheduler:
         limits: what it is held to.
         overlapped: whether masks are made while the model reads, for models that only begin to read when they are
             called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
+        spell: the tokens of a predicted text; None: requests bring none.
         clock: seconds.
     """
 
@@ -49,16 +52,18 @@ class Scheduler:
         limits: SchedulerLimits | None = None,
         *,
         overlapped: bool = False,
+        spell: Callable[[str], Sequence[int]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reader, self.limits = reader, limits or SchedulerLimits()
+        self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._overlapped, self._clock = overlapped, clock
+        self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._new: deque[Handle] = deque()
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
         self._open: list[Handle] = []  # being read or written, in the order of their admission
-        self._rows = self.limits.rows  # fewer once memory has run out
+        self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
         self._events: list[Event] = []
@@ -68,15 +73,20 @@ class Scheduler:
 
         Raises:
             QueueError: too many wait.
-            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory, or there is a
+                prediction and nothing that drafts it.
         """
         if not request.prompt:
             raise GenerationError("The prompt has no tokens; give at least one.")
+        if request.prediction is not None and (request.speculator is None or self._spell is None):
+            raise GenerationError(
+                "A prediction is drafted by a speculator, in tokens of a scheduler that can spell it."
+            )
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")
         most = len(request.prompt) + request.output.remaining
-        if self.limits.max_bytes is not None and most * self.reader.token_bytes > self.limits.max_bytes:
-            fits = self.limits.max_bytes // self.reader.token_bytes
+        if self._max_bytes is not None and most * self.reader.token_bytes > self._max_bytes:
+            fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
         handle = Handle(request, self._clock())
         self._new.append(handle)
@@ -175,13 +185,14 @@ class Scheduler:
         output, request = handle.output, handle.request
         output.stats.prompt_tokens = len(request.prompt)
         with guarded(output, self._failed(handle)):
+            if request.prediction is not None and self._spell is not None:
+                handle.prediction = Prediction(self._spell(request.prediction[: output.remaining * MAX_TOKEN_BYTES]))
             output.advance_forced()
             if output.finish_reason is None and request.speculator is not None:
-                handle.drafts = request.speculator.start(request.prompt, output)
+                handle.drafts = request.speculator.start(request.prompt, output, handle.prediction)
         if handle.state is not State.DONE and output.finish_reason is not None:
             self._queue.remove(handle)
-            handle.state = State.DONE
-            self._touched.append(handle)
+            self._finish(handle)
         return handle.state is not State.DONE
 
     def _begin(self, handle: Handle, now: float) -> None:
@@ -206,7 +217,7 @@ class Scheduler:
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
-        limit, size = self.limits.max_bytes, self.reader.token_bytes
+        limit, size = self._max_bytes, self.reader.token_bytes
         if limit is None or not self._open:
             return True
         needed = (handle.length + ROOM) * size
@@ -267,7 +278,7 @@ class Scheduler:
 
     def _make_room(self, tokens: int) -> None:
         """Give up prefixes, then rows, until so many tokens fit."""
-        limit, needed = self.limits.max_bytes, tokens * self.reader.token_bytes
+        limit, needed = self._max_bytes, tokens * self.reader.token_bytes
         if limit is None or self.reader.bytes + needed <= limit:
             return
         self.reader.forget_prefixes()
@@ -345,10 +356,18 @@ class Scheduler:
                 continue
             self._open.remove(handle)
             self._close(handle)
-            handle.state = State.DONE
-            self._touched.append(handle)
+            self._finish(handle)
         if not self._open and not len(self._queue):
             self._rows = self.limits.rows
+
+    def _finish(self, handle: Handle) -> None:
+        """Nothing more comes of it."""
+        handle.state = State.DONE
+        self._touched.append(handle)
+        if handle.prediction is not None:
+            stats, whole = handle.output.stats, len(handle.prediction.tokens)
+            stats.accepted_prediction_tokens = handle.prediction.agreed(handle.output.token_ids)
+            stats.rejected_prediction_tokens = whole - stats.accepted_prediction_tokens
 
     def _close(self, handle: Handle) -> None:
         """Forget what was read of a request."""
@@ -367,3 +386,8 @@ class Scheduler:
             reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
             new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
             self._events.append(Event(handle, *new, text, reason, handle.error))
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """The lower of two limits; None is none."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)
