@@ -43,7 +43,7 @@ class GrammarLogitsProcessor:
             tokenizer's own. A ``Vocabulary`` has its own.
         max_new_tokens: the budget that is given to ``generate``: tokens after which the text could not be closed within
             it are masked too. Every token that stays allowed is then tried first, so of many only the likeliest stay
-            (99.9 % of the probability, at least 64, at most 256). None: a text may be cut off by ``generate``.
+            (99.9 % of the probability, at least 16, at most 256). None: a text may be cut off by ``generate``.
 
     Raises:
         TokenizerError: ``tokenizer`` is none that can be read.
