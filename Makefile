@@ -56,7 +56,7 @@ CLIENTS := $(patsubst tests/serving/clients/%.txt,.cache/clients/%,$(wildcard te
 
 test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
-		$(BIN)/python -m pytest -q -rs tests/serving/clients
+		$(BIN)/python -m pytest -q -rs tests/serving/clients tests/integrations/in_process
 
 .cache/clients/%/.installed: tests/serving/clients/%.txt
 	$(BIN)/python -m venv $(@D)

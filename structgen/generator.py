@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 DEFAULT_MAX_NEW_TOKENS = 512
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 _SAMPLING = tuple(field.name for field in fields(SamplingParams))
+_TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 _OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
 
@@ -271,6 +272,8 @@ class Generator:
         Raises:
             GenerationError: no options, an empty one, or one twice.
         """
+        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+            raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
         logits, cache = self.model.prefill([prompt_token_ids(self.tokenizer, prompt)])
@@ -340,6 +343,9 @@ class Generator:
         """
         from structgen.decoding.aligned import PrefixStore, Sampler
 
+        for name in options:
+            if name not in _TARGET:
+                refuse_name(name, [*_TARGET, "seed", "budget"])
         return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:

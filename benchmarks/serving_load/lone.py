@@ -61,7 +61,7 @@ async def _paired(lab: Lab, draft: str | None) -> Found:
         reads.readline()
         async with Client(server.url) as client:
             for number in range(-4, lab.count(TASKS, 6)):
-                asked = task(number)
+                asked = task(number + 4)
                 found: dict[str, tuple[float, float, str]] = {}
                 for side in sorted(seconds, reverse=bool(number // 2 % 2)):
                     if side == "server":

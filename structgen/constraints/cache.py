@@ -60,6 +60,12 @@ class CompiledCache:
         with self._lock:
             return self._entries.get(key)
 
+    @property
+    def bytes(self) -> int:
+        """What the grammars take."""
+        with self._lock:
+            return self._bytes()
+
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
         """Nobody builds what is under a key any more; keep what was built."""
         with self._lock:

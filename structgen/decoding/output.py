@@ -58,6 +58,8 @@ class GenerationStats:
         seconds: wall-clock time from the first mask to the end.
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
         accepted: those of them that became output.
+        draft_trees: model calls that read drafts. draft_tokens, accepted_draft_tokens: drafts in them, and those that
+            became output, each counted once.
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
         accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
             they were expected, and the others.
@@ -72,6 +74,9 @@ class GenerationStats:
     seconds: float = 0.0
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
+    draft_trees: int = 0
+    draft_tokens: int = 0
+    accepted_draft_tokens: int = 0
     draft_seconds: float = 0.0
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0

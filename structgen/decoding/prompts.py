@@ -41,15 +41,7 @@ def prompt_token_ids(
     Raises:
         GenerationError: the prompt is neither a string nor messages, or the tokenizer cannot read it.
     """
-    if isinstance(prompt, str):
-        messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
-    else:
-        given = list(prompt) if isinstance(prompt, Iterable) else []
-        messages = [dict(message) for message in given if isinstance(message, Mapping)]
-        if not messages or len(messages) < len(given) or not all({"role", "content"} <= m.keys() for m in messages):
-            raise GenerationError(
-                'A prompt is a string or messages like {"role": "user", "content": "..."}, not empty.'
-            )
+    messages = as_messages(prompt)
     if getattr(tokenizer, "chat_template", None):
         text = _render(tokenizer, noted(messages, [(instruction, place)] if instruction else []))
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
@@ -58,6 +50,38 @@ def prompt_token_ids(
     texts = [prompt, instruction] if place == "user" else [instruction, prompt]
     text = "".join(f"{text}\n\n" for text in texts) if instruction else prompt
     return list(tokenizer.encode(text))
+
+
+def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages of a prompt; a string is the user's.
+
+    Raises:
+        GenerationError: it is neither a string nor messages, or has no UTF-8.
+    """
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    given = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, Mapping) else []
+    messages = [dict(message) for message in given if isinstance(message, Mapping)]
+    if not messages or len(messages) < len(given) or not all({"role", "content"} <= m.keys() for m in messages):
+        raise GenerationError(
+            'A prompt is a string or messages like [{"role": "user", "content": "..."}], at least one; '
+            f"not {prompt!r:.100}."
+        )
+    for message in messages:
+        if isinstance(message["content"], str):
+            _check_text(message["content"])
+    return messages
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise GenerationError(
+            f"The prompt has half a character (U+{ord(text[error.start]):04X}) at offset {error.start}, which no UTF-8 "
+            'can spell. It was read with another encoding; text.encode("utf-16", "surrogatepass").decode("utf-16") '
+            "puts halves together."
+        ) from None
 
 
 def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, Place]]) -> list[dict[str, Any]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import islice
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
@@ -164,14 +165,25 @@ def _begun(grammar: Grammar) -> Grammar:
 
 def check_size(constraint: Any, limits: CompileLimits) -> None:
     """Raise TooComplexError where a constraint is larger than allowed. O(its size), at most the limits."""
-    text = 0
-    for nodes, (value, depth, is_pattern) in enumerate(_values(constraint), 1):
-        text += len(value.encode(errors="replace")) if isinstance(value, str) else 0
+    waiting: list[_Value] = [(constraint, 0, False)]
+    text = nodes = 0
+    while waiting:
+        value, depth, is_pattern = waiting.pop()
+        nodes += 1
+        if isinstance(value, str):
+            text += len(value.encode(errors="replace"))
+        else:
+            waiting += islice(_inner(value, depth, is_pattern), limits.nodes + 1)
         for found, most, budget, what in (
-            (nodes, limits.nodes, "nodes", "values"),
+            (nodes + len(waiting), limits.nodes, "nodes", "values"),
             (depth, limits.depth, "depth", "levels of nesting"),
             (text, limits.text_bytes, "text_bytes", "bytes of text"),
-            (len(value) if is_pattern else 0, limits.pattern_length, "pattern_length", "characters in one pattern"),
+            (
+                len(value) if is_pattern and isinstance(value, str) else 0,
+                limits.pattern_length,
+                "pattern_length",
+                "characters in one pattern",
+            ),
         ):
             if found > most:
                 raise TooComplexError(
@@ -179,20 +191,21 @@ def check_size(constraint: Any, limits: CompileLimits) -> None:
                 )
 
 
-def _values(constraint: Any) -> Iterator[tuple[Any, int, bool]]:
-    """All values inside a constraint, with their depth, and whether each is a regular expression."""
-    waiting: list[tuple[Any, int, bool]] = [(constraint, 0, False)]
-    while waiting:
-        value, depth, is_pattern = waiting.pop()
-        yield value, depth, is_pattern and isinstance(value, str)
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                waiting.append((key, depth + 1, is_pattern))
-                waiting.append((inner, depth + 1, key == "pattern"))
-                if key == "patternProperties" and isinstance(inner, Mapping):
-                    waiting += [(name, depth + 2, True) for name in inner]
-        elif isinstance(value, list | tuple):
-            waiting += [(inner, depth + 1, False) for inner in value]
-        elif is_dataclass(value) and not isinstance(value, type):
-            own = [(field.name, getattr(value, field.name)) for field in fields(value) if field.name != "_key"]
-            waiting += [(inner, depth, name == "pattern") for name, inner in own]
+_Value: TypeAlias = "tuple[Any, int, bool]"
+"""Something in a constraint, its depth, and whether it is a regular expression if it is a text."""
+
+
+def _inner(value: Any, depth: int, is_pattern: bool) -> Iterable[_Value]:
+    """What is directly inside a value."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key, depth + 1, is_pattern
+            yield inner, depth + 1, key == "pattern"
+            if key == "patternProperties" and isinstance(inner, Mapping):
+                yield from ((name, depth + 2, True) for name in inner)
+    elif isinstance(value, list | tuple):
+        yield from ((inner, depth + 1, False) for inner in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            if field.name != "_key":
+                yield getattr(value, field.name), depth, field.name == "pattern"

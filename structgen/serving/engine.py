@@ -37,10 +37,11 @@ _SAMPLING = tuple(field.name for field in fields(SamplingParams))
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step of the model thread: how long it took, tokens that came, outputs that run and that wait, and what their
-    keys and values take."""
+    """One step of the model thread: how long it took to write, and to hand out what was written, tokens that came,
+    outputs that run and that wait, and what their keys and values take."""
 
     seconds: float
+    hand_out_seconds: float
     tokens: int
     running: int
     waiting: int
@@ -374,8 +375,8 @@ class AsyncEngine:
                 self._length += 0.1 * (len(event.end.token_ids) - self._length)
         self._hand_out(events)
         if self._observe is not None:
-            writer = self._writer
-            self._observe(StepReport(seconds, tokens, writer.running, writer.waiting, writer.cache_bytes))
+            writer, handed = self._writer, time.perf_counter() - started - seconds
+            self._observe(StepReport(seconds, handed, tokens, writer.running, writer.waiting, writer.cache_bytes))
 
     def _enter(self, stream: RequestStream, made: Sequence[tuple[int, RowRequest, Output]]) -> None:
         for index, request, output in made:

@@ -302,7 +302,7 @@ class ToolMessage(RequestPart):
 Message = Annotated[InstructionMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
-class Prediction(RequestPart):
+class PredictedContent(RequestPart):
     """Text that much of the output may be like."""
 
     type: Literal["content"]
@@ -320,7 +320,7 @@ class ChatRequest(SamplingFields):
     tools: Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    prediction: Prediction | None = None
+    prediction: PredictedContent | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -67,12 +68,24 @@ class RowRequest:
 
 
 @dataclass(frozen=True)
+class RowTimes:
+    """When an output came to the queue, its turn, its first token and its end: seconds of ``time.monotonic``."""
+
+    submitted: float = 0.0
+    admitted: float = 0.0
+    first: float = 0.0
+    ended: float = 0.0
+
+
+@dataclass(frozen=True)
 class RowEnd:
     """How an output ended.
 
     Attributes:
         finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
         cached_tokens, preemptions: see ``Handle``.
+        times: when.
+        is_hurried: whether it was closed early, because it took too long or the server stops.
     """
 
     finish_reason: FinishReason
@@ -81,6 +94,8 @@ class RowEnd:
     stats: GenerationStats
     cached_tokens: int = 0
     preemptions: int = 0
+    times: RowTimes = RowTimes()
+    is_hurried: bool = False
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -122,7 +137,7 @@ class RowWriter:
         self._vocabulary = generator.vocabulary
         self._generator = generator
         self._scheduler = generator.scheduler(limits)
-        self._handles: set[Handle] = set()
+        self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
 
     def prepare(self) -> None:
         """Make ready what drafts, before the first step: weights may be copied, and the model is measured, which takes
@@ -191,12 +206,12 @@ class RowWriter:
             prediction=prediction,
         )
         handle = self._scheduler.submit(request)
-        self._handles.add(handle)
+        self._handles[handle] = 0.0
         return handle
 
     def cancel(self, handle: Handle) -> None:
         """Forget an output; nothing more comes of it."""
-        self._handles.discard(handle)
+        self._handles.pop(handle, None)
         self._scheduler.cancel(handle)
 
     def hurry(self) -> None:
@@ -206,17 +221,22 @@ class RowWriter:
 
     def step(self) -> list[tuple[Handle, RowEvent]]:
         """One step of all outputs, and what it brought. An output's error is its own event."""
-        events = [event for event in self._scheduler.step() if event.handle in self._handles]
-        self._handles -= {event.handle for event in events if event.is_last}
-        return [(event.handle, _row_event(event)) for event in events]
+        told, now = [], 0.0
+        for event in self._scheduler.step():
+            if event.handle in self._handles:
+                now = now or time.monotonic()
+                first = self._handles[event.handle] = self._handles[event.handle] or now
+                if event.is_last:
+                    del self._handles[event.handle]
+                told.append((event.handle, _row_event(event, first, now)))
+        return told
 
 
-def _row_event(event: Event) -> RowEvent:
-    """What a scheduler's event tells of an output; in the thread that steps."""
+def _row_event(event: Event, first: float, now: float) -> RowEvent:
+    """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
-    first = handle.told - len(event.token_ids)
     if isinstance(output, RecordedOutput):
-        tokens = tuple(_recorded(output, range(first, handle.told)))
+        tokens = tuple(_recorded(output, range(handle.told - len(event.token_ids), handle.told)))
     else:
         pairs = zip(event.token_ids, event.log_probs, strict=True)
         tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
@@ -232,6 +252,8 @@ def _row_event(event: Event) -> RowEvent:
         output.stats,
         handle.cached_tokens,
         handle.preemptions,
+        RowTimes(handle.submitted, handle.admitted or now, first, now),
+        handle.is_hurried,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
     return RowEvent(output.text, tokens, end)

@@ -168,8 +168,60 @@ def test_metrics() -> None:
         assert float(values[f"structgen:generation_tokens_total{{{label}}}"]) == 20
         assert float(values[f'structgen:request_success_total{{finished_reason="length",{label}}}']) == 4
         assert float(values[f'structgen:admission_rejections_total{{code="unsupported_parameter",{label}}}']) == 1
-        assert float(values[f"structgen:time_to_first_token_seconds_count{{{label}}}"]) == 1
+        assert float(values[f"structgen:time_to_first_token_seconds_count{{{label}}}"]) == 4
         assert float(values[f"structgen:num_requests_running{{{label}}}"]) == 0
+
+
+NAMES = """num_requests_running num_requests_waiting kv_cache_usage_perc kv_cache_usage_bytes prefix_cache_queries_total
+prefix_cache_hits_total num_preemptions_total admission_rejections_total prompt_tokens_total prompt_tokens_cached_total
+generation_tokens_total request_success_total iteration_tokens_total time_to_first_token_seconds
+inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds request_prefill_time_seconds
+request_decode_time_seconds spec_decode_num_drafts_total spec_decode_num_draft_tokens_total
+spec_decode_num_accepted_tokens_total grammar_compile_seconds grammar_cache_hits_total grammar_cache_bytes mask_seconds
+forced_tokens_total steered_tokens_total hurried_requests_total step_seconds cancelled_requests_total"""
+"""Those of shared dashboards first, by vLLM's names."""
+
+
+def test_metrics_have_their_names_and_add_up() -> None:
+    """Read by the client library's own parser, and compared with what the answers say."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    with (
+        serving(generator(draft="ngram"), max_cache_bytes=1 << 20) as server,
+        httpx2.Client(base_url=server.url) as http,
+    ):
+        body = {**HELLO, "max_tokens": 60, "structured_outputs": {"regex": "(abc){12}[a-z]{3}"}, "cache_salt": "x"}
+        usages = [http.post(CHAT, json={**body, "messages": [{"role": "user", "content": "y" * 50}]}).json()["usage"]
+                  for _ in range(3)]  # fmt: skip
+        http.post(CHAT, json={**body, "x": 1})
+        assert server.wait_until_idle()
+        families = list(text_string_to_metric_families(http.get("/metrics").text))
+    samples = {(sample.name, sample.labels.get("outcome")): sample.value for f in families for sample in f.samples}
+    names = {name for name, _ in samples}
+    for name in NAMES.split():
+        assert {f"structgen:{name}", f"structgen:{name}_count"} & names, name
+
+    def value(name: str, outcome: str | None = None) -> float:
+        return samples[f"structgen:{name}", outcome]
+
+    cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
+    assert cached > 0 and value("prefix_cache_hits_total") == value("prompt_tokens_cached_total") == cached
+    assert (
+        value("prefix_cache_queries_total") == value("prompt_tokens_total") == sum(u["prompt_tokens"] for u in usages)
+    )
+    assert value("grammar_cache_hits_total") == value("grammar_compile_seconds_count", "kept") == 2
+    assert value("grammar_compile_seconds_count", "compiled") == 1 and value("grammar_cache_bytes") > 0
+    drafts = [value(f"spec_decode_num_{name}_total") for name in ("drafts", "draft_tokens", "accepted_tokens")]
+    assert drafts[1] >= max(drafts[0], drafts[2])
+    parts = sum(value(f"request_{name}_time_seconds_sum") for name in ("queue", "prefill", "decode"))
+    assert 0 < parts <= value("e2e_request_latency_seconds_sum")
+
+
+def test_outputs_closed_for_time_are_counted() -> None:
+    with serving(generator(0.002), total_seconds=0.1) as server, httpx2.Client(base_url=server.url) as http:
+        answer = http.post(CHAT, json={**HELLO, "max_tokens": 1000})
+        assert answer.json()["choices"][0]["finish_reason"] == "length"
+        assert 'structgen:hurried_requests_total{model_name="tiny"} 1.0' in http.get("/metrics").text
 
 
 def test_one_line_of_json_a_request_and_never_text(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,9 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
     if isinstance(part, (str, os.PathLike)):
         if Path(part).is_file():
             return RetrievalDrafter(Datastore.load(part, vocabulary))
+        near = get_close_matches(str(part), NAMES, 1, 0.7)
+        if near and not Path(part).exists():  # rather than a model to be looked for in the network
+            raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
         from structgen.models.store import load_model
 
         return ModelDrafter(load_model(part)[0])

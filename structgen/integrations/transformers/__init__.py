@@ -3,7 +3,8 @@
 Nothing here imports transformers before it is used.
 """
 
+from structgen.integrations.transformers.continuous import generate_batch
 from structgen.integrations.transformers.custom import generate
 from structgen.integrations.transformers.processor import GrammarLogitsProcessor
 
-__all__ = ["GrammarLogitsProcessor", "generate"]
+__all__ = ["GrammarLogitsProcessor", "generate", "generate_batch"]

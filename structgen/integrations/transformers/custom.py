@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What `generate` makes of its sampling parameters: (our name, the attribute that holds the value).
 WARPERS = {
     "TemperatureLogitsWarper": ("temperature", "temperature"),
-    "TopHLogitsWarper": ("top_h", "top_n"),
+    "TopHLogitsWarper": ("top_h", "top_h"),
     "TopKLogitsWarper": ("top_k", "top_k"),
     "TopPLogitsWarper": ("top_p", "top_p"),
     "MinPLogitsWarper": ("min_p", "min_p"),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
-from structgen.errors import GenerationError, TokenizerError
+from structgen.errors import TokenizerError
 from structgen.integrations.transformers.calls import Generation, Ids
 from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
+from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import Row, check_budget
 from structgen.options import check_count
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 # Calls of `generate` that a processor may be in at once: an assistant with a tokenizer of its own has other prompts.
 REMEMBERED = 4
-# With a budget each token that is left allowed is tried: of many, the likeliest up to this share of the probability.
-SHARE, LEAST, MOST = 0.999, 64, 256
 
 
 class GrammarLogitsProcessor:
@@ -76,8 +72,7 @@ class GrammarLogitsProcessor:
             if grammar is not None and max_new_tokens is not None:
                 check_budget(grammar, max_new_tokens)
         self._generations: deque[tuple[Generation, list[Row | None]]] = deque(maxlen=REMEMBERED)
-        self._bitmask = allocate_token_bitmask(1, self.vocabulary.size)
-        self._said = set[str]()
+        self._masker = Masker(self.vocabulary)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """New scores, with -inf for tokens that the constraint does not allow; the given ones stay as they are.
@@ -95,7 +90,7 @@ class GrammarLogitsProcessor:
         ids = input_ids.detach().cpu().numpy()
         is_part = input_ids.stride(0) > input_ids.shape[1]  # a view of what is verified
         rows = self._rows(ids, is_part)
-        return self._masked(scores, rows)
+        return self._masker.masked(scores, rows)
 
     def reset(self) -> None:
         """Forget all sequences: the next call is taken for the first of a `generate`."""
@@ -125,7 +120,7 @@ class GrammarLogitsProcessor:
             del self._generations[place]
             self._generations.appendleft((generation, rows))
             if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and not generation.verified:
-                self._warn(
+                self._masker.say(
                     "The text has ended, but generation goes on: the model's settings do not name its end. Pass "
                     f"eos_token_id={list(self.vocabulary.eos_token_ids)} to generate, or to the processor the "
                     "eos_token_ids of the model's generation_config."
@@ -146,71 +141,6 @@ class GrammarLogitsProcessor:
         generation = Generation(ids.copy(), nothing, is_part, is_part)
         self._generations.appendleft((generation, rows))
         return rows
-
-    def _masked(self, scores: Tensor, rows: list[Row | None]) -> Tensor:
-        bitmask = self._filled(rows)
-        places = [place for place, row in enumerate(rows) if row is not None and not row.is_dead]
-        if not places:
-            return scores
-        masked = scores.clone()
-        apply_token_bitmask_inplace(masked, bitmask, None if len(places) == len(rows) else places)
-        blocked = masked.amax(dim=1) == -float("inf")
-        if bool(blocked.any()):
-            masked[blocked] = self._unblocked(masked[blocked], bitmask[blocked.cpu().numpy()])
-        return masked if self._budget is None else _closable(masked, rows)
-
-    def _filled(self, rows: list[Row | None]) -> npt.NDArray[np.int32]:
-        """The masks of all rows; those without are arbitrary."""
-        if len(self._bitmask) != len(rows):
-            self._bitmask = allocate_token_bitmask(len(rows), self.vocabulary.size)
-        masks = self._bitmask
-        fill_next_token_bitmasks(
-            [None if row is None or row.is_dead or row.is_finished else row.matcher for row in rows], masks
-        )
-        for place, row in enumerate(rows):
-            if row is not None and row.is_finished:
-                masks[place] = 0
-                for token in row.matcher.grammar.vocabulary.eos_token_ids:
-                    masks[place, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
-            elif row is not None and not row.is_dead and not masks[place].any():
-                raise GenerationError(
-                    "The constraint allows no token. The vocabulary may lack bytes that the constraint needs."
-                )
-        return masks
-
-    def _unblocked(self, scores: Tensor, masks: npt.NDArray[np.int32]) -> Tensor:
-        """Scores of rows in which other processors have forbidden all that the constraint allows: it wins."""
-        self._warn(
-            "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
-            "that the constraint allows; the constraint is kept, and its tokens are equally likely there."
-        )
-        allowed = scores.new_zeros(scores.shape)
-        apply_token_bitmask_inplace(allowed, masks)
-        return allowed
-
-    def _warn(self, message: str) -> None:
-        """Say each thing once."""
-        if message not in self._said:
-            self._said.add(message)
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-
-def _closable(scores: Tensor, rows: list[Row | None]) -> Tensor:
-    """Masked scores with only tokens left after which the text can be closed within the budget."""
-    import torch
-
-    best, ids = scores.topk(min(MOST, scores.shape[1]), dim=1)
-    probs = (best - scores.logsumexp(dim=1, keepdim=True)).exp()
-    wanted = (probs.cumsum(dim=1) - probs < SHARE).sum(dim=1).clamp(min=LEAST).tolist()
-    kept = torch.full_like(scores, -float("inf"))
-    for place, row in enumerate(rows):
-        if row is None or row.is_dead or row.is_finished:
-            kept[place] = scores[place]
-            continue
-        allowed = ids[place][best[place] > -float("inf")].tolist()
-        tokens = row.closable(allowed if len(allowed) < len(ids[place]) else allowed[: wanted[place]])
-        kept[place, tokens] = scores[place, tokens].clamp(min=torch.finfo(scores.dtype).min)
-    return kept
 
 
 def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:

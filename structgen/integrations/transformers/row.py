@@ -36,6 +36,11 @@ class Row:
         return other
 
     @property
+    def has_budget(self) -> bool:
+        """Whether the text is to be closed in so many tokens."""
+        return self._budget is not None
+
+    @property
     def is_finished(self) -> bool:
         """Whether the text has ended; what comes behind its end is padding."""
         return self.matcher.is_terminated()
