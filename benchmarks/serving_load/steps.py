@@ -12,7 +12,7 @@ from typing import Any
 
 import structgen
 from serving_load.lab import Lab
-from serving_load.measurements import Found, measurement, quantile, say, spread
+from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import SCHEMAS, words
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Request
@@ -186,30 +186,39 @@ async def _beside_slow(lab: Lab, work: Callable[[], None]) -> Found:
         grammar = constraint.compile(generator.vocabulary)
         return _SlowGrammar(grammar, work) if constraint == SLOW else grammar
 
+    without, beside, ends = list[list[float]](), list[list[float]](), list[str]()
     with _engine(generator, compile) as engine:
         arrived: list[list[float]] = [[] for _ in range(8)]
         writing = [asyncio.create_task(_write_on(engine, row, times)) for row, times in enumerate(arrived)]
         while any(len(times) < 3 for times in arrived):
             await asyncio.sleep(0.05)
-        without, during, ends = list[float](), list[float](), list[str]()
-        for _ in range(lab.count(3)):
+        for _ in range(lab.count(4)):
             start = time.perf_counter()
             await asyncio.sleep(5)
             middle = time.perf_counter()
             slow = asyncio.create_task(engine.agenerate("Hello", SLOW, max_new_tokens=10))
             done, _ = await asyncio.wait({slow}, timeout=5)
+            end = time.perf_counter()
             slow.cancel()
-            ends += [f"{type(task.exception()).__name__}" if task.exception() else "written" for task in done]
             await asyncio.gather(slow, return_exceptions=True)
-            without += _gaps(arrived, start, middle)
-            during += _gaps(arrived, middle, time.perf_counter())
-            say(f"p99 of a gap: {quantile(without, 0.99):.3f} s without, {quantile(during, 0.99):.3f} s beside it")
+            ends += [f"{type(task.exception()).__name__}" if task.exception() else "written" for task in done]
+            without.append(_gaps(arrived, start, middle))
+            beside.append(_gaps(arrived, middle, end))
+            ninety_nine = quantile(without[-1], 0.99), quantile(beside[-1], 0.99)
+            say(f"p99 of a gap: {ninety_nine[0]:.3f} s without, {ninety_nine[1]:.3f} s beside it")
         for task in writing:
             task.cancel()
         await asyncio.gather(*writing, return_exceptions=True)
+    ratios = ratio_of_rounds(beside, without, 0.99), ratio_of_rounds(beside, without, 0.5)
     return Found(
-        quantile(during, 0.99) / quantile(without, 0.99),
-        {"without_s": spread(without), "beside_s": spread(during), "the_slow_one": ends or ["still being written"]},
+        max(ratios),
+        {
+            "p99_ratio": round(ratios[0], 3),
+            "p50_ratio": round(ratios[1], 3),
+            "without_s": spread(sum(without, [])),
+            "beside_s": spread(sum(beside, [])),
+            "the_slow_one": ends or ["still being written"],
+        },
     )
 
 
