@@ -22,7 +22,9 @@ from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prom
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
-from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator, StreamEvent
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult, StreamEvent
+from structgen.generator import Generator, after_prompt, section_of
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
@@ -132,6 +134,7 @@ class AsyncEngine:
             rows_a_key=self.settings.max_rows_a_key,
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
+            max_mask_seconds=self.settings.max_mask_seconds,
         )
         self._writer = RowWriter(generator, limits)
         self._observe = observe
@@ -289,8 +292,9 @@ class AsyncEngine:
         check_count("max_new_tokens", max_new_tokens)
         place = place_of_instruction(schema_in_prompt)
         instruction = constraint.instruction() if constraint is not None and place is not None else None
-        grammar = None if constraint is None else await self.compile(constraint)
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
+        constraint = after_prompt(constraint, ids, self.vocabulary)
+        grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(
             ids,
             grammar,
@@ -298,6 +302,7 @@ class AsyncEngine:
             self.budget(len(ids), max_new_tokens),
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
+            section=section_of(constraint),
         )
 
     # --- beside the loop and the model thread ---
