@@ -31,7 +31,7 @@ def test_python_blocks(page: str) -> None:
     namespace: dict[str, Any] = {"__name__": "documentation"}
     for line, words, code in blocks(page):
         assert words in ("", "model"), f"{page}:{line}: unknown kind of block: {words}"
-        program = compile("\n" * (line - 1) + code, str(ROOT / page), "exec")
+        program = compile("\n" * (line - 1) + code, str(ROOT / page), "exec", dont_inherit=True)
         if not words:
             exec(program, namespace)
 

@@ -46,8 +46,9 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
-    {"generator", "api"},
-    {"benchmarking", "serving"},
+    {"generation_options", "generation_results", "batch", "generator", "api"},
+    {"batch_files", "benchmarking", "serving"},
+    {"integrations"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}

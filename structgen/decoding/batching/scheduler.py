@@ -60,13 +60,14 @@ class Scheduler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reader, self.limits = reader, limits or SchedulerLimits()
+        self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._new: deque[Handle] = deque()
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
         self._open: list[Handle] = []  # being read or written, in the order of their admission
-        self._rows = self.limits.rows  # fewer once memory has run out
+        self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
         patience = self.limits.late_seconds if reader.reads_apart else self.limits.max_mask_seconds
@@ -90,8 +91,8 @@ class Scheduler:
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")
         most = len(request.prompt) + request.output.remaining
-        if self.limits.max_bytes is not None and most * self.reader.token_bytes > self.limits.max_bytes:
-            fits = self.limits.max_bytes // self.reader.token_bytes
+        if self._max_bytes is not None and most * self.reader.token_bytes > self._max_bytes:
+            fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
         handle = Handle(request, self._clock())
         self._new.append(handle)
@@ -246,7 +247,7 @@ class Scheduler:
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
-        limit, size = self.limits.max_bytes, self.reader.token_bytes
+        limit, size = self._max_bytes, self.reader.token_bytes
         if limit is None or not self._open:
             return True
         needed = (handle.length + ROOM) * size
@@ -309,7 +310,7 @@ class Scheduler:
 
     def _make_room(self, tokens: int) -> None:
         """Give up prefixes, then rows, until so many tokens fit."""
-        limit, needed = self.limits.max_bytes, tokens * self.reader.token_bytes
+        limit, needed = self._max_bytes, tokens * self.reader.token_bytes
         if limit is None or self.reader.bytes + needed <= limit:
             return
         self.reader.forget_prefixes()
@@ -428,3 +429,8 @@ def _hurry(output: Output, has_mask: bool) -> None:
     output.hurry()
     if has_mask:
         output.advance_forced()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """The lower of two limits; None is none."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -229,6 +229,9 @@ class Row:
         first = len(step.tokens) - len(nodes)
         right = [nodes[index - first] for index in accepted]
         _count(stats.accepted, right)
+        stats.draft_trees += bool(nodes)
+        stats.draft_tokens += len(nodes)
+        stats.accepted_draft_tokens += len(right)
         for node in nodes:
             self._acceptance.calibrated.learn(node.chance, node in right)
         if self._rows == 1 or not isinstance(self.policy, CostAware):  # else the step's rate is the batch's
