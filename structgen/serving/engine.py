@@ -311,7 +311,7 @@ class AsyncEngine:
             self._entering += change
 
     def _make(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
-        """Make the outputs, whose beginnings may take a while, and have the model thread take them on."""
+        """Make the outputs, which may take a while, and have the model thread take them on."""
         made = []
         for index, request in enumerate(requests):
             try:

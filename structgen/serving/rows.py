@@ -173,7 +173,7 @@ class RowWriter:
         return self._scheduler.reader.bytes
 
     def output(self, row: RowRequest) -> Output:
-        """The output of a request, up to where the model is asked. In any thread: its first mask may take a while.
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
@@ -186,7 +186,7 @@ class RowWriter:
             "section": row.section,
         }
         if not row.top_logprobs and not row.traced:
-            made = Output(self._vocabulary, matcher, row.params, **options)
+            return Output(self._vocabulary, matcher, row.params, **options)
         else:
             made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
         made.advance_forced()
