@@ -70,14 +70,18 @@ class ServerMetrics:
 
     def step(self, report: StepReport) -> None:
         """Note a step of the model thread; called there."""
-        self.running.set(report.running)
-        self.waiting.set(report.waiting)
+        self.outputs(report.running, report.waiting)
         self.cache_bytes.set(report.cache_bytes)
         self.step_tokens.observe(report.tokens)
         self.step_seconds.labels(self._model, "write").observe(report.seconds)
         self.step_seconds.labels(self._model, "hand_out").observe(report.hand_out_seconds)
         if self._max_cache_bytes is not None:
             self.cache_share.set(report.cache_bytes / self._max_cache_bytes)
+
+    def outputs(self, running: int, waiting: int) -> None:
+        """Note how many outputs there are."""
+        self.running.set(running)
+        self.waiting.set(waiting)
 
     def asked(self, prompt_tokens: int) -> None:
         """Note a request that can be answered."""
