@@ -29,9 +29,9 @@ from structgen.generator import GenerationOptions, Generator
 from structgen.options import JsonOptions, check_choice, check_count
 from structgen.tool_calls.calls import ToolCall
 from structgen.tool_calls.definitions import read_tools
-from structgen.tool_calls.functions import FunctionTool, tool
+from structgen.tool_calls.functions import PythonTool, tool
 
-__all__ = ["CalledTool", "FunctionTool", "ToolRun", "run", "tool"]
+__all__ = ["CalledTool", "PythonTool", "ToolRun", "run", "tool"]
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def run(
             messages.append({"role": result_role, "name": call.name, "content": _told(done)})
 
 
-def _functions(tools: Any) -> dict[str, FunctionTool]:
-    found: dict[str, FunctionTool] = {}
+def _functions(tools: Any) -> dict[str, PythonTool]:
+    found: dict[str, PythonTool] = {}
     for read in read_tools(tools):
         if read.function is None:
             raise OptionsError(
@@ -139,7 +139,7 @@ def _functions(tools: Any) -> dict[str, FunctionTool]:
     return found
 
 
-def _called(function: FunctionTool, call: ToolCall, on_error: str) -> CalledTool:
+def _called(function: PythonTool, call: ToolCall, on_error: str) -> CalledTool:
     try:
         return CalledTool(call, function.call(call.arguments))
     except ToolCallError as error:

@@ -71,9 +71,7 @@ def test_three_styles_say_the_same(text: str) -> None:
 @pytest.mark.parametrize("text", [None, "", "Adds.", "Note: this adds.\nArgs are two.", "Adds.\n\nArgs:\n"])
 def test_what_is_of_no_style_is_description(text: str | None) -> None:
     found = read_docstring(text)
-    assert (
-        found.parameters == {} and found.description == (text or "").removesuffix("\n\nArgs:\n").strip()
-    ) or "Args" in (text or "")
+    assert found.parameters == {} and found.description in (text or "")
 
 
 def plain(a: int, b: str) -> None:
