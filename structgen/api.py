@@ -7,8 +7,10 @@ from functools import lru_cache
 from typing import Any, Unpack
 
 from structgen.constraints.json import json_schema
-from structgen.decoding.prompts import Prompt
-from structgen.generator import GenerationOptions, Generator
+from structgen.decoding.prompts import Prompt, as_messages
+from structgen.errors import ModelError
+from structgen.generation_options import GenerationOptions
+from structgen.generator import Generator
 
 
 def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any:
@@ -28,13 +30,19 @@ def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unp
     Raises:
         ConstraintError, ModelError, GenerationError and their subclasses; see ``structgen.errors``.
     """
-    constraint = json_schema(schema)  # first: a bad schema should not wait for a model to load
+    as_messages(prompt)  # first: a bad prompt or schema should not wait for a model to load
+    constraint = json_schema(schema)
     return _generator(model).generate(prompt, constraint, **options).value
 
 
 def _generator(model: Any) -> Generator:
     if isinstance(model, Generator):
         return model
+    if model is not None and not isinstance(model, (str, os.PathLike)):
+        raise ModelError(
+            f"model is {model!r:.100} ({type(model).__name__}); expected a Generator, a Hugging Face id or a folder. "
+            "A loaded model comes with its tokenizer: generate_json(..., model=Generator(model, tokenizer))."
+        )
     return _loaded(None if model is None else os.fspath(model))
 
 

@@ -25,7 +25,8 @@ import pydantic_core
 from structgen.constraints.tools import tool_call
 from structgen.decoding.prompts import Prompt
 from structgen.errors import OptionsError, ToolCallError
-from structgen.generator import GenerationOptions, Generator
+from structgen.generation_options import GenerationOptions
+from structgen.generator import Generator
 from structgen.options import JsonOptions, check_choice, check_count
 from structgen.tool_calls.calls import ToolCall
 from structgen.tool_calls.definitions import read_tools

@@ -24,6 +24,7 @@ from structgen import (
     TokenizerError,
     UnresolvableReferenceError,
     UnsatisfiableSchemaError,
+    UnsupportedPatternError,
     UnsupportedSchemaError,
     Vocabulary,
     allocate_token_bitmask,
@@ -68,8 +69,12 @@ SCHEMAS: dict[str, tuple[Any, type[StructgenError], list[str]]] = {
     "open group": ({"pattern": "(a"}, PatternError, ["(a", "^"]),
     "nothing to repeat": ({"pattern": "*"}, PatternError, ["offset 0"]),
     "bad range": ({"pattern": "[z-a]"}, PatternError, ["[z-a]"]),
-    "backreference": ({"type": "string", "pattern": r"(a)\1"}, PatternError, [r"\1"]),
-    "bad key pattern": ({"patternProperties": {"[": {"type": "null"}}}, PatternError, ["["]),
+    "backreference": (
+        {"type": "string", "pattern": r"(a)\1"},
+        UnsupportedPatternError,
+        [r"\1", "at /pattern", "ignore"],
+    ),
+    "bad key pattern": ({"patternProperties": {"[": {"type": "null"}}}, PatternError, ["[", "at /patternProperties"]),
     "false": (False, UnsatisfiableSchemaError, ["no JSON value"]),
     "empty enum": ({"enum": []}, StructgenError, []),
     "crossed bounds": ({"type": "integer", "minimum": 2, "maximum": 1}, UnsatisfiableSchemaError, []),
@@ -121,6 +126,33 @@ def test_leniency_is_asked_for() -> None:
         compiled(schema)
     assert "ignore" in str(raised.value)
     assert compiled(schema, unsupported="ignore").matcher().accept_bytes(b"[1,2]")
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "pointers"),
+    [
+        ({"pattern": r"^(a)\1$", "maxLength": 1}, b'"b"', ["/pattern"]),
+        ({"type": "string", "not": {"pattern": r"(?<n>a)\k<n>", "minLength": 3}}, b'"b"', ["/not/pattern"]),
+        (
+            {"patternProperties": {r"^(x)\1": {"type": "null"}, "^y": {"type": "null"}}, "key_order": "any"},
+            b'{"xx": 1, "yy": null}',
+            [r"/patternProperties/^(x)\1"],
+        ),
+        ({"propertyNames": {"pattern": r"(a)\1"}}, b'{"b": 1}', ["/propertyNames/pattern"]),
+    ],
+)
+def test_backreferences_are_left_out_on_request(schema: dict[str, object], text: bytes, pointers: list[str]) -> None:
+    with pytest.raises(UnsupportedPatternError) as raised:
+        compiled(schema)
+    assert raised.value.pointer and pointers[0].startswith(raised.value.pointer)
+    grammar = compiled(schema, unsupported="ignore")
+    assert grammar.matcher().accept_bytes(text)
+    assert [entry.pointer for entry in grammar.report.entries if entry.status == "ignored"] == pointers
+
+
+def test_an_illegal_expression_is_refused_even_so() -> None:
+    with pytest.raises(PatternError, match="at /pattern"):
+        compiled({"pattern": r"(a)\1("}, unsupported="ignore")
 
 
 # --- size -------------------------------------------------------------------------------------------------------------

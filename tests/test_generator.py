@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import structgen.api
+from structgen.decoding.prompts import prompt_token_ids
 from structgen.errors import GenerationError, IncompleteOutputError, ModelError, OptionsError, RefusedValueError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
@@ -56,6 +57,18 @@ def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     gen.generate([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE)
     gen.generate("u", PEOPLE, schema_in_prompt=False)
     assert seen == ["<system>s\n<user>u\n\nAnswer in JSON.\n<assistant>", "<user>u\n<assistant>"]
+    seen.clear()
+    gen.generate(
+        [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE, schema_in_prompt="system"
+    )
+    gen.generate("u", PEOPLE, schema_in_prompt="system")
+    assert seen == [
+        "<system>s\n\nAnswer in JSON.\n<user>u\n<assistant>",
+        "<system>Answer in JSON.\n<user>u\n<assistant>",
+    ]
+    assert prompt_token_ids(CharTokenizer(eos=1), "u", "Do.", "system") == CharTokenizer(eos=1).encode("Do.\n\nu\n\n")
+    with pytest.raises(OptionsError, match="schema_in_prompt"):
+        gen.generate("u", PEOPLE, schema_in_prompt="assistant")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("prompt", [[], [{"role": "user"}]])

@@ -46,8 +46,9 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "python_types", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
-    {"generator", "api", "tools"},
-    {"benchmarking", "serving"},
+    {"generation_options", "generation_results", "batch", "generator", "api", "tools"},
+    {"batch_files", "benchmarking", "serving"},
+    {"integrations"},
     {"cli"},
 ]
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}

@@ -82,15 +82,15 @@ def prose(tree: ast.AST) -> Iterator[str]:
 
 
 def flags() -> set[str]:
-    """Options of the command, as the modules of the command declare them."""
-    found: set[str] = set()
-    for path, tree in MODULES.items():
-        if path.startswith("cli/"):
-            for node in ast.walk(tree):
-                if isinstance(node, ast.arg):
-                    found.add("--" + node.arg.replace("_", "-"))
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
-                    found |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+    """Options of the command and of all that are below it."""
+    typer = pytest.importorskip("typer")
+    from structgen.cli.commands import app
+
+    found, pending = set[str](), [typer.main.get_command(app)]
+    while pending:
+        command = pending.pop()
+        found |= {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        pending += getattr(command, "commands", {}).values()
     return found
 
 

@@ -6,6 +6,8 @@ point. What cannot change the language (captures, laziness) is dropped; a backre
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from structgen.automata.charset import ANY, CharSet, complement, single, union
 from structgen.automata.ecma_ast import END, START, Alternate, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.ecma_classes import (
@@ -17,7 +19,7 @@ from structgen.automata.ecma_classes import (
     fold,
     property_class,
 )
-from structgen.errors import PatternError
+from structgen.errors import PatternError, UnsupportedPatternError
 
 MAX_DEPTH = 100
 """Groups may be nested this deep."""
@@ -34,11 +36,15 @@ class _HardError(PatternError):
     """An error that the lax grammar must not explain away."""
 
 
+class _Backreference(_HardError, UnsupportedPatternError):
+    """The expression is legal, and not regular."""
+
+
 def parse(pattern: str) -> Node:
     """The syntax tree of ``pattern``.
 
     Raises PatternError with the position if it is legal neither with the ``u`` flag nor under Annex B (the error is
-    that of the ``u`` grammar), or if it has a backreference or an unknown Unicode property.
+    that of the ``u`` grammar), or if it has an unknown Unicode property; UnsupportedPatternError for a backreference.
     """
     try:
         return _Parser(pattern, strict=True).parse()
@@ -51,7 +57,20 @@ def parse(pattern: str) -> Node:
             error = hard_error
         except PatternError:
             pass  # report what the strict grammar says
-    raise PatternError(error.message, pattern=pattern, position=error.position)
+    kind = UnsupportedPatternError if isinstance(error, UnsupportedPatternError) else PatternError
+    raise kind(error.message, pattern=pattern, position=error.position)
+
+
+@lru_cache(maxsize=4_096)
+def is_regular(pattern: str) -> bool:
+    """False for a legal expression with a backreference; whether an expression is legal is not said."""
+    try:
+        parse(pattern)
+    except UnsupportedPatternError:
+        return False
+    except PatternError:
+        pass
+    return True
 
 
 class _Parser:
@@ -65,16 +84,27 @@ class _Parser:
         self.ignore_case = self.multiline = self.dot_all = False
         self.named_groups = "(?<" in pattern and _has_named_group(pattern)
         self.names: set[str] = set()
+        self.reference: PatternError | None = None
 
     def parse(self) -> Node:
         node = self.disjunction()
         if self.at < len(self.text):
             raise self.error("Unmatched ')'")
+        if self.reference is not None:
+            raise self.reference
         return node
 
     def error(self, message: str, at: int | None = None, *, hard: bool = False) -> PatternError:
         kind = _HardError if hard else PatternError
         return kind(message, pattern=self.text, position=self.at if at is None else at)
+
+    def backreference(self, begin: int, end: int) -> tuple[Node, bool]:
+        """Note the first reference, and go on: the rest may not be legal."""
+        if self.reference is None:
+            message = "Backreferences are not regular and not supported"
+            self.reference = _Backreference(message, pattern=self.text, position=begin)
+        self.at = end
+        return Concat(()), True
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -243,14 +273,22 @@ class _Parser:
             self.at += 2
             return Boundary(fold(WORD) if self.ignore_case else WORD, char == "B"), False
         if char == "k" and (self.strict or self.named_groups):
-            raise self.error("Backreferences are not regular and not supported", begin, hard=self.named_groups)
+            if not self.named_groups:  # then the lax grammar reads a letter
+                raise self.error("Invalid named reference", begin)
+            self.at += 2
+            self.expect("<", "Invalid named reference")
+            end = self.text.find(">", self.at)
+            name = self.text[self.at : end]
+            if end < 0 or f"(?<{name}>" not in self.text:
+                raise self.error("Reference to a group that does not exist", begin)
+            return self.backreference(begin, end + 1)
         if char in _DECIMAL and char != "0" and char:
             digits = self.at + 1
             while digits < len(self.text) and self.text[digits] in _DECIMAL:
                 digits += 1
             number = int(self.text[self.at + 1 : digits][:18])
             if number <= _count_groups(self.text):
-                raise self.error("Backreferences are not regular and not supported", begin, hard=True)
+                return self.backreference(begin, digits)
             if self.strict:
                 raise self.error("Reference to a group that does not exist", begin)
         return self.chars(self.class_escape(in_class=False)), True

@@ -11,38 +11,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INVALID, BadInput, err, lark_dialect, out, print_json, read_schema
+from structgen.cli.common import INCOMPLETE, BadInput, err, out, print_json
 from structgen.constraints.base import Constraint
-from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.aligned import METHODS, Budget, SampleRun
 from structgen.decoding.aligned.compare import Comparison, compare, plot
 from structgen.decoding.aligned.methods import SPECIFICATIONS
 from structgen.generator import Generator
-from structgen.options import JsonOptions
-
-
-def read_constraint(
-    schema: str | None, grammar: str | None, pattern: str | None, choices: list[str] | None
-) -> Constraint:
-    """The one constraint that was given.
-
-    Raises:
-        BadInput: none or several, or a grammar file of another kind.
-    """
-    if sum(source is not None and source != [] for source in (schema, grammar, pattern, choices)) != 1:
-        raise BadInput("Give one constraint: --schema, --grammar, --regex, or --choice several times.")
-    if schema is not None:
-        return read_schema(schema, JsonOptions())
-    if pattern is not None:
-        return regex(pattern)
-    if choices:
-        return choice(choices)
-    path = Path(str(grammar))
-    if path.suffix not in (".lark", ".gbnf"):
-        raise BadInput(f"A grammar is a file .lark or .gbnf, not {grammar}.")
-    if not path.is_file():
-        raise BadInput(f"Cannot read {grammar}: no such file.")
-    return gbnf(path) if path.suffix == ".gbnf" else lark(path, dialect=lark_dialect(path))
 
 
 def run_sample(
@@ -56,7 +30,7 @@ def run_sample(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Print samples, one a line; the exit code is 1 where the budget ran out first."""
+    """Print samples, one a line; the exit code is 3 where the budget ran out first."""
     if method not in METHODS:
         raise BadInput(f"Unknown method {method!r}; expected one of {', '.join(METHODS)}.")
     run = generator.sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)
@@ -68,7 +42,7 @@ def run_sample(
             text = json.dumps(sample.text, ensure_ascii=False) if "\n" in sample.text else sample.text
             out.print(f"{text}{weight}", markup=False, soft_wrap=True)
         err.print(f"[dim]{summary(run)}[/]", soft_wrap=True)
-    return 0 if run.complete else INVALID
+    return 0 if run.complete else INCOMPLETE
 
 
 def run_compare(
@@ -93,7 +67,7 @@ def run_compare(
         print_json({"texts": texts, "runs": {method: run_dict(run) for method, run in comparison.runs.items()}})
     else:
         _print(comparison)
-    return 0 if all(run.complete for run in comparison.runs.values()) else INVALID
+    return 0 if all(run.complete for run in comparison.runs.values()) else INCOMPLETE
 
 
 def _check_matplotlib() -> None:

@@ -1,22 +1,33 @@
-"""``structgen check``: the coverage report of a schema."""
+"""``structgen check``: what of a constraint is enforced, its size, and what of it has no effect."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections import Counter
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
+from structgen.cli.common import INVALID, byte_vocabulary, err, fail, out, print_json
+from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint
-from structgen.errors import UnsupportedSchemaError
+from structgen.errors import EmptyLanguageError, GrammarWarning, UnsatisfiableSchemaError, UnsupportedSchemaError
 
 
-def run(constraint: JsonSchemaConstraint, as_json: bool) -> int:
-    """Compile and report; the exit code."""
+def run(constraint: Constraint, as_json: bool) -> int:
+    """Compile and report; the exit code. Errors are raised, but for what nothing satisfies."""
+    try:
+        if isinstance(constraint, JsonSchemaConstraint):
+            return _check_schema(constraint, as_json)
+        return _check_grammar(constraint, as_json)
+    except (UnsatisfiableSchemaError, EmptyLanguageError) as error:
+        fail(error, INVALID, as_json)
+
+
+def _check_schema(constraint: JsonSchemaConstraint, as_json: bool) -> int:
     start = time.perf_counter()
     try:
         grammar, problem = constraint.compile(byte_vocabulary()), None
@@ -31,6 +42,25 @@ def run(constraint: JsonSchemaConstraint, as_json: bool) -> int:
     else:
         _print(entries, milliseconds, problem)
     return 0 if problem is None else INVALID
+
+
+def _check_grammar(constraint: Constraint, as_json: bool) -> int:
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GrammarWarning)
+        grammar = constraint.compile(byte_vocabulary())
+    remarks = [str(warning.message) for warning in caught if issubclass(warning.category, GrammarWarning)]
+    milliseconds = 1e3 * (time.perf_counter() - start)
+    source = getattr(grammar, "source", None)  # of a grammar; expressions and choices are automata
+    counts = {} if source is None else {"rules": len(source.rules), "terminals": len(source.terminals)}
+    if as_json:
+        print_json({"covered": True, **counts, "warnings": remarks, "milliseconds": milliseconds})
+        return 0
+    for remark in remarks:
+        err.print(f"warning: {remark}", markup=False, soft_wrap=True)
+    out.print("".join(f"{count} {name}, " for name, count in counts.items()) + f"compiled in {milliseconds:.1f} ms")
+    out.print("[green]covered[/]: every output is a text of the constraint")
+    return 0
 
 
 def _print(entries: dict[str, dict[str, Any]], milliseconds: float, problem: UnsupportedSchemaError | None) -> None:

@@ -1,4 +1,5 @@
-"""The commands of ``structgen``. Exit codes: 0 done, 1 invalid or not covered, 2 bad input or usage."""
+"""The commands of ``structgen``. Exit codes: 0 done, 1 judged invalid or not covered, 2 bad input or usage,
+3 incomplete (a budget ran out, or a row failed)."""
 
 from __future__ import annotations
 
@@ -10,24 +11,30 @@ from typing import Annotated, Any
 
 import typer
 
+from structgen import __version__
+from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
-from structgen.cli.common import BadInput, err, exit_codes, print_json, read_schema, read_text, summary
-from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
-from structgen.options import JsonOptions
+from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
+from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 
 app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 app.add_typer(bench, name="bench")
 
-SchemaArgument = Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Every legal spelling: key order, whitespace, escapes, numbers.")]
-Closed = Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")]
-Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
+Model = Annotated[
+    str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Draft = Annotated[
     list[str] | None,
@@ -36,11 +43,31 @@ Draft = Annotated[
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"structgen {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Language models that write exactly what a constraint allows.
+
+    Exit codes: 0 done, 1 judged invalid or not covered, 2 bad input or usage, 3 incomplete.
+    """
+    write_any_text()
+
+
 @app.command()
+@takes_constraint
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; or use --prompt-file.")] = None,
     prompt_file: Annotated[str | None, typer.Option(help="File with the prompt (UTF-8); - is standard input.")] = None,
-    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text. Without it: free text.")] = None,
+    source: ConstraintSource = NO_CONSTRAINT,
     model: Model = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
     top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
@@ -52,22 +79,25 @@ def generate(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget.")] = DEFAULT_MAX_NEW_TOKENS,
     stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
-    indent: Annotated[int | None, typer.Option(min=0, help="Indented JSON, this many spaces a level.")] = None,
-    closed: Closed = False,
-    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the schema.")] = True,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output that satisfies a schema."""
+    """Write an output that satisfies a constraint; without one, free text.
+
+    structgen generate "Ada, 36, from London" --schema person.json
+
+    structgen generate "A date" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    """
     with exit_codes(as_json):
         if (prompt is None) == (prompt_file is None):
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-        options = _options(False, closed) if indent is None else _options(False, closed, whitespace=indent)
-        constraint = None if schema is None else read_schema(schema, options)
-        events = load(model, device, dtype).stream(
+        constraint = source.read()
+        events = load(model, backend, device, dtype).stream(
             text,
             constraint,
             temperature=temperature,
@@ -98,49 +128,105 @@ def generate(
 
 
 @app.command()
-def check(schema: SchemaArgument, exact: Exact = False, closed: Closed = False, as_json: AsJson = False) -> None:
-    """Report what of a schema, or of a grammar (a file .lark or .gbnf), is enforced. Exit code 1 if something is not,
-    or nothing satisfies it."""
-    from structgen.cli import check_grammar
+@takes_constraint
+def check(
+    schema_or_grammar: Argument = None,
+    source: ConstraintSource = NO_CONSTRAINT,
+    as_json: AsJson = False,
+) -> None:
+    """Report what of a constraint is enforced. Exit code 1 if something is not, or nothing satisfies it."""
     from structgen.cli.check import run
 
     with exit_codes(as_json):
-        if schema.endswith(check_grammar.SUFFIXES):
-            raise typer.Exit(check_grammar.run(schema, as_json))
-        raise typer.Exit(run(read_schema(schema, _options(exact, closed)), as_json))
+        raise typer.Exit(run(source.required(schema_or_grammar), as_json))
 
 
 @app.command()
+@takes_constraint
 def validate(
-    schema: SchemaArgument,
-    file: Annotated[str, typer.Argument(help="The JSON document; - is standard input.")],
+    schema_or_grammar: Argument = None,
+    file: Annotated[str | None, typer.Argument(help="The document; - is standard input.")] = None,
+    source: ConstraintSource = NO_CONSTRAINT,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a JSON document by a schema. Exit code 1 if it is invalid."""
+    """Judge a document by a constraint, in every legal spelling of JSON. Exit code 1 if it is invalid.
+
+    structgen validate schema.json value.json
+
+    structgen validate value.txt --regex "[a-z]+"
+    """
     from structgen.cli.validate import run
 
     with exit_codes(as_json):
-        raise typer.Exit(run(read_schema(schema, JsonOptions.exact()), read_text(file), as_json))
+        if file is None:  # the constraint is an option then
+            schema_or_grammar, file = None, schema_or_grammar
+        if file is None:
+            raise BadInput("Give a document: a file, or - for standard input.")
+        constraint = dataclasses.replace(source, exact=source.judges_json(schema_or_grammar)).required(
+            schema_or_grammar
+        )
+        raise typer.Exit(run(constraint, read_text(file), as_json))
+
+
+@app.command()
+@takes_constraint
+def batch(
+    file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to append to. Without it: standard output.")
+    ] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of a row.")] = DEFAULT_MAX_NEW_TOKENS,
+    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    draft: Draft = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
+
+    structgen batch people.jsonl --schema person.json -o answers.jsonl
+    """
+    from structgen.cli import batch as batches
+
+    with exit_codes(as_json):
+        options = {
+            "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
+            "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
+        }  # fmt: skip
+        json_options = source.json_options()
+        constraint, described = batches.constraint_of(source, json_options)
+        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        rows = batches.input_file(file, json_options)
+        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
 
 
 @app.command("show-mask")
+@takes_constraint
 def show_mask(
-    schema: SchemaArgument,
+    schema_or_grammar: Argument = None,
+    source: ConstraintSource = NO_CONSTRAINT,
     text: Annotated[str, typer.Option(help="The output so far.")] = "",
     tokenizer: Annotated[
         str | None, typer.Option(help="Tokens of this model: Hugging Face id, folder or 'default'. Else: bytes.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most tokens to list.")] = 60,
-    exact: Exact = False,
-    closed: Closed = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what may come next after a text."""
+    """Show what may come next after a text. Exit code 1 if the text is refused."""
     from structgen.cli.show_mask import run
 
     with exit_codes(as_json):
-        constraint = read_schema(schema, _options(exact, closed))
-        raise typer.Exit(run(constraint, text, tokenizer, limit, as_json))
+        raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json))
 
 
 @app.command()
@@ -150,6 +236,7 @@ def demo(
     model: Model = None,
     temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -158,7 +245,7 @@ def demo(
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
-        generator = load(model, device, dtype)
+        generator = load(model, backend, device, dtype)
         raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
 
 
@@ -177,20 +264,15 @@ def datastore(
         raise typer.Exit(run(files, output, lines, model, as_json))
 
 
-Grammar = Annotated[str | None, typer.Option(help="Grammar: a file .lark or .gbnf.")]
-Regex = Annotated[str | None, typer.Option(help="Regular expression that the whole text matches.")]
-Choices = Annotated[list[str] | None, typer.Option("--choice", help="A text; give several.")]
 ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
 Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
 
 
 @app.command()
+@takes_constraint
 def sample(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
-    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text.")] = None,
-    grammar: Grammar = None,
-    regex: Regex = None,
-    choice: Choices = None,
+    source: ConstraintSource = NO_CONSTRAINT,
     n: Annotated[int, typer.Option("-n", min=1, help="Samples.")] = 10,
     method: Annotated[str, typer.Option(help="exact, weighted, asap, local, smc, mh or rejection.")] = "exact",
     temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
@@ -202,19 +284,20 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 1 if a
+    """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 3 if a
     budget ran out first."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 
     with exit_codes(as_json):
-        constraint = aligned.read_constraint(schema, grammar, regex, choice)
+        constraint = source.required()
         code = aligned.run_sample(
-            load(model, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -222,12 +305,10 @@ def sample(
 
 
 @app.command("compare-distributions")
+@takes_constraint
 def compare_distributions(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
-    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file or JSON text.")] = None,
-    grammar: Grammar = None,
-    regex: Regex = None,
-    choice: Choices = None,
+    source: ConstraintSource = NO_CONSTRAINT,
     n: Annotated[int, typer.Option("-n", min=1, help="Samples of each method.")] = 200,
     plot: Annotated[Path | None, typer.Option(help="Image to write (.png, .svg, ...).")] = None,
     temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
@@ -237,6 +318,7 @@ def compare_distributions(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -246,9 +328,9 @@ def compare_distributions(
     from structgen.decoding.aligned import Budget
 
     with exit_codes(as_json):
-        constraint = aligned.read_constraint(schema, grammar, regex, choice)
+        constraint = source.required()
         code = aligned.run_compare(
-            load(model, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)
@@ -257,7 +339,7 @@ def compare_distributions(
 @app.command()
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="Hugging Face id or folder; the built-in model if not given.")
+        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -275,6 +357,9 @@ def serve(
         str, typer.Option(help="Tell the model about the schema: user, system or none.")
     ] = "user",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
+    max_think_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
+    ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
     max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
@@ -287,14 +372,19 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    max_mask_seconds: Annotated[
+        float,
+        typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
+    ] = 10.0,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
-    from structgen.models.store import DEFAULT_MODEL
+    from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings
 
     with exit_codes():
@@ -303,25 +393,24 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
-            default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
+            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
-        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
+        code = serving.run(
+            lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path
+        )
         raise typer.Exit(code)
 
 
-def _options(exact: bool, closed: bool, **changes: object) -> JsonOptions:
-    """The options that flags of the commands stand for."""
-    options = {"additional_members": "closed" if closed else "schema", **changes}
-    return JsonOptions.exact(**options) if exact else JsonOptions(**options)  # type: ignore[arg-type]
-
-
-def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
+def load(
+    model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
+) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype, draft=draft)
+    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -13,22 +15,21 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
+from structgen.batch_files import specification
+from structgen.batch_files.job import error_fields
 from structgen.compilers import LarkDialect
-from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.errors import (
-    EmptyLanguageError,
     GenerationError,
     IncompleteOutputError,
     StructgenError,
-    UnsatisfiableSchemaError,
-    UnsupportedSchemaError,
 )
-from structgen.generator import GenerationResult
-from structgen.options import JsonOptions
+from structgen.generation_results import GenerationResult
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 INVALID = 1
 BAD_INPUT = 2
+INCOMPLETE = 3
+"""Exit codes: judged invalid or not covered; not usable as it was given; a budget ran out or a row failed."""
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -43,10 +44,15 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
     """Turn errors into one readable message and an exit code."""
     try:
         yield
-    except (GenerationError, UnsupportedSchemaError, UnsatisfiableSchemaError, EmptyLanguageError) as error:
-        fail(error, INVALID, as_json)
+    except GenerationError as error:
+        fail(error, INCOMPLETE, as_json)
     except (StructgenError, BadInput, ValueError) as error:
         fail(error, BAD_INPUT, as_json)
+    except BrokenPipeError:
+        raise  # who reads has had enough; typer ends quietly
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        fail(BadInput(f"{place}{error.strerror or error}"), BAD_INPUT, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -54,9 +60,7 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON on standard output for scripts) and exit."""
     if as_json:
-        fields = ("pointer", "keyword", "line", "column", "hint", "partial")
-        details = {name: getattr(error, name) for name in fields if getattr(error, name, None)}
-        print_json({"error": {"type": type(error).__name__, "message": str(error), **details}})
+        print_json({"error": error_fields(error)})
     else:
         err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         err.print(str(error), markup=False, soft_wrap=True)
@@ -65,9 +69,17 @@ def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     raise typer.Exit(code)
 
 
+def write_any_text() -> None:
+    """Have standard output and error show as escapes what their encoding lacks (ASCII terminals)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def print_json(value: Any) -> None:
-    """One JSON document on standard output (a single line, UTF-8)."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    """One JSON document on standard output, a single line: in UTF-8, or in ASCII where that cannot be written."""
+    is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
+    sys.stdout.write(json.dumps(value, ensure_ascii=not is_unicode, default=str) + "\n")
     sys.stdout.flush()
 
 
@@ -90,19 +102,12 @@ def read_text(path: str) -> str:
         ) from error
 
 
-def read_schema(source: str, options: JsonOptions) -> JsonSchemaConstraint:
-    """A constraint from a path (``-`` is standard input) or JSON text."""
-    return json_schema(read_text("-") if source == "-" else source, options)
-
-
 def lark_dialect(path: Path) -> LarkDialect:
-    """The dialect of a Lark file: llguidance's, if it says so by ``%llguidance {}`` before anything else."""
+    """The dialect of a Lark file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return specification.lark_dialect(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):  # what reads the grammar says so
         return "lark"
-    first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("//", "#"))), "")
-    return "llguidance" if first.startswith("%llguidance") else "lark"
 
 
 @lru_cache(maxsize=1)

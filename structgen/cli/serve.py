@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from structgen.cli.common import BadInput, err
 from structgen.generator import Generator
@@ -53,13 +54,19 @@ def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:
 
 
 def run(load: Callable[[], Generator], settings: ServingSettings, host: str, port: int, **uvicorn_options: Any) -> int:
-    """Serve until a signal; the exit code: 0, or 1 where the model thread was lost."""
+    """Serve until a signal; the exit code: 0, or 1 where the model thread was lost.
+
+    Raises:
+        StructgenError: the model, or its drafts, cannot be used.
+    """
     import uvicorn
 
     from structgen.serving.app import ApiServer
 
     log_to_stderr()
     server = ApiServer(load(), settings)
+    gc.collect()
+    gc.freeze()  # a full collection over a model and a vocabulary would hold up all outputs for the time of some steps
 
     class DrainingServer(uvicorn.Server):
         """Drains at the first signal, and stops at the second."""
@@ -68,7 +75,7 @@ def run(load: Callable[[], Generator], settings: ServingSettings, host: str, por
         loop: asyncio.AbstractEventLoop | None = None
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if self.loop is None or server.admission.is_draining:
+            if self.loop is None or server.admission.is_draining or not server.is_warm:
                 self.should_exit = True
             else:
                 server.admission.is_draining = True
@@ -84,7 +91,7 @@ def run(load: Callable[[], Generator], settings: ServingSettings, host: str, por
 
         async def on_tick(self, counter: int) -> bool:
             self.loop = asyncio.get_running_loop()
-            return await super().on_tick(counter) or server.engine.failure is not None
+            return await super().on_tick(counter) or (server.failure or server.engine.failure) is not None
 
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
@@ -97,11 +104,24 @@ def run(load: Callable[[], Generator], settings: ServingSettings, host: str, por
         timeout_graceful_shutdown=5, server_header=False, h11_max_incomplete_event_size=64 << 10, **uvicorn_options,
     )  # fmt: skip
     serving = DrainingServer(config)
+    code = 0
     try:
         serving.run()
     except SystemExit as error:
-        return int(error.code or 0)
-    return 1 if server.engine.failure is not None or not serving.started else 0
+        code = int(error.code or 0)
+    if server.failure is not None:
+        raise server.failure
+    if server.engine.is_preparing:
+        _leave_at_once(code)
+    return code or int(server.engine.failure is not None or not serving.started)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """End the process in the midst of the model's work: its thread cannot be stopped, and an interpreter that ends
+    beside it may crash."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def log_to_stderr() -> None:

@@ -11,12 +11,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.constraints.base import Constraint
 from structgen.decoding.sampling import allowed_token_ids
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
-def run(constraint: JsonSchemaConstraint, text: str, tokenizer: str | None, limit: int, as_json: bool) -> int:
+def run(constraint: Constraint, text: str, tokenizer: str | None, limit: int, as_json: bool) -> int:
     """Show the mask after ``text``; exit code 1 if the text is refused."""
     vocabulary = _vocabulary(tokenizer)
     matcher = constraint.compile(vocabulary).matcher()

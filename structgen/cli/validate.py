@@ -1,4 +1,4 @@
-"""``structgen validate``: two judges for one document, the python-jsonschema package and the engine itself."""
+"""``structgen validate``: judges of a document: the engine itself and, for schemas, the python-jsonschema package."""
 
 from __future__ import annotations
 
@@ -8,25 +8,41 @@ from typing import Any
 import jsonschema
 from jsonschema.validators import validator_for
 
-from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
+from structgen.cli.common import INVALID, BadInput, byte_vocabulary, err, out, print_json
+from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint, Schema
-from structgen.errors import GenerationError, UnsupportedSchemaError
+from structgen.errors import EmptyLanguageError, GenerationError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.json_schema.exact_validator import exact_validator
 from structgen.json_text import loads_exact
 
 CHUNK = 4096
 
 
-def run(constraint: JsonSchemaConstraint, text: str, as_json: bool) -> int:
-    """Judge and report; the exit code. A document is valid if neither judge objects."""
+def run(constraint: Constraint, text: str, as_json: bool) -> int:
+    """Judge and report; the exit code. A document is valid if no judge objects.
+
+    Raises:
+        ConstraintError: the constraint cannot be used. BadInput: neither judge can read the schema.
+    """
+    errors: list[dict[str, str]] = []
+    offset, notes = None, []
     try:
-        errors = schema_errors(constraint.schema, loads_exact(text))
-    except GenerationError as error:
-        errors = [{"pointer": "", "message": str(error)}]
-    try:
-        offset, note = first_refused_offset(constraint, text.encode()), None
+        offset = first_refused_offset(constraint, text.encode())
     except UnsupportedSchemaError as error:
-        offset, note = None, f"not judged by the engine: {error}"
+        notes.append(f"not judged by the engine: {error}")
+    except (UnsatisfiableSchemaError, EmptyLanguageError) as error:
+        offset = 0
+        notes.append(str(error))
+    if isinstance(constraint, JsonSchemaConstraint):
+        try:
+            errors = schema_errors(constraint.schema, loads_exact(text))
+        except GenerationError as error:  # no JSON
+            errors = [{"pointer": "", "message": str(error)}]
+        except Exception as error:  # it reads expressions as Python's, and checks no schema first
+            notes.append(f"not judged by python-jsonschema: {type(error).__name__}: {error}")
+    if len(notes) > 1:
+        raise BadInput("; ".join(notes))
+    note = notes[0] if notes else None
     valid = not errors and offset is None
     if as_json:
         print_json({"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note})
@@ -52,7 +68,7 @@ def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:
     ]
 
 
-def first_refused_offset(constraint: JsonSchemaConstraint, data: bytes) -> int | None:
+def first_refused_offset(constraint: Constraint, data: bytes) -> int | None:
     """The first byte that the engine refuses (``len(data)``: the end comes too early); None if it accepts all."""
     matcher = constraint.compile(byte_vocabulary()).matcher()
     for start in range(0, len(data), CHUNK):

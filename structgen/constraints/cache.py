@@ -60,6 +60,12 @@ class CompiledCache:
         with self._lock:
             return self._entries.get(key)
 
+    @property
+    def bytes(self) -> int:
+        """What the grammars take."""
+        with self._lock:
+            return self._bytes()
+
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
         """Nobody builds what is under a key any more; keep what was built."""
         with self._lock:
@@ -79,16 +85,16 @@ class CompiledCache:
 class Same:
     """The key of an object that is only equal to itself. It keeps the object, so that no other gets its id."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self._value = value
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self._value is other._value
+        return isinstance(other, Same) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self._value)
+        return id(self.value)
 
 
 def content_key(constraint: Any) -> Hashable:

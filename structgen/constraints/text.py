@@ -194,10 +194,18 @@ def compiled_regex(pattern: re.Pattern[Any]) -> RegexConstraint:
 
 
 def choice(options: Iterable[str]) -> ChoiceConstraint:
-    """One of these texts; see ``compile_choice``."""
-    if not isinstance(options, Iterable):
-        raise ConstraintError(f"a choice needs texts, not {options!r:.100}")
-    return ChoiceConstraint((options,) if isinstance(options, str) else tuple(options))
+    """One of these texts; see ``compile_choice``.
+
+    Raises:
+        ConstraintError: something is no text, or there is none.
+    """
+    texts = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None or not texts:
+        raise ConstraintError(
+            f"a choice needs texts, not {wrong!r:.100}" if texts else "a choice needs at least one text"
+        )
+    return ChoiceConstraint(tuple(texts))
 
 
 _FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}

@@ -21,6 +21,61 @@ def shortest_completion(matcher: Matcher) -> bytes | None:
         return None
 
 
+class Closer:
+    """How an output can be closed within a budget of tokens. Follows the output's matcher, which is someone else's.
+
+    Attributes:
+        plan: the text that completes the output from where the matcher stands, if it had to be written; None: the
+            matcher's own is at most as long as its bound.
+    """
+
+    def __init__(self, matcher: Matcher, speller: Speller) -> None:
+        self._matcher, self._speller = matcher, speller
+        self.plan: bytes | None = None
+
+    def closes(self, budget: int) -> bool:
+        """Whether the matcher's completion fits in so many tokens. Keeps the text where it has to be written."""
+        matcher = self._matcher
+        if matcher.completion_bound() <= budget and matcher.completion_is_spelled():
+            self.plan = None
+            return True
+        text = shortest_completion(matcher)
+        if text is None or not self._speller.fits(text, budget):
+            return False
+        self.plan = text
+        return True
+
+    def closes_after(self, token: int, budget: int) -> bool:
+        """Whether the output can be closed in so many tokens after ``token``, which the matcher has just accepted.
+
+        Should the matcher know no completion so short, the one from before the token may go on with it.
+        """
+        return self.closes(budget) or self._rest_closes(token, budget)
+
+    def completion(self) -> bytes:
+        """A text that completes the output from here.
+
+        Raises:
+            CompletionTooLongError: every known one is too long to be written.
+        """
+        return self._matcher.shortest_completion() if self.plan is None else self.plan
+
+    def _rest_closes(self, token: int, budget: int) -> bool:
+        matcher = self._matcher
+        if self.plan is None:
+            matcher.rollback(1)
+            self.plan = shortest_completion(matcher)
+            matcher.accept_token(token)
+        spelled, plan = matcher.grammar.vocabulary.tokens[token], self.plan
+        if plan is None or not plan.startswith(spelled):
+            return False
+        rest = plan[len(spelled) :]
+        if not self._speller.fits(rest, budget):
+            return False
+        self.plan = rest
+        return True
+
+
 class ClosingTokens:
     """The tokens of a vocabulary by their bytes. Shared by all outputs over one vocabulary.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.decoding.closing import Speller, closing_tokens, shortest_completion
+from structgen.decoding.closing import Closer, Speller, closing_tokens, shortest_completion
 from structgen.decoding.few_tokens import FewTokens, allow_all
 from structgen.decoding.sampling import (
     FirstDraw,
@@ -32,6 +32,7 @@ from structgen.decoding.sampling import (
 from structgen.decoding.sampling.penalties import History
 from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
+from structgen.decoding.sections import Section, SectionBudget
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.vocabulary.special_tokens import STAND_IN_BYTES
@@ -53,12 +54,17 @@ class GenerationStats:
         output_tokens: tokens of the output, end of sequence not included.
         target_forwards: calls of the model, reading the prompt included (a batched call counts for each row in it).
         forced_tokens: output tokens that were the only ones allowed, taken without asking the model.
-        steered_tokens: drawn tokens that were turned down so that the output can be closed within the budget.
+        steered_tokens: drawn tokens that were turned down so that the output, or a section of it, can be closed within
+            its budget.
         mask_seconds: time spent on masks and on advancing the matcher.
         seconds: wall-clock time from the first mask to the end.
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
         accepted: those of them that became output.
+        draft_trees: model calls that read drafts. draft_tokens, accepted_draft_tokens: drafts in them, and those that
+            became output, each counted once.
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
+        accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
+            they were expected, and the others.
     """
 
     prompt_tokens: int = 0
@@ -70,7 +76,12 @@ class GenerationStats:
     seconds: float = 0.0
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
+    draft_trees: int = 0
+    draft_tokens: int = 0
+    accepted_draft_tokens: int = 0
     draft_seconds: float = 0.0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 class Output:
@@ -78,7 +89,7 @@ class Output:
 
     Invariant under a constraint: there is a text that completes the output from here, and it can be spelled in the
     tokens that are left of the budget. So the output can always be closed. Mostly the matcher's bound on its length
-    says so; where that is more than what is left, the text is written, and kept as ``self._plan``.
+    says so; where that is more than what is left, the text is written, and kept as the closer's plan.
 
     Attributes:
         token_ids: the tokens so far, without end of sequence.
@@ -89,6 +100,9 @@ class Output:
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
+
+    Args:
+        section: what a section of the output may take, whose marks its constraint demands. None: there is none.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
@@ -103,6 +117,7 @@ class Output:
         max_new_tokens: int,
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
+        section: SectionBudget | None = None,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
@@ -116,14 +131,16 @@ class Output:
         self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._closing = Speller(closing_tokens(vocabulary))
+        self._speller = Speller(closing_tokens(vocabulary))
+        self._closer = None if matcher is None else Closer(matcher, self._speller)
+        self._section = None if section is None or matcher is None else Section(section, vocabulary)
+        self._is_shaped = False  # whether tokens were turned down for the budget
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
-        self._plan: bytes | None = None
         self._started = time.perf_counter()
-        if matcher is not None and not self._closes(max_new_tokens):
+        if self._closer is not None and not self._closer.closes(max_new_tokens):
             self._fail_incomplete("Even the shortest output known does not fit")
 
     @property
@@ -177,6 +194,11 @@ class Output:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
         eos = self._vocabulary.eos_token_ids
         while self.finish_reason is None:
+            closing = self._closing_token()
+            if closing is not None:
+                self.stats.forced_tokens += 1
+                self._follow(closing)
+                continue
             few = self._fill()
             if few is not None and all(token in eos for token in few):
                 self._end()
@@ -198,12 +220,14 @@ class Output:
         rest = b"" if self._matcher is None else shortest_completion(self._matcher)
         if rest is None or self.finish_reason is not None:
             return
-        if self._plan is not None and len(self._plan) < len(rest):
-            rest = self._plan
-        tokens = self._closing.fewest(rest)
+        plan = None if self._closer is None else self._closer.plan
+        if plan is not None and len(plan) < len(rest):
+            rest = plan
+        tokens = self._speller.fewest(rest)
         if tokens is not None and len(tokens) < self.remaining:
             self._budget = len(self.token_ids) + len(tokens)
-            self._plan = None if self._matcher is None else rest
+            if self._closer is not None:
+                self._closer.plan = rest
 
     @property
     def is_adjusted(self) -> bool:
@@ -294,10 +318,13 @@ class Output:
         if token in self._vocabulary.eos_token_ids:
             self._end(token)
             return True
-        if self._matcher is not None:
-            start = time.perf_counter()
+        if self._matcher is not None and self._closer is not None:
+            start, plan = time.perf_counter(), self._closer.plan
             self._accept(token)
-            closes = self._closes(self.remaining - 1) or self._rest_closes(token)
+            closes = self._closer.closes_after(token, self.remaining - 1)
+            self._is_shaped |= not closes
+            if closes and not self._section_closes(token):
+                closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
             self.stats.mask_seconds += time.perf_counter() - start
@@ -306,9 +333,29 @@ class Output:
         self._append(token)
         return True
 
+    def _section_closes(self, token: int) -> bool:
+        """Whether the section can be closed within its budget behind ``token``, which was just accepted."""
+        if self._section is None or self._closer is None or not self._section.is_near(1):
+            return True
+        data = bytes(self._bytes) + self._vocabulary.tokens[token]
+        return self._section.fits(data, len(self._bytes), self._closer.completion())
+
+    def _closing_token(self) -> int | None:
+        """The next token of what closes the section, if its budget is used up."""
+        if self._section is None or self._closer is None or self.remaining <= 0 or not self._section.is_near(0):
+            return None
+        completion = self._closer.completion()
+        tokens = self._section.closing(self._bytes, completion)
+        if not tokens:
+            return None
+        rest = completion[len(self._vocabulary.tokens[tokens[0]]) :]
+        if not self._speller.fits(rest, self.remaining - 1):  # spelled so, the output would not fit
+            tokens = self._speller.fewest(completion) or tokens
+        return tokens[0]
+
     def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
         """Take the first token of the known completion, the fewest tokens that spell it."""
-        tokens = None if self._matcher is None else self._closing.fewest(self._completion())
+        tokens = None if self._closer is None else self._speller.fewest(self._closer.completion())
         if tokens is None:
             self._fail_incomplete("No allowed token fits the token budget")
         elif not tokens:  # complete already, and every way on is too long
@@ -324,45 +371,9 @@ class Output:
     def _follow(self, token: int) -> None:
         """Take a token that leaves no choice: the plan may only get better."""
         self._accept(token)
-        if not (self._closes(self.remaining - 1) or self._rest_closes(token)):
-            self._plan = None
+        if self._closer is not None and not self._closer.closes_after(token, self.remaining - 1):
+            self._closer.plan = None
         self._append(token)
-
-    def _closes(self, budget: int) -> bool:
-        """Whether the matcher's completion fits in so many tokens. Keeps the text where it has to be written."""
-        matcher = self._matcher
-        assert matcher is not None
-        if matcher.completion_bound() <= budget and matcher.completion_is_spelled():
-            self._plan = None
-            return True
-        text = shortest_completion(matcher)
-        if text is None or not self._closing.fits(text, budget):
-            return False
-        self._plan = text
-        return True
-
-    def _rest_closes(self, token: int) -> bool:
-        """Whether the completion from before ``token``, which was just accepted, goes on with it and its rest fits,
-        should the matcher know none so short."""
-        matcher, spelled = self._matcher, self._vocabulary.tokens[token]
-        assert matcher is not None
-        if self._plan is None:
-            matcher.rollback(1)
-            self._plan = shortest_completion(matcher)
-            self._accept(token)
-        plan = self._plan
-        if plan is None or not plan.startswith(spelled):
-            return False
-        rest = plan[len(spelled) :]
-        if not self._closing.fits(rest, self.remaining - 1):
-            return False
-        self._plan = rest
-        return True
-
-    def _completion(self) -> bytes:
-        """A text that completes the output from here."""
-        assert self._matcher is not None
-        return self._matcher.shortest_completion() if self._plan is None else self._plan
 
     def _accept(self, token: int) -> None:
         assert self._matcher is not None
@@ -379,6 +390,8 @@ class Output:
         self.pending.append(token)
         self._bytes += self._vocabulary.tokens[token]
         self.stats.output_tokens += 1
+        if self._section is not None and not self._section.is_over:
+            self._section.add(self._bytes, before)
         self._stop_at_string(before)
 
     def _stop_at_string(self, before: int) -> None:
@@ -399,15 +412,15 @@ class Output:
         """End of sequence: ``token`` if the model chose it, None if nothing else may follow."""
         if self._matcher is not None:
             self._accept(self._vocabulary.eos_token_ids[0] if token is None else token)
-        self.finish_reason = "length" if self.stats.steered_tokens else "stop"
+        self.finish_reason = "length" if self._is_shaped else "stop"
         self._stop_clock()
 
     def _stop_clock(self) -> None:
         self.stats.seconds = time.perf_counter() - self._started
 
     def _fail_incomplete(self, what: str) -> None:
-        plan = b"" if self._matcher is None else self._completion()
-        shortest = self._closing.fewest(plan)
+        plan = b"" if self._closer is None else self._closer.completion()
+        shortest = self._speller.fewest(plan)
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "

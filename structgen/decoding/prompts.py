@@ -3,50 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
 
 Message: TypeAlias = "Mapping[str, Any]"
 Prompt: TypeAlias = "str | Sequence[Message]"
+Place = Literal["user", "system"]
+"""The message that the model is told of its constraint in: the user's last, or the system's. Prompts with the same
+system message begin alike, and what they begin with is read once."""
 
 
-def prompt_token_ids(tokenizer: Any, prompt: Prompt, instruction: str | None = None) -> list[int]:
+def place_of_instruction(schema_in_prompt: bool | str) -> Place | None:
+    """What the option says: True is "user"; False is nowhere.
+
+    Raises:
+        OptionsError: it says something else.
+    """
+    if schema_in_prompt is True or schema_in_prompt == "user":
+        return "user"
+    if schema_in_prompt == "system":
+        return "system"
+    if schema_in_prompt is False:
+        return None
+    raise OptionsError(f'schema_in_prompt must be True, False, "user" or "system", not {schema_in_prompt!r:.100}')
+
+
+def prompt_token_ids(
+    tokenizer: Any, prompt: Prompt, instruction: str | None = None, place: Place = "user"
+) -> list[int]:
     """Token ids of a prompt.
 
-    With a chat template, a string is one user message, and ``instruction`` is added to the last user message. Without,
-    a string is continued as it is, after the instruction; messages are refused.
+    With a chat template, a string is one user message, and ``instruction`` is added to the message that ``place``
+    names. Without, a string is continued as it is, after the instruction ("system": it stands behind that); messages
+    are refused.
 
     Raises:
         GenerationError: the prompt is neither a string nor messages, or the tokenizer cannot read it.
     """
-    if isinstance(prompt, str):
-        messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
-    else:
-        given = list(prompt) if isinstance(prompt, Iterable) else []
-        messages = [dict(message) for message in given if isinstance(message, Mapping)]
-        if not messages or len(messages) < len(given) or not all({"role", "content"} <= m.keys() for m in messages):
-            raise GenerationError(
-                'A prompt is a string or messages like {"role": "user", "content": "..."}, not empty.'
-            )
+    messages = as_messages(prompt)
     if getattr(tokenizer, "chat_template", None):
-        text = _render(tokenizer, _instruct(messages, instruction))
+        text = _render(tokenizer, noted(messages, [(instruction, place)] if instruction else []))
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
     if not isinstance(prompt, str):
         raise GenerationError("This model's tokenizer has no chat template; give the prompt as one string.")
-    text = f"{prompt}\n\n{instruction}\n\n" if instruction else prompt
+    texts = [prompt, instruction] if place == "user" else [instruction, prompt]
+    text = "".join(f"{text}\n\n" for text in texts) if instruction else prompt
     return list(tokenizer.encode(text))
 
 
-def _instruct(messages: list[dict[str, Any]], instruction: str | None) -> list[dict[str, Any]]:
-    """Add the instruction to the last user message (a new one if there is none)."""
-    if instruction is None:
-        return messages
-    for message in reversed(messages):
-        if message["role"] == "user" and isinstance(message["content"], str):
-            message["content"] = f"{message['content']}\n\n{instruction}"
-            return messages
-    return [*messages, {"role": "user", "content": instruction}]
+def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages of a prompt; a string is the user's.
+
+    Raises:
+        GenerationError: it is neither a string nor messages, or has no UTF-8.
+    """
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    given = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, Mapping) else []
+    messages = [dict(message) for message in given if isinstance(message, Mapping)]
+    if not messages or len(messages) < len(given) or not all({"role", "content"} <= m.keys() for m in messages):
+        raise GenerationError(
+            'A prompt is a string or messages like [{"role": "user", "content": "..."}], at least one; '
+            f"not {prompt!r:.100}."
+        )
+    for message in messages:
+        if isinstance(message["content"], str):
+            _check_text(message["content"])
+    return messages
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise GenerationError(
+            f"The prompt has half a character (U+{ord(text[error.start]):04X}) at offset {error.start}, which no UTF-8 "
+            'can spell. It was read with another encoding; text.encode("utf-16", "surrogatepass").decode("utf-16") '
+            "puts halves together."
+        ) from None
+
+
+def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, Place]]) -> list[dict[str, Any]]:
+    """The messages with texts added to the last of the user's, or to the first of the system's; where there is none
+    (whose content is text), one is made. The messages are changed."""
+    for text, role in notes:
+        own = [message for message in messages if message["role"] == role and isinstance(message["content"], str)]
+        if not own:
+            messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
+            continue
+        message = own[-1 if role == "user" else 0]
+        message["content"] = f"{message['content']}\n\n{text}" if message["content"] else text
+    return messages
 
 
 def _render(tokenizer: Any, messages: list[dict[str, Any]]) -> str:

@@ -52,21 +52,22 @@ def properties(value: Any, schema: Schema, place: Place, context: Context) -> Fo
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas of all members whose key matches."""
     checks.mapping(value, place)
-    return and_(*[All(Pat(regex), context.descend(child, place, regex)) for regex, child in value.items()])
+    children = [(regex, context.descend(child, place, regex)) for regex, child in value.items()]
+    return and_(*[All(Pat(regex), child) for regex, child in children if context.enforces_pattern(regex)])
 
 
 def additionalProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schema of the members that neither ``properties`` nor ``patternProperties`` of this schema names."""
-    return All(not_(declared_keys(schema)), context.lower(value, place))
+    return All(not_(declared_keys(schema, context)), context.lower(value, place))
 
 
-def declared_keys(schema: Schema) -> Formula:
+def declared_keys(schema: Schema, context: Context) -> Formula:
     """The keys that ``properties`` and ``patternProperties`` of this schema speak of."""
     named = schema.get("properties")
     patterns = schema.get("patternProperties")
     keys: Formula = Enum(named) if isinstance(named, dict) else FALSE
     if isinstance(patterns, dict) and patterns:
-        keys = or_(keys, *[Pat(regex) for regex in patterns])
+        keys = or_(keys, *[Pat(regex) for regex in patterns if context.enforces_pattern(regex)])
     return keys
 
 

@@ -123,6 +123,14 @@ class Context:
         """Whether the format is to be enforced."""
         return (self.options.assert_formats or self.dialect.asserts_formats) and name in self.dialect.formats
 
+    def enforces_pattern(self, expression: str) -> bool:
+        """False for an expression that no automaton can read, where the options say that such are to be left out."""
+        if self.options.unsupported == "error":
+            return True
+        from structgen.automata.ecma_parser import is_regular  # deferred: automata are not needed to read a schema
+
+        return is_regular(expression)
+
     @property
     def as_written(self) -> Context:
         """The context in which nothing is closed: for conditions, where less would be more elsewhere."""

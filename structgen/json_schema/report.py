@@ -26,6 +26,7 @@ _ANNOTATIONS = frozenset(
     }
 )
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
+_BACKREFERENCE = "on request: backreferences are not regular"
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
@@ -102,6 +103,15 @@ class Trace:
             where = pointer((place, keyword))
             if where not in self._entries:
                 self._entries[where] = Entry(where, keyword, *_status(keyword, schema, context))
+                if keyword == "patternProperties":
+                    self._visit_key_patterns(schema[keyword], (place, keyword), context)
+
+    def _visit_key_patterns(self, patterns: Any, place: Place, context: Context) -> None:
+        """Note the patterns of keys that are left out on request."""
+        for regex in patterns if isinstance(patterns, dict) else ():
+            if not context.enforces_pattern(regex):
+                where = pointer((place, regex))
+                self._entries[where] = Entry(where, "patternProperties", "ignored", _BACKREFERENCE)
 
     def record(self, formula: Formula, place: Place) -> None:
         """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
@@ -140,6 +150,8 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return _format_status(schema["format"], context)
     if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
         return "ignored", "without effect unless items is an array"
+    if keyword == "pattern" and not context.enforces_pattern(schema["pattern"]):
+        return "ignored", _BACKREFERENCE
     if keyword in dialect.partners:
         if _NEEDS[keyword] not in schema:
             return "ignored", f"without effect unless {_NEEDS[keyword]} stands beside it"

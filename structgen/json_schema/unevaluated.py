@@ -144,7 +144,7 @@ def evaluated_keys(site: Site) -> Formula:
         return TRUE
     if "unevaluatedProperties" in schema and not site.outermost and has("unevaluatedProperties"):
         return TRUE
-    return declared_keys(schema) if has("properties") else FALSE
+    return declared_keys(schema, site.context) if has("properties") else FALSE
 
 
 def check_clauses(clauses: int, place: Place, context: Context) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
@@ -28,38 +28,23 @@ from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
 from structgen.serving.reading import read_json, read_request
+from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest
 from structgen.serving.settings import ServingSettings
 from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
 from structgen.serving.surface import SURFACES, AnswerWriter, Surface
+from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
-LOG = logging.getLogger("structgen.serving")
-CLIENT_CLOSED = 499  # as nginx logs it; nobody gets this answer
 _T = TypeVar("_T")
-
-
-@dataclass
-class RequestRecord:
-    """What is logged and measured of a request; never its text."""
-
-    id: str
-    path: str
-    started: float = field(default_factory=time.monotonic)
-    status: int = 200
-    details: dict[str, Any] = field(default_factory=dict)
-    first: float | None = None
-    last: float | None = None
-
-    def line(self) -> str:
-        """One line of JSON."""
-        seconds = round(time.monotonic() - self.started, 6)
-        fields = {"id": self.id, "path": self.path, "status": self.status, "seconds": seconds}
-        return json.dumps({**fields, **self.details})
 
 
 class ApiServer:
     """A model behind HTTP.
+
+    Attributes:
+        is_warm: whether a first token was written; until then requests wait.
+        failure: why none could be; None: nothing has gone wrong.
 
     Args:
         generator: model, tokenizer and vocabulary; not to be used beside the server.
@@ -74,8 +59,8 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = settings or ServingSettings()
-        self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix)
+        self.settings = _with_prompt_length(settings or ServingSettings(), generator)
+        self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
         compile = None if self._service is None else self._service.compile
@@ -83,6 +68,8 @@ class ApiServer:
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
+        self.failure: BaseException | None = None
+        self._drafts = generator.drafts
         self._in_preparation = 0
 
     def app(self) -> Starlette:
@@ -105,7 +92,6 @@ class ApiServer:
         self.admission.is_draining = True
         await self._wait_until_idle(self.settings.drain_seconds)
         if not self.engine.is_idle:
-            self.metrics.hurried.inc()
             self.engine.hurry()
             await self._wait_until_idle(self.settings.drain_seconds)
 
@@ -116,12 +102,29 @@ class ApiServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        await self.engine.agenerate("Hello", max_new_tokens=1) if not self.is_warm else None
-        self.is_warm = True
+        warming = asyncio.ensure_future(self._warm_up())
         try:
             yield
         finally:
+            warming.cancel()
+            await asyncio.gather(warming, return_exceptions=True)
             await asyncio.to_thread(self._close)
+
+    async def _warm_up(self) -> None:
+        """Have a first token written; what is asked meanwhile waits for it."""
+        if self.is_warm:
+            return
+        started = time.monotonic()
+        if self._drafts:
+            what = "preparing drafts: weights are copied, and calls of several tokens are measured"
+            LOG.info(json.dumps({"event": "preparing", "message": what}))
+        try:
+            await self.engine.agenerate("Hello", max_new_tokens=1)
+        except Exception as error:
+            self.failure = self.engine.failure or error
+            return
+        self.is_warm = True
+        LOG.info(json.dumps({"event": "ready", "seconds": round(time.monotonic() - started, 1)}))
 
     def _close(self) -> None:
         self.engine.close()
@@ -131,7 +134,8 @@ class ApiServer:
     # --- requests for text ---
     def _endpoint(self, surface: Surface) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            record = RequestRecord(new_id(surface.id_prefix), surface.path)
+            trace = RequestTrace(surface.path, request.headers, self.settings.model_names[0])
+            record = RequestRecord(new_id(surface.id_prefix), surface.path, self.metrics, trace)
             try:
                 return await self._answer(surface, request, record)
             except Exception as error:
@@ -156,14 +160,14 @@ class ApiServer:
             self._chunks(surface, first, events_, work, writer, record),
             {"x-request-id": record.id},
             self.settings.write_seconds,
-            lambda error: surface.failure(writer, self._noted(error, record)),
+            lambda error: surface.failure(writer, record.refused(error)),
             lambda: self._left(stream, record),
         )
 
     @contextmanager
     def _preparing(self) -> Iterator[None]:
         """A request that is being read and compiled: it waits, too."""
-        if self._in_preparation + self.engine.waiting >= self.settings.max_waiting:
+        if self._in_preparation >= self.engine.room:
             raise overloaded("Too many requests wait already.", self.engine.retry_after())
         self._in_preparation += 1
         try:
@@ -183,17 +187,15 @@ class ApiServer:
         reading = self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
-        record.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
-        record.details["constraint"] = work.constraint.kind if work.constraint else None
-        self.metrics.prompt_tokens.inc(work.prompt_tokens)
-        grammar = await _while_there(self._compiled(work.constraint), receive)
+        record.asked(work, model)
+        grammar = await _while_there(self._compiled(work.constraint, record), receive)
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         return work, writer, work.rows(grammar, self.engine.budget, key, settings)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
-        self._ended([event.end for event in events if event.end is not None], work, record)
-        self._log(record)
+        record.ended([event.end for event in events if event.end is not None], work)
+        record.close()
         return JSONResponse(answer, headers={"x-request-id": record.id})
 
     async def _chunks(
@@ -206,14 +208,14 @@ class ApiServer:
         record: RequestRecord,
     ) -> AsyncGenerator[bytes, None]:
         """The encoded events of an answer."""
-        ends: list[RowEnd] = []
+        ends: dict[int, RowEnd] = {}
         for chunk in writer.opening():
             yield surface.encoded(chunk)
         index, event = first
         while True:
-            self._note_event(event, record)
+            record.event(event)
             if event.end is not None:
-                ends.append(event.end)
+                ends[index] = event.end
             for chunk in writer.chunks(index, event):
                 yield surface.encoded(chunk)
             try:
@@ -222,80 +224,36 @@ class ApiServer:
                 break
         for chunk in writer.closing():
             yield surface.encoded(chunk)
-        self._ended(ends, work, record)
+        record.ended([ends[index] for index in sorted(ends)], work)
         if surface.done:
             yield surface.done
 
-    async def _compiled(self, constraint: PlacedConstraint | None) -> Any:
+    async def _compiled(self, constraint: PlacedConstraint | None, record: RequestRecord) -> Any:
         if constraint is None:
             return None
-        started, outcome = time.perf_counter(), "compiled"
-        try:
-            return await self.engine.compile(constraint.constraint)
-        except Exception as error:
-            told = as_request_error(error, constraint.place)
-            outcome = told.code or "failed"
-            raise told from error
-        finally:
-            self.metrics.compiled(constraint.kind, outcome, time.perf_counter() - started)
+        kept = COMPILED.peek(joined(content_key(constraint.constraint), self.engine.vocabulary)) is not None
+        with record.compiling(constraint.kind, kept=kept):
+            try:
+                return await self.engine.compile(constraint.constraint)
+            except Exception as error:
+                raise as_request_error(error, constraint.place) from error
 
     def _check_model(self, name: str | None) -> None:
         if name is not None and name not in self.settings.model_names:
             raise _no_model(name, self.settings.model_names)
 
-    # --- records ---
-    def _note_event(self, event: RowEvent, record: RequestRecord) -> None:
-        now = time.monotonic()
-        if record.first is None and event.tokens:
-            record.first = now
-            self.metrics.first_token.observe(now - record.started)
-        elif record.last is not None:
-            self.metrics.between_tokens.observe(now - record.last)
-        record.last = now
-
-    def _ended(self, ends: Sequence[RowEnd], work: Work, record: RequestRecord) -> None:
-        for end in ends:
-            self.metrics.ended(end, work.finish_reason(end.finish_reason))
-        self.metrics.whole.observe(time.monotonic() - record.started)
-        record.details["completion_tokens"] = sum(len(end.token_ids) for end in ends)
-        record.details["finish_reasons"] = [end.finish_reason for end in ends]
-        record.details["forced_tokens"] = sum(end.stats.forced_tokens for end in ends)
-        if record.first is not None:
-            record.details["first_token_seconds"] = round(record.first - record.started, 6)
-
-    def _noted(self, error: BaseException, record: RequestRecord) -> RequestError:
-        """The error as the client is told it; those that are the server's own go to the log."""
-        told = as_request_error(error)
-        record.status = told.status
-        record.details["error"] = told.code
-        if told.status >= 500 and told.code not in ("draining",):
-            LOG.error("request %s failed", record.id, exc_info=error)
-        self.metrics.rejected(told.code or told.type)
-        return told
-
     def _failed(self, error: Exception, record: RequestRecord) -> Response:
         if isinstance(error, ClientGone):
-            self._gone(record)
+            record.left()
             return Response(status_code=CLIENT_CLOSED)
-        told = self._noted(error, record)
-        self._log(record)
+        told = record.refused(error)
+        record.close()
         return _told(told, record.id)
 
     def _left(self, stream: Any, record: RequestRecord) -> None:
         """A streamed answer is over, or nobody reads it."""
         self.engine.cancel(stream)
-        if "finish_reasons" not in record.details and "error" not in record.details:
-            self._gone(record)
-        else:
-            self._log(record)
-
-    def _gone(self, record: RequestRecord) -> None:
-        record.status = CLIENT_CLOSED
-        self.metrics.cancelled.inc()
-        self._log(record)
-
-    def _log(self, record: RequestRecord) -> None:
-        LOG.info(record.line())
+        record.left()
 
     # --- what is asked about the server ---
     async def _models(self, request: Request) -> Response:
@@ -315,7 +273,7 @@ class ApiServer:
 
     async def _check(self, request: Request) -> Response:
         """What of a constraint is enforced: for the page."""
-        record = RequestRecord(new_id("check-"), "/check")
+        record = RequestRecord(new_id("check-"), "/check", self.metrics)
         try:
             return await self._report(request, record)
         except Exception as error:
@@ -329,7 +287,7 @@ class ApiServer:
         assert constraint is not None
         started = time.perf_counter()
         with self._preparing():
-            grammar = await _while_there(self._compiled(constraint), request.receive)
+            grammar = await _while_there(self._compiled(constraint, record), request.receive)
         milliseconds = 1e3 * (time.perf_counter() - started)
         report = getattr(grammar, "report", None)
         entries = report.entries if report else ()
@@ -338,7 +296,7 @@ class ApiServer:
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
         summary = f"Every output satisfies the constraint{total}; compiled in {milliseconds:.0f} ms."
         record.details["constraint"] = constraint.kind
-        self._log(record)
+        record.close()
         return JSONResponse({"summary": summary, "keywords": keywords}, headers={"x-request-id": record.id})
 
     async def _health(self, _: Request) -> Response:
@@ -370,6 +328,16 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+def _with_prompt_length(settings: ServingSettings, generator: Generator) -> ServingSettings:
+    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    context = generator.model.context_length
+    if settings.max_prompt_length is not None or context is None:
+        return settings
+    vocabulary = generator.vocabulary
+    longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
+    return replace(settings, max_prompt_length=context * longest)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

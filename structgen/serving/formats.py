@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.composed import tag_dispatch
 from structgen.constraints.json import json_schema
-from structgen.constraints.text import choice, gbnf, lark, regex
+from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.errors import ConstraintError
+from structgen.grammar.gbnf import read_gbnf
+from structgen.grammar.lark_reader import read_lark
+from structgen.grammar.llguidance.reader import read_llguidance
 from structgen.options import JsonOptions
 from structgen.serving.errors import Place, RequestError, as_request_error
 from structgen.serving.openai_types import (
@@ -59,8 +65,10 @@ def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSe
     return PlacedConstraint(_checked(lambda: json_schema(given.schema_, options), place), place, "json_schema")
 
 
-def structured_constraint(given: StructuredOutputs | None, settings: ServingSettings) -> PlacedConstraint | None:
-    """The constraint that ``structured_outputs`` asks for.
+def structured_constraint(
+    given: StructuredOutputs | None, settings: ServingSettings, options: JsonOptions | None = None
+) -> PlacedConstraint | None:
+    """The constraint that ``structured_outputs`` asks for; ``options`` say how its JSON may be spelled.
 
     Raises:
         RequestError: not exactly one is asked for, it is too large, or it cannot be read.
@@ -80,7 +88,7 @@ def structured_constraint(given: StructuredOutputs | None, settings: ServingSett
     if isinstance(value, str) and name in ("json", "structural_tag"):
         value = _json_of(value, place) if value.lstrip().startswith("{") else value
     check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
-    return PlacedConstraint(_checked(lambda: _constraint(name, value, place), place), place, name)
+    return PlacedConstraint(_checked(lambda: _constraint(name, value, place, options), place), place, name)
 
 
 def _json_of(text: str, place: Place) -> Any:
@@ -91,29 +99,59 @@ def _json_of(text: str, place: Place) -> Any:
         raise RequestError.at(place, error.message.replace("The body", "The text"), "invalid_json") from None
 
 
-def _constraint(name: str, value: Any, place: Place) -> Constraint:
+def _constraint(name: str, value: Any, place: Place, options: JsonOptions | None) -> Constraint:
     if name == "json_object":
-        return json_schema(ANY_OBJECT)
+        return json_schema(ANY_OBJECT, options)
     if name == "json":
         if value in ("true", "false"):
-            return json_schema(value == "true")
+            return json_schema(value == "true", options)
         if isinstance(value, str):
             raise RequestError.at(place, "a schema is an object, a boolean, or the JSON text of an object")
-        return json_schema(value)
+        return json_schema(value, options)
     if name == "regex":
         return regex(value)
     if name == "choice":
         return choice(value)
     if name == "grammar":
-        return gbnf(value) if "::=" in value else lark(value + "\n")  # a line: text, and never a path
-    return _structural_tag(value, place)
+        return grammar_text(value)
+    return _structural_tag(value, place, options)
 
 
-def _structural_tag(value: Any, place: Place) -> Constraint:
+def grammar_text(text: str) -> TextConstraint:
+    """A grammar in the notation that it is written in: ``::=`` for XGrammar's EBNF, as vLLM and SGLang have it, or
+    llama.cpp's GBNF; else Lark's, or llguidance's. Of two, the first that reads it.
+
+    Raises:
+        ConstraintError: neither reads it; the error of the first.
+    """
+    text += "\n"  # of one line: text, and never a path
+    ways: list[tuple[Callable[[], Any], TextConstraint]]
+    if "::=" in text:
+        ways = [
+            (partial(read_gbnf, text, dialect="xgrammar"), gbnf(text, dialect="xgrammar")),
+            (partial(read_gbnf, text), gbnf(text)),
+        ]
+    else:
+        ways = [
+            (partial(read_lark, text), lark(text)),
+            (partial(read_llguidance, text), lark(text, dialect="llguidance")),
+        ]
+    refusal: ConstraintError | None = None
+    for read, constraint in ways:
+        try:
+            read()
+            return constraint
+        except ConstraintError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _structural_tag(value: Any, place: Place, options: JsonOptions | None) -> Constraint:
     """vLLM's and SGLang's older form of structural tags: triggers, and what may follow them."""
-    if not isinstance(value, dict) or value.get("type") != "structural_tag":
+    if not isinstance(value, dict) or value.get("type", "structural_tag") != "structural_tag":
         raise RequestError.at(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
-    unknown = sorted(value.keys() - {"type", "structures", "triggers"})
+    unknown = sorted(value.keys() - {"type", "structures", "triggers", "at_least_one"})
     if unknown:
         raise RequestError.at(
             (*place, unknown[0]),
@@ -125,14 +163,15 @@ def _structural_tag(value: Any, place: Place) -> Constraint:
         raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
     tags: list[Any] = []
     for number, structure in enumerate(structures):
-        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema", True)
+        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema")
         where = (*place, "structures", number)
         if not isinstance(begin, str) or not isinstance(end, str) or structure.keys() - {"begin", "end", "schema"}:
             raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
         if not begin.startswith(tuple(triggers)):
             raise RequestError.at(where, f"no trigger begins {begin!r}")
-        tags.append(((begin, end), schema))
-    return tag_dispatch(tags, triggers=triggers)
+        tags.append(((begin, end), True if schema is None else schema))
+    at_least = 1 if value.get("at_least_one") is True else 0
+    return tag_dispatch(tags, triggers=triggers, min_uses=at_least, json_options=options)
 
 
 def _list_of(value: Any, kind: type) -> list[Any]:

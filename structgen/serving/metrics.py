@@ -7,6 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from structgen.constraints.cache import COMPILED
 from structgen.serving.engine import StepReport
 from structgen.serving.rows import RowEnd
 
@@ -20,12 +21,14 @@ class ServerMetrics:
     Args:
         model: the label ``model_name``.
         prefix: of all names, such as ``structgen:`` or ``vllm:``.
+        max_cache_bytes: what keys and values may take; None: any number.
     """
 
     content_type = CONTENT_TYPE_LATEST
 
-    def __init__(self, model: str, prefix: str = "structgen:") -> None:
+    def __init__(self, model: str, prefix: str = "structgen:", max_cache_bytes: int | None = None) -> None:
         self.registry = CollectorRegistry()
+        self._max_cache_bytes = max_cache_bytes
         self._prefix = prefix
         self._model = model
         self.running = self._gauge("num_requests_running", "Outputs that are written.")
@@ -34,7 +37,11 @@ class ServerMetrics:
         self.generation_tokens = self._counter("generation_tokens", "Tokens of outputs.")
         self.cached_tokens = self._counter("prompt_tokens_cached", "Tokens of prompts that were known and not read.")
         self.cache_bytes = self._gauge("kv_cache_usage_bytes", "What keys and values take.")
+        self.cache_share = self._gauge("kv_cache_usage_perc", "What keys and values take of the limit; 0 without one.")
+        self.prefix_queries = self._counter("prefix_cache_queries", "Tokens of prompts that were looked for.")
+        self.prefix_hits = self._counter("prefix_cache_hits", "Those of them that were known.")
         self.preemptions = self._counter("num_preemptions", "Times that keys and values were given up for others.")
+        self.drafts = self._counter("spec_decode_num_drafts", "Calls of the model that read drafts.")
         self.draft_tokens = self._counter("spec_decode_num_draft_tokens", "Draft tokens that the model read.")
         self.accepted_tokens = self._counter("spec_decode_num_accepted_tokens", "Draft tokens that became output.")
         self.forced_tokens = self._counter("forced_tokens", "Tokens that were the only ones allowed.")
@@ -42,17 +49,22 @@ class ServerMetrics:
         self.success = self._counter("request_success", "Outputs that were finished.", ["finished_reason"])
         self.rejections = self._counter("admission_rejections", "Requests that were turned away.", ["code"])
         self.cancelled = self._counter("cancelled_requests", "Requests whose client went away.")
-        self.hurried = self._counter("hurried_requests", "Times that all outputs were closed at once.")
+        self.hurried = self._counter("hurried_requests", "Outputs that were closed early, for time or a shutdown.")
         self.step_tokens = self._histogram("iteration_tokens_total", "Tokens a step.", TOKENS)
-        self.step_seconds = self._histogram("step_seconds", "Time of a step.", SECONDS)
+        self.step_seconds = self._histogram("step_seconds", "Time of a step: write, or hand_out.", SECONDS, ["phase"])
         self.first_token = self._histogram(
             "time_to_first_token_seconds", "From the request to the first text.", SECONDS
         )
         self.between_tokens = self._histogram("inter_token_latency_seconds", "Between events of a stream.", SECONDS)
+        self.queued = self._histogram("request_queue_time_seconds", "From the queue to the turn.", SECONDS)
+        self.prefilled = self._histogram("request_prefill_time_seconds", "From the turn to the first token.", SECONDS)
+        self.decoded = self._histogram("request_decode_time_seconds", "From the first token to the last.", SECONDS)
         self.whole = self._histogram("e2e_request_latency_seconds", "From the request to its end.", SECONDS)
         self.compile_seconds = self._histogram(
             "grammar_compile_seconds", "Time until a grammar was there.", SECONDS, ["kind", "outcome"]
         )
+        self.grammar_hits = self._counter("grammar_cache_hits", "Grammars that were compiled before.")
+        self._gauge("grammar_cache_bytes", "What compiled grammars take.").set_function(lambda: COMPILED.bytes)
         self.mask_seconds = self._histogram("mask_seconds", "Time on masks, an output.", SECONDS)
 
     def step(self, report: StepReport) -> None:
@@ -61,7 +73,14 @@ class ServerMetrics:
         self.waiting.set(report.waiting)
         self.cache_bytes.set(report.cache_bytes)
         self.step_tokens.observe(report.tokens)
-        self.step_seconds.observe(report.seconds)
+        self.step_seconds.labels(self._model, "write").observe(report.seconds)
+        self.step_seconds.labels(self._model, "hand_out").observe(report.hand_out_seconds)
+        if self._max_cache_bytes is not None:
+            self.cache_share.set(report.cache_bytes / self._max_cache_bytes)
+
+    def asked(self, prompt_tokens: int) -> None:
+        """Note a request that can be answered."""
+        self.prompt_tokens.inc(prompt_tokens)
 
     def ended(self, end: RowEnd, finish_reason: str) -> None:
         """Note a finished output."""
@@ -70,8 +89,15 @@ class ServerMetrics:
         self.steered_tokens.inc(end.stats.steered_tokens)
         self.cached_tokens.inc(end.cached_tokens)
         self.preemptions.inc(end.preemptions)
-        self.draft_tokens.inc(sum(end.stats.drafted.values()))
-        self.accepted_tokens.inc(sum(end.stats.accepted.values()))
+        self.prefix_queries.inc(end.stats.prompt_tokens)
+        self.prefix_hits.inc(end.cached_tokens)
+        self.drafts.inc(end.stats.draft_trees)
+        self.draft_tokens.inc(end.stats.draft_tokens)
+        self.accepted_tokens.inc(end.stats.accepted_draft_tokens)
+        self.hurried.inc(end.is_hurried)
+        self.queued.observe(end.times.admitted - end.times.submitted)
+        self.prefilled.observe(end.times.first - end.times.admitted)
+        self.decoded.observe(end.times.ended - end.times.first)
         self.mask_seconds.observe(end.stats.mask_seconds)
         self.success.labels(self._model, finish_reason).inc()
 
@@ -82,6 +108,7 @@ class ServerMetrics:
     def compiled(self, kind: str, outcome: str, seconds: float) -> None:
         """Note how long a request waited for its grammar."""
         self.compile_seconds.labels(self._model, kind, outcome).observe(seconds)
+        self.grammar_hits.inc(outcome == "kept")
 
     def text(self) -> bytes:
         """What ``/metrics`` answers."""

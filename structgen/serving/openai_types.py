@@ -43,11 +43,13 @@ class StructgenExtension(RequestPart):
     Attributes:
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         trace: whether the chunks of a streamed chat tell of each token how it came about.
     """
 
     on_budget: Literal["length", "close"] = "length"
     schema_in_prompt: Literal["none", "user", "system"] | None = None
+    max_think_tokens: Annotated[int, Field(ge=0)] | None = None
     trace: bool = False
 
 
@@ -302,7 +304,7 @@ class ToolMessage(RequestPart):
 Message = Annotated[InstructionMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
-class Prediction(RequestPart):
+class PredictedContent(RequestPart):
     """Text that much of the output may be like."""
 
     type: Literal["content"]
@@ -320,7 +322,7 @@ class ChatRequest(SamplingFields):
     tools: Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    prediction: Prediction | None = None
+    prediction: PredictedContent | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
@@ -358,6 +360,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "truncation": (None, "disabled"),
     "max_tool_calls": (None,),
     "context_management": (None, []),
+    "access_programs": (None,),
+    "background_options": (None,),
+    "image": (None,),
 }
 """Fields of OpenAI's API that are not supported, and the values with which they say nothing."""
 SUCCESSORS = {

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
+from structgen.serving.settings import ServingSettings
 
 NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
 
@@ -26,7 +28,7 @@ class ChatPrompt:
 
     messages: Sequence[Mapping[str, Any]]
     tools: Sequence[Mapping[str, Any]] = ()
-    notes: Sequence[tuple[str, str]] = ()
+    notes: Sequence[tuple[str, Place]] = ()
     template_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,21 +79,20 @@ def rendered(tokenizer: Any, prompt: ChatPrompt) -> str:
         ) from error
 
 
-def token_ids(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a rendered prompt, whose template wrote the special tokens."""
-    ids = list(tokenizer.encode(text, add_special_tokens=False))
+def token_ids(tokenizer: Any, text: str, settings: ServingSettings, *, add_special_tokens: bool = False) -> list[int]:
+    """The tokens of a prompt; of a rendered one, the template wrote the special tokens.
+
+    Raises:
+        RequestError: there are none, or the text is longer than the settings allow.
+    """
+    most = settings.max_prompt_length
+    if most is not None and len(text) > most:
+        raise RequestError(
+            f"The prompt has {len(text):,} characters, and at most {most:,} are read; shorten it.",
+            code="context_length_exceeded",
+            param="messages",
+        )
+    ids = list(tokenizer.encode(text, add_special_tokens=add_special_tokens))
     if not ids:
         raise RequestError("The prompt is empty; give some text.", param="prompt")
     return ids
-
-
-def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """The messages with texts added to the last of the user's, or to the system's; where there is none, one is made."""
-    for text, role in notes:
-        places = [place for place, message in enumerate(messages) if message["role"] == role]
-        if not places:
-            messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
-            continue
-        message = messages[places[-1] if role == "user" else places[0]]
-        message["content"] = f"{message['content']}\n\n{text}" if message["content"] else text
-    return messages

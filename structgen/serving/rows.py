@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.sections import SectionBudget
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -43,10 +46,10 @@ class RowRequest:
         prompt_ids: tokens of the prompt, at least one.
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
-        max_new_tokens, stop: see ``Output``.
+        max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
         streams: whether its text is told before it is whole.
     """
 
@@ -63,6 +66,18 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
+    section: SectionBudget | None = None
+
+
+@dataclass(frozen=True)
+class RowTimes:
+    """When an output came to the queue, its turn, its first token and its end: seconds of ``time.monotonic``."""
+
+    submitted: float = 0.0
+    admitted: float = 0.0
+    first: float = 0.0
+    ended: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,8 @@ class RowEnd:
     Attributes:
         finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
         cached_tokens, preemptions: see ``Handle``.
+        times: when.
+        is_hurried: whether it was closed early, because it took too long or the server stops.
     """
 
     finish_reason: FinishReason
@@ -80,6 +97,8 @@ class RowEnd:
     stats: GenerationStats
     cached_tokens: int = 0
     preemptions: int = 0
+    times: RowTimes = RowTimes()
+    is_hurried: bool = False
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -119,9 +138,18 @@ class RowWriter:
 
     def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
         self._vocabulary = generator.vocabulary
-        self._speculator = generator.speculator()
+        self._generator = generator
         self._scheduler = generator.scheduler(limits)
-        self._handles: set[Handle] = set()
+        self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
+
+    def prepare(self) -> None:
+        """Make ready what drafts, before the first step: weights may be copied, and the model is measured, which takes
+        from seconds to minutes.
+
+        Raises:
+            StructgenError: the drafts cannot be used.
+        """
+        self._generator.speculator()
 
     @property
     def waiting(self) -> int:
@@ -143,31 +171,52 @@ class RowWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def submit(self, row: RowRequest) -> Handle:
-        """Take an output on.
+    def output(self, row: RowRequest) -> Output:
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
+        """
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        options: dict[str, Any] = {
+            "max_new_tokens": row.max_new_tokens,
+            "stop": row.stop,
+            "prompt_ids": row.prompt_ids,
+            "section": row.section,
+        }
+        if not row.top_logprobs and not row.traced:
+            return Output(self._vocabulary, matcher, row.params, **options)
+        else:
+            made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+        made.advance_forced()
+        return made
+
+    def submit(self, row: RowRequest, output: Output) -> Handle:
+        """Take on an output that ``output`` has made.
+
+        Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
+        prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
-            self._output(row),
-            self._speculator,
+            output,
+            self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
             salt=row.salt,
             seconds=row.seconds,
             queue_seconds=row.queue_seconds,
             streams=row.streams,
+            prediction=prediction,
         )
         handle = self._scheduler.submit(request)
-        self._handles.add(handle)
+        self._handles[handle] = 0.0
         return handle
 
     def cancel(self, handle: Handle) -> None:
         """Forget an output; nothing more comes of it."""
-        self._handles.discard(handle)
+        self._handles.pop(handle, None)
         self._scheduler.cancel(handle)
 
     def hurry(self) -> None:
@@ -177,27 +226,22 @@ class RowWriter:
 
     def step(self) -> list[tuple[Handle, RowEvent]]:
         """One step of all outputs, and what it brought. An output's error is its own event."""
-        events = [event for event in self._scheduler.step() if event.handle in self._handles]
-        self._handles -= {event.handle for event in events if event.is_last}
-        return [(event.handle, _row_event(event)) for event in events]
-
-    def _output(self, row: RowRequest) -> Output:
-        matcher = None if row.grammar is None else row.grammar.matcher()
-        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
-        if not row.top_logprobs and not row.traced:
-            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
-        return RecordedOutput(
-            self._vocabulary, matcher, row.params,
-            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
-        )  # fmt: skip
+        told, now = [], 0.0
+        for event in self._scheduler.step():
+            if event.handle in self._handles:
+                now = now or time.monotonic()
+                first = self._handles[event.handle] = self._handles[event.handle] or now
+                if event.is_last:
+                    del self._handles[event.handle]
+                told.append((event.handle, _row_event(event, first, now)))
+        return told
 
 
-def _row_event(event: Event) -> RowEvent:
-    """What a scheduler's event tells of an output; in the thread that steps."""
+def _row_event(event: Event, first: float, now: float) -> RowEvent:
+    """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
-    first = handle.told - len(event.token_ids)
     if isinstance(output, RecordedOutput):
-        tokens = tuple(_recorded(output, range(first, handle.told)))
+        tokens = tuple(_recorded(output, range(handle.told - len(event.token_ids), handle.told)))
     else:
         pairs = zip(event.token_ids, event.log_probs, strict=True)
         tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
@@ -213,6 +257,8 @@ def _row_event(event: Event) -> RowEvent:
         output.stats,
         handle.cached_tokens,
         handle.preemptions,
+        RowTimes(handle.submitted, handle.admitted or now, first, now),
+        handle.is_hurried,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
     return RowEvent(output.text, tokens, end)

@@ -12,6 +12,7 @@ from structgen.decoding.output import FinishReason
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
+from structgen.generator import section_of
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
 from structgen.serving.openai_types import CommonFields, SamplingFields
@@ -36,6 +37,7 @@ class Work:
         logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
         form: how the outputs are read.
         traced: see ``RowRequest``.
+        prediction: a text that the output may be much like.
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         stream, include_usage: how it is answered.
     """
@@ -51,6 +53,7 @@ class Work:
     logprobs: int | None = None
     traced: bool = False
     form: OutputForm = field(default_factory=OutputForm)
+    prediction: str | None = None
     on_budget: str = "length"
     stream: bool = False
     include_usage: bool = False
@@ -68,6 +71,7 @@ class Work:
             key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
         """
         rows = []
+        section = section_of(None if self.constraint is None else self.constraint.constraint)
         for ids in self.prompts:
             for number in range(self.choices):
                 seed = self.params.seed
@@ -86,6 +90,8 @@ class Work:
                         seconds=settings.total_seconds,
                         queue_seconds=settings.queue_seconds,
                         streams=self.stream,
+                        prediction=self.prediction,
+                        section=section,
                     )
                 )
         return rows
@@ -228,8 +234,8 @@ def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> di
         "prompt_tokens_details": {"cached_tokens": cached_tokens(work, ends)},
         "completion_tokens_details": {
             "reasoning_tokens": thinking_tokens,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
+            "accepted_prediction_tokens": sum(end.stats.accepted_prediction_tokens for end in ends),
+            "rejected_prediction_tokens": sum(end.stats.rejected_prediction_tokens for end in ends),
         },
     }
 

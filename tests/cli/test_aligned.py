@@ -52,9 +52,9 @@ def test_sample_takes_every_kind_of_constraint(tmp_path: Path) -> None:
 
 def test_sample_says_what_is_wrong(tmp_path: Path) -> None:
     for arguments, message in (
-        ([], "Give one constraint"),
+        ([], "Give a constraint"),
         ([*WORDS, "--regex", "a"], "Give one constraint"),
-        (["--grammar", "g.txt"], "a file .lark or .gbnf"),
+        (["--grammar", "g.txt"], "a file .lark, .gbnf or .ebnf"),
         (["--grammar", str(tmp_path / "no.lark")], "no such file"),
         ([*WORDS, "--method", "greedy"], "expected one of exact"),
         ([*WORDS, "--temperature", "0"], "temperature is 0"),
@@ -62,9 +62,9 @@ def test_sample_says_what_is_wrong(tmp_path: Path) -> None:
         code, _, stderr = run("sample", "x", *arguments)
         assert code == 2 and message in stderr.replace("\n", " ")
     code, _, stderr = run("sample", "x", "--regex", "[a-f]{9}", "-n", "99", "--model-tokens", "3", "--seed", "0")
-    assert code == 1 and "stopped by model_tokens" in stderr.replace("\n", " ")
+    assert code == 3 and "stopped by model_tokens" in stderr.replace("\n", " ")
     code, _, stderr = run("sample", "x", "--regex", "aaaa", "--max-new-tokens", "2")
-    assert code == 1 and "UnsatisfiableTargetError" in stderr
+    assert code == 3 and "UnsatisfiableTargetError" in stderr
 
 
 def test_compare_distributions(tmp_path: Path) -> None:

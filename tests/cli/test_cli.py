@@ -67,7 +67,7 @@ def test_generate_reads_a_prompt_file(tmp_path: Path) -> None:
         (["generate"], 2, "either a prompt or --prompt-file"),
         (["generate", "p", "--schema", "missing.json"], 2, "cannot read the schema"),
         (["generate", "p", "--schema", "{"], 2, "not JSON"),
-        (["generate", "p", "--schema", ENUM, "--max-new-tokens", "2"], 1, "Raise max_new_tokens"),
+        (["generate", "p", "--schema", ENUM, "--max-new-tokens", "2"], 3, "Raise max_new_tokens"),
         (["generate", "p", "--temperature", "-1"], 2, "temperature"),
         (["generate", "--prompt-file", "missing.txt"], 2, "Cannot read missing.txt"),
         (["validate", ENUM, "missing.json"], 2, "Cannot read missing.json"),
@@ -84,7 +84,7 @@ def test_bad_input_and_failures(arguments: list[str], code: int, message: str) -
 
 def test_errors_as_json() -> None:
     code, stdout, _ = run("generate", "p", "--schema", ENUM, "--max-new-tokens", "2", "--json")
-    assert code == 1 and json.loads(stdout)["error"]["type"] == "IncompleteOutputError"
+    assert code == 3 and json.loads(stdout)["error"]["type"] == "IncompleteOutputError"
 
 
 def test_a_prompt_file_that_is_not_utf8(tmp_path: Path) -> None:

@@ -109,3 +109,49 @@ def test_a_port_in_use_is_told(port: int) -> None:
             cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
     assert finished.returncode != 0 and "address already in use" in finished.stderr.lower()
+
+
+PREPARING = """
+import sys, time
+from structgen.cli import serve
+from structgen.serving.settings import ServingSettings
+from tests.serving import tiny
+{change}
+settings = ServingSettings(model_names=("tiny",), compile_workers=0)
+raise SystemExit(serve.run(lambda: tiny.generator(draft="auto"), settings, "127.0.0.1", int(sys.argv[1])))
+"""
+
+
+def preparing(port: int, change: str) -> subprocess.Popen[str]:
+    for package in ("starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(package)
+    return subprocess.Popen(
+        [sys.executable, "-c", PREPARING.format(change=change), str(port)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> None:
+    """It listens meanwhile, is healthy but not ready, and says on its log what takes so long."""
+    httpx2 = pytest.importorskip("httpx2")
+    process = preparing(port, "tiny.SlowModel.forward = lambda *_: time.sleep(100)")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            statuses = [httpx2.get(f"http://127.0.0.1:{port}/{path}").status_code for path in ("ready", "health")]
+            break
+        except httpx2.TransportError:
+            time.sleep(0.05)
+    assert statuses == [503, 200]
+    process.send_signal(number)
+    started = time.monotonic()
+    errors = process.communicate(timeout=60)[1]
+    assert time.monotonic() - started < 5 and process.returncode == 0
+    assert "preparing drafts" in errors and "Traceback" not in errors
+
+
+def test_drafts_that_cannot_be_used_end_the_server(port: int) -> None:
+    process = preparing(port, "del tiny.TinyModel.forward_tree")
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode != 0 and "ModelError: Drafts need a model with forward_tree" in errors

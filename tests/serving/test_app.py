@@ -94,13 +94,13 @@ def test_the_queue_turns_away_and_the_admitted_finish() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert set(statuses) == {200, 429} and statuses.count(200) >= 4
+        assert set(statuses) == {200, 429} and statuses.count(200) >= 3
 
 
 def test_requests_that_are_being_prepared_wait_too() -> None:
     import asyncio
 
-    with serving(max_waiting=2) as server:
+    with serving(max_rows=1, max_waiting=1) as server:
         engine = server.server.engine
         compile = engine.compile
 
@@ -168,8 +168,60 @@ def test_metrics() -> None:
         assert float(values[f"structgen:generation_tokens_total{{{label}}}"]) == 20
         assert float(values[f'structgen:request_success_total{{finished_reason="length",{label}}}']) == 4
         assert float(values[f'structgen:admission_rejections_total{{code="unsupported_parameter",{label}}}']) == 1
-        assert float(values[f"structgen:time_to_first_token_seconds_count{{{label}}}"]) == 1
+        assert float(values[f"structgen:time_to_first_token_seconds_count{{{label}}}"]) == 4
         assert float(values[f"structgen:num_requests_running{{{label}}}"]) == 0
+
+
+NAMES = """num_requests_running num_requests_waiting kv_cache_usage_perc kv_cache_usage_bytes prefix_cache_queries_total
+prefix_cache_hits_total num_preemptions_total admission_rejections_total prompt_tokens_total prompt_tokens_cached_total
+generation_tokens_total request_success_total iteration_tokens_total time_to_first_token_seconds
+inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds request_prefill_time_seconds
+request_decode_time_seconds spec_decode_num_drafts_total spec_decode_num_draft_tokens_total
+spec_decode_num_accepted_tokens_total grammar_compile_seconds grammar_cache_hits_total grammar_cache_bytes mask_seconds
+forced_tokens_total steered_tokens_total hurried_requests_total step_seconds cancelled_requests_total"""
+"""Those of shared dashboards first, by vLLM's names."""
+
+
+def test_metrics_have_their_names_and_add_up() -> None:
+    """Read by the client library's own parser, and compared with what the answers say."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    with (
+        serving(generator(draft="ngram"), max_cache_bytes=1 << 20) as server,
+        httpx2.Client(base_url=server.url) as http,
+    ):
+        body = {**HELLO, "max_tokens": 60, "structured_outputs": {"regex": "(abc){12}[a-z]{3}"}, "cache_salt": "x"}
+        usages = [http.post(CHAT, json={**body, "messages": [{"role": "user", "content": "y" * 50}]}).json()["usage"]
+                  for _ in range(3)]  # fmt: skip
+        http.post(CHAT, json={**body, "x": 1})
+        assert server.wait_until_idle()
+        families = list(text_string_to_metric_families(http.get("/metrics").text))
+    samples = {(sample.name, sample.labels.get("outcome")): sample.value for f in families for sample in f.samples}
+    names = {name for name, _ in samples}
+    for name in NAMES.split():
+        assert {f"structgen:{name}", f"structgen:{name}_count"} & names, name
+
+    def value(name: str, outcome: str | None = None) -> float:
+        return samples[f"structgen:{name}", outcome]
+
+    cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
+    assert cached > 0 and value("prefix_cache_hits_total") == value("prompt_tokens_cached_total") == cached
+    assert (
+        value("prefix_cache_queries_total") == value("prompt_tokens_total") == sum(u["prompt_tokens"] for u in usages)
+    )
+    assert value("grammar_cache_hits_total") == value("grammar_compile_seconds_count", "kept") == 2
+    assert value("grammar_compile_seconds_count", "compiled") == 1 and value("grammar_cache_bytes") > 0
+    drafts = [value(f"spec_decode_num_{name}_total") for name in ("drafts", "draft_tokens", "accepted_tokens")]
+    assert drafts[1] >= max(drafts[0], drafts[2])
+    parts = sum(value(f"request_{name}_time_seconds_sum") for name in ("queue", "prefill", "decode"))
+    assert 0 < parts <= value("e2e_request_latency_seconds_sum")
+
+
+def test_outputs_closed_for_time_are_counted() -> None:
+    with serving(generator(0.002), total_seconds=0.1) as server, httpx2.Client(base_url=server.url) as http:
+        answer = http.post(CHAT, json={**HELLO, "max_tokens": 1000})
+        assert answer.json()["choices"][0]["finish_reason"] == "length"
+        assert 'structgen:hurried_requests_total{model_name="tiny"} 1.0' in http.get("/metrics").text
 
 
 def test_one_line_of_json_a_request_and_never_text(caplog: pytest.LogCaptureFixture) -> None:
@@ -178,7 +230,8 @@ def test_one_line_of_json_a_request_and_never_text(caplog: pytest.LogCaptureFixt
     with serving() as server, httpx2.Client(base_url=server.url) as http:
         good = http.post(CHAT, json={**HELLO, "messages": [secret]})
         bad = http.post(CHAT, json={**HELLO, "messages": [secret], "temperature": 9})
-        lines = [json.loads(record.message) for record in caplog.records if record.name == "structgen.serving"]
+        told = [json.loads(record.message) for record in caplog.records if record.name == "structgen.serving"]
+        lines = [line for line in told if "id" in line]
     assert [line["status"] for line in lines] == [200, 400] and lines[1]["error"] == "invalid_value"
     assert lines[0]["id"] == good.json()["id"] == good.headers["x-request-id"]
     assert lines[1]["id"] == bad.headers["x-request-id"] and lines[0]["completion_tokens"] == 5
@@ -199,3 +252,86 @@ def test_a_failed_model_thread_is_not_healthy() -> None:
 def test_settings_out_of_range_raise(options: Any) -> None:
     with pytest.raises(OptionsError, match=next(iter(options))):
         ServingSettings(**options)
+
+
+def test_a_schema_in_the_system_message_is_read_once() -> None:
+    """Requests of one schema then begin alike up to what the user says; beside it the schema is read each time."""
+    schema = {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}, "required": ["answer"]}
+
+    def cached(http: httpx2.Client, place: str) -> tuple[list[int], int]:
+        counts, sizes = [], []
+        for question in ("Is it so?", "Was it ever?"):
+            form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+            body = {
+                "messages": [{"role": "user", "content": question}],
+                "response_format": form, "cache_salt": place, "structgen": {"schema_in_prompt": place},
+            }  # fmt: skip
+            usage = http.post(CHAT, json=body).json()["usage"]
+            counts.append(usage["prompt_tokens_details"]["cached_tokens"])
+            sizes.append(usage["prompt_tokens"])
+        return counts, min(sizes)
+
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        (first, again), size = cached(http, "system")
+        assert first == 0 and again >= size - len("<user>Is it so?\n<assistant>")
+        (first, again), size = cached(http, "user")
+        assert first == 0 and again <= len("<user>")
+
+
+def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
+    """Counts by hand: a byte is a token. A prediction of what comes is accepted whole, whichever way it is sent."""
+    constraint = {"regex": "[a-z]{8}-[0-9]{4}"}
+    body = {**HELLO, "max_tokens": 40, "seed": 3, "structured_outputs": constraint}
+    with serving() as server, httpx2.Client(base_url=server.url, timeout=30) as http:
+
+        def ask(**fields: Any) -> tuple[str, tuple[int, int]]:
+            answer = http.post(CHAT, json={**body, **fields}).json()
+            details = answer["usage"]["completion_tokens_details"]
+            counts = details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
+            return answer["choices"][0]["message"]["content"], counts
+
+        text, counts = ask()
+        assert len(text) == 13 and counts == (0, 0)
+        assert ask(prediction={"type": "content", "content": text}) == (text, (13, 0))
+        parts = [{"type": "text", "text": piece} for piece in (text[:5], text[5:])]
+        assert ask(prediction={"type": "content", "content": parts}) == (text, (13, 0))
+        assert ask(prediction={"type": "content", "content": "~" * 20}) == (text, (0, 20))
+        assert ask(prediction={"type": "content", "content": ""}) == (text, (0, 0))
+        assert ask(prediction=None) == (text, (0, 0))
+        several = http.post(CHAT, json={**body, "n": 2, "prediction": {"type": "content", "content": text}}).json()
+        assert several["choices"][0]["message"]["content"] == text
+
+
+def test_thinking_is_closed_within_its_budget() -> None:
+    """In chats and responses, with an answer, tools or any text behind it, by request or by setting."""
+    parameters = {"type": "object", "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": ["yes", "no"]}}}
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 200, "seed": 1}
+    with (
+        serving(generator(template="{{ messages }} <think>"), max_think_tokens=7) as server,
+        httpx2.Client(base_url=server.url, timeout=60) as http,
+    ):
+        gen = server.server.engine
+        gen.tokenizer.apply_chat_template = lambda *_, **__: "x<think>\n"
+        for most, asked in (
+            (7, {}),
+            (3, {"structgen": {"max_think_tokens": 3}}),
+            (0, {"structgen": {"max_think_tokens": 0}}),
+        ):
+            for more in ({"response_format": form}, {"tools": tools, "tool_choice": "required"}):
+                answer = http.post(CHAT, json={**body, **more, **asked}).json()
+                message = answer["choices"][0]["message"]
+                thought = answer["usage"]["completion_tokens_details"]["reasoning_tokens"]
+                assert thought <= most + len("</think>")
+                if "tools" in more:
+                    assert message["tool_calls"][0]["function"]["name"] == "f"
+                else:
+                    assert message["content"] in ('"yes"', '"no"') and answer["choices"][0]["finish_reason"] == "stop"
+            free = http.post(CHAT, json={**body, **asked, "max_tokens": 40}).json()
+            assert free["usage"]["completion_tokens_details"]["reasoning_tokens"] <= most + len("</think>")
+            response = http.post("/v1/responses", json={"input": "x", "max_output_tokens": 40, **asked}).json()
+            assert response["usage"]["output_tokens_details"]["reasoning_tokens"] <= most + len("</think>")
+        refused = http.post("/v1/completions", json={"prompt": "x", "structgen": {"max_think_tokens": 3}})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "structgen.max_think_tokens"
+        assert http.post(CHAT, json={**body, "structgen": {"max_think_tokens": -1}}).status_code == 400

@@ -30,10 +30,10 @@ class RunningServer:
         self._thread = threading.Thread(target=self._uvicorn.run, args=([self._socket],), daemon=True)
 
     def start(self) -> None:
-        """Run, and wait until it listens."""
+        """Run, and wait until it is warm."""
         self._thread.start()
         until = time.monotonic() + 60
-        while not self._uvicorn.started and time.monotonic() < until:
+        while not (self._uvicorn.started and self.server.is_warm) and time.monotonic() < until:
             time.sleep(0.01)
         assert self._uvicorn.started
 

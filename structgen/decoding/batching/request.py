@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from structgen.decoding.batching.tasks import Task
 from structgen.decoding.output import FinishReason, Output
+from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.speculator import Row, Speculator
 
 
@@ -33,6 +35,7 @@ class Request:
         seconds: after which the output is closed as soon as it can be (``Output.hurry``); None: never.
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events tell its text.
+        prediction: a text that the output may be much like, drafted along by the speculator.
     """
 
     prompt: Sequence[int]
@@ -44,6 +47,7 @@ class Request:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    prediction: str | None = None
 
 
 @dataclass(eq=False)
@@ -69,8 +73,11 @@ class Handle:
     row: int = -1  # of the reader, while it is open
     held: int = 0  # tokens of prompt and output that the row holds
     drafts: Row | None = None
+    prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
+    task: Task | None = None  # what is late: till it is done, the output is not the loop's
+    probation: int = 0  # tasks that must be in time till the row is waited for again
     is_hurried: bool = False
     told: int = 0  # tokens that events have told
     shown: str = field(default="", repr=False)  # text that they have told

@@ -35,10 +35,11 @@ class CanonicalTokens:
         if known is None:
             if len(self._known) >= KNOWN_TEXTS:
                 self._known.clear()
-            known = self._known[text] = self._spell(text)
+            known = self._known[text] = self.spell(text)
         return known
 
-    def _spell(self, text: bytes) -> tuple[int, ...]:
+    def spell(self, text: bytes) -> tuple[int, ...]:
+        """The same, and not kept."""
         if LEAD not in text:
             return self._spell_text(text)
         spelled: list[int] = []  # special tokens are what they are; text between them is spelled apart

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from structgen.decoding.output import Output
 from structgen.decoding.speculative.acceptance import Acceptance
-from structgen.decoding.speculative.drafter import Drafter, Step
+from structgen.decoding.speculative.drafter import Drafter, Source, Step
 from structgen.decoding.speculative.length import CostAware, LengthPolicy, Rest
 from structgen.decoding.speculative.merge import Shape, grow
+from structgen.decoding.speculative.prediction import Prediction, PredictionSource
 from structgen.decoding.speculative.rules import Draws
 from structgen.decoding.speculative.tree import TAIL, DraftTree, Node
 
@@ -43,9 +44,9 @@ class Speculator:
         """What was learned from outputs with or without a constraint: the one says little about the other."""
         return self._acceptance[constrained]
 
-    def start(self, prompt: Sequence[int], output: Output) -> Row:
-        """Begin an output; tokens that it already has are part of the text."""
-        return Row(self, prompt, output)
+    def start(self, prompt: Sequence[int], output: Output, prediction: Prediction | None = None) -> Row:
+        """Begin an output; tokens that it already has are part of the text. ``prediction``: what it may be like."""
+        return Row(self, prompt, output, prediction)
 
 
 class Row:
@@ -57,10 +58,14 @@ class Row:
         policy: of its speculator.
     """
 
-    def __init__(self, speculator: Speculator, prompt: Sequence[int], output: Output) -> None:
+    def __init__(
+        self, speculator: Speculator, prompt: Sequence[int], output: Output, prediction: Prediction | None = None
+    ) -> None:
         self.output = output
         self._speculator = speculator
-        self._sources = [drafter.start(prompt, output) for drafter in speculator.drafters]
+        self._sources: list[Source] = [drafter.start(prompt, output) for drafter in speculator.drafters]
+        if prediction is not None:
+            self._sources.append(PredictionSource(prediction))
         self._tail = tuple(prompt[-TAIL:])
         self._known = 0  # output tokens that the sources have been told of
         self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
@@ -132,6 +137,11 @@ class Row:
         return self._node.draws
 
     @property
+    def looks_ahead(self) -> bool:
+        """See ``Walk``: what must follow is judged."""
+        return True
+
+    @property
     def is_drawn_alone(self) -> bool:
         """Whether each node's draw needs nothing but its logits and mask: no bias or penalties, no drafts drawn at
         random."""
@@ -170,7 +180,6 @@ class Row:
         only decide how many of them one forward gives.
         """
         output = self.output
-        output.advance_forced()
         while output.pending:
             following = self._judge(self._node, output.pending[0])
             if following is None:
@@ -179,6 +188,18 @@ class Row:
             self._kept.append(self._read + following.index)
             self._node = following
         return not output.pending and output.finish_reason is None
+
+    def leave(self) -> list[int]:
+        """Do without what is not judged yet, and learn nothing of this step: the output is not at rest. Which of the
+        tokens that the target read are output."""
+        self.tree = DraftTree(self.tree.root)
+        return self._kept
+
+    def end(self) -> None:
+        """The output is whole: let the sources learn it."""
+        self._tell()
+        for source in self._sources:
+            source.finish()
 
     def finish(self, logits: Any) -> list[int]:
         """Learn from what was accepted. Which of the tokens that the target read are output: indices, ascending.
@@ -208,6 +229,9 @@ class Row:
         first = len(step.tokens) - len(nodes)
         right = [nodes[index - first] for index in accepted]
         _count(stats.accepted, right)
+        stats.draft_trees += bool(nodes)
+        stats.draft_tokens += len(nodes)
+        stats.accepted_draft_tokens += len(right)
         for node in nodes:
             self._acceptance.calibrated.learn(node.chance, node in right)
         if self._rows == 1 or not isinstance(self.policy, CostAware):  # else the step's rate is the batch's
@@ -219,9 +243,7 @@ class Row:
                 spent = self._spent + time.perf_counter() - start
                 self._rest.observe(len(nodes), tokens, spent, self._beside, self._rows)
         if self.output.finish_reason is not None:
-            self._tell()
-            for source in self._sources:
-                source.finish()
+            self.end()
         stats.draft_seconds += time.perf_counter() - start
 
     def _tell(self) -> None:

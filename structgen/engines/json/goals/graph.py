@@ -18,7 +18,14 @@ from structgen.engines.json.goals.liveness import array_live, is_live, possibly_
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
 from structgen.engines.json.goals.specs import EnumSpec, NumberChoice
-from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.errors import (
+    PatternError,
+    SchemaTooComplexError,
+    TooComplexError,
+    UnsatisfiableSchemaError,
+    UnsupportedPatternError,
+    UnsupportedSchemaError,
+)
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
@@ -27,6 +34,8 @@ from structgen.options import JsonOptions
 
 # Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
 MAX_PROBES = 3
+
+_LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
 
 # What a goal costs at least.
 NODE_STEPS = 50
@@ -104,14 +113,18 @@ class GoalGraph:
             f"{what} is not supported yet",
             pointer=pointer,
             keyword=keyword,
-            hint='JsonOptions(unsupported="ignore") leaves it out and lists it on the report.',
+            hint=_LENIENCY,
         )
 
     @contextmanager
     def placed(self, literal: Formula) -> Iterator[None]:
-        """A block that makes an automaton for ``literal``: if it is too large, the error says where it is asked for."""
+        """A block that makes an automaton for ``literal``; errors in doing so say where it is asked for."""
         try:
             yield
+        except PatternError as error:
+            pointer, keyword = self.lowered.origin(literal) or ("", None)
+            error.place_in_schema(pointer, keyword, _LENIENCY if isinstance(error, UnsupportedPatternError) else None)
+            raise
         except TooComplexError as error:
             pointer, keyword = self.lowered.origin(literal) or ("", None)
             raise schema_too_complex(error, self.options, pointer, keyword) from None

@@ -1,0 +1,139 @@
+"""What a command's constraint is written as: the options that say so, shared by all commands, and how they are read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from structgen.cli.common import BadInput, lark_dialect, read_text
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import json_schema
+from structgen.constraints.text import choice, gbnf, lark, regex
+from structgen.options import JsonOptions, refuse_name
+
+GRAMMARS = (".lark", ".gbnf", ".ebnf")
+"""File endings of grammars: Lark's language (llguidance's if it begins with %llguidance), GBNF, XGrammar's EBNF."""
+
+Argument = Annotated[
+    str | None,
+    typer.Argument(help="JSON Schema (file, JSON text, or - for standard input), or a grammar file (see --grammar)."),
+]
+
+
+@dataclass(frozen=True)
+class ConstraintSource:
+    """The options of a command that say its constraint. Field names are the options'; `takes_constraint` fills it."""
+
+    schema: Annotated[str | None, typer.Option(help="JSON Schema: a file, JSON text, or - for standard input.")] = None
+    grammar: Annotated[str | None, typer.Option(help="Grammar: a file .lark, .gbnf or .ebnf.")] = None
+    regex: Annotated[str | None, typer.Option(help="Regular expression that the whole text matches.")] = None
+    choice: Annotated[list[str] | None, typer.Option(help="A text; give several.")] = None
+    exact: Annotated[
+        bool, typer.Option("--exact", help="JSON in every legal spelling: key order, whitespace, escapes, numbers.")
+    ] = False
+    closed: Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")] = False
+    indent: Annotated[int | None, typer.Option(min=0, help="Indented JSON, this many spaces a level.")] = None
+    json_option: Annotated[
+        list[str] | None,
+        typer.Option("--json-option", "-O", help="A field of JsonOptions, such as max_number_length=20; give several."),
+    ] = None
+
+    def read(self, argument: str | None = None) -> Constraint | None:
+        """The constraint that was given, by an option or as the command's ``argument``; None: none was.
+
+        Raises:
+            BadInput: several were given, or options that it does not take. ConstraintError: it cannot be read.
+        """
+        options = {name: getattr(self, name) for name in ("schema", "grammar", "regex", "choice")}
+        given = {name: value for name, value in ({"argument": argument} | options).items() if value not in (None, [])}
+        if len(given) > 1:
+            raise BadInput("Give one constraint: a schema or grammar file, --schema, --grammar, --regex, or --choice.")
+        kind, value = next(iter(given.items()), ("", None))
+        if kind == "schema" or (kind == "argument" and not str(value).endswith(GRAMMARS)):
+            return json_schema(read_text("-") if value == "-" else value, self.json_options())
+        if self.json_options() != JsonOptions():
+            raise BadInput("--exact, --closed, --indent and --json-option speak of JSON, and no schema was given.")
+        if kind == "regex":
+            return regex(str(value))
+        if kind == "choice":
+            return choice(value or ())
+        return _grammar(str(value)) if kind else None
+
+    def required(self, argument: str | None = None) -> Constraint:
+        """As ``read``, where the command needs one."""
+        found = self.read(argument)
+        if found is None:
+            raise BadInput("Give a constraint: --schema, --grammar, --regex, or --choice several times.")
+        return found
+
+    def judges_json(self, argument: str | None = None) -> bool:
+        """Whether the constraint is a schema."""
+        return self.schema is not None or (argument is not None and not argument.endswith(GRAMMARS))
+
+    def json_options(self) -> JsonOptions:
+        """How JSON may be spelled.
+
+        Raises:
+            BadInput: no such option, or no value. OptionsError: a value that it cannot have.
+        """
+        changes: dict[str, Any] = {"additional_members": "closed"} if self.closed else {}
+        if self.indent is not None:
+            changes["whitespace"] = self.indent
+        for text in self.json_option or ():
+            name, equals, value = text.partition("=")
+            name = name.strip().replace("-", "_")
+            known = [field.name for field in fields(JsonOptions)]
+            if name not in known:
+                refuse_name(name, known)
+            if not equals:
+                raise BadInput(f"--json-option {text}: expected NAME=VALUE, such as {name}=...")
+            changes[name] = _value(value.strip())
+        return JsonOptions.exact(**changes) if self.exact else JsonOptions(**changes)
+
+
+NO_CONSTRAINT = ConstraintSource()
+
+
+def _value(text: str) -> bool | int | str | None:
+    """The value that a word stands for."""
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    return int(text.replace("_", "")) if text.replace("_", "").isdecimal() else text
+
+
+def _grammar(file: str) -> Constraint:
+    path = Path(file)
+    if path.suffix not in GRAMMARS:
+        raise BadInput(f"A grammar is a file .lark, .gbnf or .ebnf, not {file}.")
+    if not path.is_file():
+        raise BadInput(f"Cannot read {file}: no such file.")
+    if path.suffix == ".lark":
+        return lark(path, dialect=lark_dialect(path))
+    return gbnf(path, dialect="llama.cpp" if path.suffix == ".gbnf" else "xgrammar")
+
+
+def takes_constraint(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of `ConstraintSource` in place of its parameter ``source``."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    given = inspect.signature(ConstraintSource, eval_str=True).parameters.values()
+    names = [parameter.name for parameter in given]
+    shared = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        command(*args, source=ConstraintSource(**{name: kwargs.pop(name) for name in names}), **kwargs)
+
+    rest = [parameter for parameter in own if parameter.name != "source"]
+    place = next(index for index, parameter in enumerate(own) if parameter.name == "source")
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in rest]
+    parameters[place:place] = shared
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

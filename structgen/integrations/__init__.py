@@ -1,0 +1,1 @@
+"""structgen inside other libraries, a module each."""

@@ -1,0 +1,145 @@
+"""`RequestMatcher`: a matcher as inference engines drive it, with the ends of one request and bitmasks as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.engines.bitmask import fill_next_token_bitmasks
+from structgen.engines.protocols import Grammar, Matcher
+
+Bitmask = npt.NDArray[np.int32]
+
+
+class RequestMatcher:
+    """One request's matcher.
+
+    Engines name the ends of each request: an id that is not among the vocabulary's ends is masked like these, and
+    accepted as the end of sequence; an end of the vocabulary that is not among them is never allowed. Tokens behind the
+    end are taken and counted, so that they can be rolled back, and change nothing.
+
+    Args:
+        grammar: the compiled constraint.
+        ends: ids that end this request's output; those outside the vocabulary, and those that the grammar names as
+            parts of the text, are passed over. None: the vocabulary's.
+    """
+
+    __slots__ = ("_added", "_behind", "_end", "_ends", "_removed", "_seen", "matcher")
+
+    def __init__(self, grammar: Grammar, ends: Iterable[int] | None = None) -> None:
+        vocabulary = grammar.vocabulary
+        own = frozenset(vocabulary.eos_token_ids)
+        given = {token for token in ends or () if 0 <= token < vocabulary.size} - vocabulary.named
+        self._ends = frozenset(given) if given else own
+        self._added, self._removed = self._ends - own, own - self._ends
+        self._end = vocabulary.eos_token_ids[0]
+        self._seen: tuple[Any, Bitmask | None] = (None, None)  # the last tensor, and its array
+        self._behind = 0
+        self.matcher: Matcher = grammar.matcher()
+
+    def fresh(self) -> RequestMatcher:
+        """A matcher of the same request kind at the start of the text."""
+        return RequestMatcher(self.matcher.grammar, self._ends)
+
+    def rows(self, bitmask: Any) -> Bitmask:
+        """The array of a tensor on the processor; that of the last one is kept, as engines fill the same again."""
+        if self._seen[0] is not bitmask or self._seen[1] is None:
+            self._seen = (bitmask, bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy())
+        found = self._seen[1]
+        assert found is not None
+        return found
+
+    def fill(self, bitmask: Any, index: int) -> None:
+        """Write the mask of the next token into a row of int32[rows, ceil(V / 32)], array or tensor on the processor.
+
+        Behind the end all tokens are allowed: whatever the engine draws there, it throws away.
+
+        Raises:
+            BitmaskError: wrong dtype, shape or layout.
+        """
+        rows = self.rows(bitmask)
+        self.matcher.fill_next_token_bitmask(rows, index)
+        self.set_ends(rows[index])
+
+    def set_ends(self, row: Bitmask) -> None:
+        """Complete a row that the matcher has filled; mutates it."""
+        if self.matcher.is_terminated():
+            row[:] = -1
+            return
+        if self._added and _bit(row, self._end):
+            for token in self._added:
+                row[token >> 5] |= np.int32(_BITS[token & 31])
+        for token in self._removed:
+            row[token >> 5] &= ~np.int32(_BITS[token & 31])
+
+    def accept(self, token: int) -> bool:
+        """Advance by a token; False, and nothing changes, where it is not allowed or lies outside the vocabulary."""
+        if self.matcher.is_terminated():
+            self._behind += 1
+            return True
+        if token in self._added:
+            token = self._end
+        elif token in self._removed or not 0 <= token < self.matcher.grammar.vocabulary.size:
+            return False
+        return self.matcher.accept_token(token)
+
+    def accept_all(self, tokens: Sequence[int]) -> bool:
+        """Advance by tokens up to the end; False, and nothing changes, if one is not allowed."""
+        for taken, token in enumerate(tokens):
+            if not self.accept(token):
+                self.rollback(taken)
+                return False
+        return True
+
+    def valid_prefix(self, tokens: Sequence[int]) -> list[int]:
+        """The longest beginning that would be accepted, up to the end; the state is the same afterwards."""
+        taken = 0
+        try:
+            while taken < len(tokens) and not self.matcher.is_terminated() and self.accept(tokens[taken]):
+                taken += 1
+        finally:
+            self.rollback(taken)
+        return list(tokens[:taken])
+
+    def rollback(self, count: int) -> None:
+        """Undo the last tokens.
+
+        Raises:
+            MatcherStateError: fewer were accepted.
+        """
+        behind = min(count, self._behind)
+        if count > behind:
+            self.matcher.rollback(count - behind)
+        self._behind -= behind
+
+    def reset(self) -> None:
+        """Back to the start of the text."""
+        self.matcher.reset()
+        self._behind = 0
+
+
+def fill_rows(places: Sequence[tuple[int, RequestMatcher]], bitmask: Any) -> None:
+    """Fill the rows of many requests in one call; other rows stay. Large batches use several threads.
+
+    Raises:
+        BitmaskError: wrong dtype, shape or layout, or one request twice.
+    """
+    if not places:
+        return
+    rows = places[0][1].rows(bitmask)
+    matchers: list[Matcher | None] = [None] * (max(row for row, _ in places) + 1)
+    for row, request in places:
+        matchers[row] = request.matcher
+    fill_next_token_bitmasks(matchers, rows)
+    for row, request in places:
+        request.set_ends(rows[row])
+
+
+_BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32)).view(np.int32)
+
+
+def _bit(row: Bitmask, token: int) -> bool:
+    return bool(row[token >> 5] & _BITS[token & 31])

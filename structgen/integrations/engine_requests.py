@@ -1,0 +1,87 @@
+"""What inference engines (vLLM, SGLang) are asked for, as constraints, and the vocabularies that they are compiled for.
+
+Engines hand over a kind (``json``, ``regex``, ...) and a text; both name the kinds as `structured_outputs` of our own
+server does, so they are read by the same code, with the same limits and the same errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from structgen.constraints.base import Constraint
+from structgen.constraints.cache import Same
+from structgen.errors import TokenizerError
+from structgen.options import JsonOptions
+from structgen.serving.formats import structured_constraint
+from structgen.serving.openai_types import StructuredOutputs
+from structgen.serving.reading import read_request
+from structgen.serving.settings import ServingSettings
+from structgen.vocabulary.vocabulary import Vocabulary
+
+_LIMITS = ServingSettings()
+KEPT_VOCABULARIES = 4
+"""One for the model, and a few for requests that end at tokens of text."""
+
+
+def engine_constraint(kind: str, value: Any, options: JsonOptions | None = None) -> Constraint:
+    """The constraint that a request asks for.
+
+    Args:
+        kind: json, json_object, regex, choice, grammar or structural_tag.
+        value: what belongs to it, as `structured_outputs` has it; that of ``choice`` may be a list or its JSON text.
+        options: how JSON may be spelled.
+
+    Raises:
+        RequestError: it is too large, or cannot be read; with its place.
+    """
+    if kind == "choice" and isinstance(value, str):
+        value = json.loads(value)
+    given = read_request(StructuredOutputs, {kind: True if kind == "json_object" else value})
+    placed = structured_constraint(given, _LIMITS, options)
+    assert placed is not None
+    return placed.constraint
+
+
+def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = ()) -> Vocabulary:
+    """The vocabulary of an engine's tokenizer; a few are kept.
+
+    Args:
+        tokenizer: of transformers.
+        size: width of the logits.
+        eos_token_ids: ids that end a sequence, besides the tokenizer's own.
+
+    Raises:
+        TokenizerError: the bytes of its tokens cannot be told (Mistral's own tokenizers, say).
+    """
+    own = getattr(tokenizer, "eos_token_id", None)
+    ends = sorted({i for i in (*eos_token_ids, *([] if own is None else [own])) if 0 <= i < size})
+    return _read(Same(tokenizer), size, tuple(ends))
+
+
+@lru_cache(KEPT_VOCABULARIES)
+def _read(tokenizer: Same, size: int, eos_token_ids: tuple[int, ...]) -> Vocabulary:
+    try:
+        return Vocabulary.from_transformers(tokenizer.value, size, eos_token_ids=eos_token_ids)
+    except TokenizerError as error:
+        error.add_note(
+            f"The engine's tokenizer is a {type(tokenizer.value).__name__}; structgen reads those of transformers."
+        )
+        raise
+
+
+@lru_cache(KEPT_VOCABULARIES)
+def ending_at(vocabulary: Vocabulary, token_ids: frozenset[int]) -> Vocabulary:
+    """The vocabulary in which these tokens of text are ends of sequence, and spell nothing; a few are kept.
+
+    An engine stops where a stop token is drawn, so in the output it is no text. Compiling for a vocabulary that does
+    not have it tells beforehand whether everything can still be written.
+    """
+    return Vocabulary(
+        vocabulary.tokens,
+        eos_token_ids={*vocabulary.eos_token_ids, *token_ids},
+        special_token_ids=vocabulary.special_token_ids,
+        special_tokens=vocabulary.special_tokens,
+    )

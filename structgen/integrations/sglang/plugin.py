@@ -1,0 +1,61 @@
+"""The entry point of group ``sglang.srt.plugins``: ``--grammar-backend structgen``. Made for SGLang 0.5.23."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from structgen.errors import IntegrationError
+
+NAME = "structgen"
+MADE_FOR = "0.5.23"
+
+
+def register() -> None:
+    """Add structgen to SGLang's grammar backends. Calling it again changes nothing.
+
+    Raises:
+        IntegrationError: this SGLang has another interface.
+    """
+    try:
+        from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES, add_grammar_backend_choices
+        from sglang.srt.constrained.base_grammar_backend import register_grammar_backend
+    except ImportError as error:
+        raise _other_version(str(error)) from error
+    found = list(inspect.signature(register_grammar_backend).parameters)
+    if found != ["name", "init_func"]:
+        raise _other_version(f"register_grammar_backend takes {found}")
+    if NAME not in GRAMMAR_BACKEND_CHOICES:
+        add_grammar_backend_choices([NAME])
+    register_grammar_backend(NAME, make)
+
+
+def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None) -> Any:
+    """The backend of a server, as SGLang's registry asks for it; behind its reasoning parser if it has one.
+
+    Raises:
+        IntegrationError: this SGLang has another interface, or a setting that structgen does not take.
+        TokenizerError: the bytes of the tokens cannot be told.
+    """
+    try:
+        from structgen.integrations.sglang.backend import StructgenGrammarBackend, behind_reasoning, check_interface
+    except ImportError as error:
+        raise _other_version(str(error)) from error
+    wrong = check_interface()
+    if wrong:
+        raise _other_version(wrong)
+    return behind_reasoning(StructgenGrammarBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
+
+
+def _other_version(what: str) -> IntegrationError:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("sglang")
+    except PackageNotFoundError:
+        found = "of no known version"
+    return IntegrationError(
+        f"structgen's backend is made for SGLang {MADE_FOR}; SGLang {found} has another interface ({what}). "
+        f"Install sglang=={MADE_FOR}, or choose another --grammar-backend"
+    )

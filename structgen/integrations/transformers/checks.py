@@ -1,0 +1,77 @@
+"""What is given to the integration, checked: tokenizers, widths, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from structgen.constraints.json import as_constraint
+from structgen.engines.protocols import Grammar
+from structgen.errors import ConstraintError, OptionsError, TokenizerError
+from structgen.options import check_count
+from structgen.vocabulary.vocabulary import Vocabulary
+
+
+def vocabulary_of(tokenizer: Any, vocab_size: int | None, eos_token_ids: int | Iterable[int] | None) -> Vocabulary:
+    """The vocabulary of a tokenizer, or a vocabulary as it is.
+
+    Raises:
+        TokenizerError: no tokenizer (a model, a name), or one that cannot be read.
+        OptionsError: ``vocab_size`` is less than the tokenizer's.
+    """
+    check_count("vocab_size", vocab_size, optional=True)
+    if isinstance(tokenizer, Vocabulary):
+        vocabulary = tokenizer
+    elif hasattr(tokenizer, "get_output_embeddings"):
+        raise TokenizerError(
+            f"tokenizer is a model ({type(tokenizer).__name__}); pass its tokenizer: "
+            "AutoTokenizer.from_pretrained(model.config.name_or_path)"
+        )
+    elif isinstance(tokenizer, str):
+        raise TokenizerError(
+            f"tokenizer is the name {tokenizer!r:.100}; pass the tokenizer: AutoTokenizer.from_pretrained(...)"
+        )
+    else:
+        vocabulary = Vocabulary.from_transformers(tokenizer, eos_token_ids=eos_token_ids)
+    if vocab_size is None or vocab_size == vocabulary.size:
+        return vocabulary
+    if vocab_size < vocabulary.size:
+        raise OptionsError(
+            f"vocab_size is {vocab_size}, less than the tokenizer's {vocabulary.size} tokens; pass the width of the "
+            "model's logits (model.get_output_embeddings().weight.shape[0]), and the tokenizer of this model"
+        )
+    return Vocabulary(
+        vocabulary.tokens,
+        eos_token_ids=vocabulary.eos_token_ids,
+        special_token_ids=vocabulary.special_token_ids,
+        special_tokens=vocabulary.special_tokens,
+        size=vocab_size,
+    )
+
+
+def grammars_of(constraints: Any, vocabulary: Vocabulary) -> list[Grammar | None]:
+    """One grammar for all rows, or one a row where ``constraints`` is a list of them; None: free text.
+
+    Raises:
+        ConstraintError: an empty list, or what is no constraint.
+    """
+    each = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    if not each:
+        raise ConstraintError(
+            "the list of constraints is empty; give one constraint, or one a prompt (None: free text)"
+        )
+    checked = [as_constraint(constraint) for constraint in each]
+    return [None if constraint is None else constraint.compile(vocabulary) for constraint in checked]
+
+
+def grammar_of_row(row: int, rows: int, grammars: list[Grammar | None]) -> Grammar | None:
+    """Of rows that `generate` has made of each prompt: beams and returned sequences of a prompt lie side by side.
+
+    Raises:
+        ConstraintError: the rows are no multiple of the constraints.
+    """
+    if rows % len(grammars):
+        raise ConstraintError(
+            f"{len(grammars)} constraints for {rows} sequences; give one for all, or one a prompt of the batch"
+        )
+    return grammars[row // (rows // len(grammars))]

@@ -1,0 +1,1 @@
+"""structgen as vLLM's structured outputs backend: `plugin.register` is the entry point, `backend` has the classes."""
