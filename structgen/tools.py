@@ -74,6 +74,7 @@ def run(
     max_calls: int = 10,
     on_error: Literal["reply", "raise"] = "reply",
     result_role: str = "tool",
+    tool_choice: Any = "auto",
     parallel_tool_calls: bool = True,
     json_options: JsonOptions | None = None,
     **options: Unpack[GenerationOptions],
@@ -92,6 +93,7 @@ def run(
         max_calls: of functions, in all.
         on_error: "reply": what a function raises is told to the model; "raise": it raises here.
         result_role: the role of messages with results; "user" for templates that know no "tool".
+        tool_choice: of the first turn, see ``tool_call``: "required" where there must be a call.
         parallel_tool_calls: whether a turn may have more than one call.
         json_options: see ``tool_call``.
         **options: see ``GenerationOptions``.
@@ -112,7 +114,7 @@ def run(
         constraint = tool_call(
             format,
             list(functions.values()),
-            tool_choice="auto" if left else "none",
+            tool_choice="none" if not left else "auto" if made else tool_choice,
             parallel_tool_calls=parallel_tool_calls and left > 1,
             json_options=json_options,
         )

@@ -169,6 +169,12 @@ def test_the_loop_calls_until_there_is_an_answer() -> None:
     assert script.seen[0][2] == {"temperature": 0.5} and len(script.seen) == 3
 
 
+def test_the_first_turn_may_have_to_call() -> None:
+    script: Any = Script([written("add", a=1), "Two."])
+    found = run(script, "p", [add, fail], format="hermes", tool_choice={"name": "add"})
+    assert found.answer == "Two." and [accepts(constraint, "Two.") for _, constraint, _ in script.seen] == [False, True]
+
+
 def test_errors_are_told_or_raised() -> None:
     told = run(Script([written("fail", why="rain"), "No."]), "p", [add, fail], format="hermes")  # type: ignore[arg-type]
     assert told.messages[2]["content"] == "Error: fail raised ValueError: rain" and told.calls[0].error is not None
