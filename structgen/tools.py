@@ -30,9 +30,9 @@ from structgen.generator import Generator
 from structgen.options import JsonOptions, check_choice, check_count
 from structgen.tool_calls.calls import ToolCall
 from structgen.tool_calls.definitions import read_tools
-from structgen.tool_calls.functions import FunctionTool, tool
+from structgen.tool_calls.functions import PythonTool, tool
 
-__all__ = ["CalledTool", "FunctionTool", "ToolRun", "run", "tool"]
+__all__ = ["CalledTool", "PythonTool", "ToolRun", "run", "tool"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def run(
     max_calls: int = 10,
     on_error: Literal["reply", "raise"] = "reply",
     result_role: str = "tool",
+    tool_choice: Any = "auto",
     parallel_tool_calls: bool = True,
     json_options: JsonOptions | None = None,
     **options: Unpack[GenerationOptions],
@@ -92,6 +93,7 @@ def run(
         max_calls: of functions, in all.
         on_error: "reply": what a function raises is told to the model; "raise": it raises here.
         result_role: the role of messages with results; "user" for templates that know no "tool".
+        tool_choice: of the first turn, see ``tool_call``: "required" where there must be a call.
         parallel_tool_calls: whether a turn may have more than one call.
         json_options: see ``tool_call``.
         **options: see ``GenerationOptions``.
@@ -112,7 +114,7 @@ def run(
         constraint = tool_call(
             format,
             list(functions.values()),
-            tool_choice="auto" if left else "none",
+            tool_choice="none" if not left else "auto" if made else tool_choice,
             parallel_tool_calls=parallel_tool_calls and left > 1,
             json_options=json_options,
         )
@@ -128,8 +130,8 @@ def run(
             messages.append({"role": result_role, "name": call.name, "content": _told(done)})
 
 
-def _functions(tools: Any) -> dict[str, FunctionTool]:
-    found: dict[str, FunctionTool] = {}
+def _functions(tools: Any) -> dict[str, PythonTool]:
+    found: dict[str, PythonTool] = {}
     for read in read_tools(tools):
         if read.function is None:
             raise OptionsError(
@@ -140,7 +142,7 @@ def _functions(tools: Any) -> dict[str, FunctionTool]:
     return found
 
 
-def _called(function: FunctionTool, call: ToolCall, on_error: str) -> CalledTool:
+def _called(function: PythonTool, call: ToolCall, on_error: str) -> CalledTool:
     try:
         return CalledTool(call, function.call(call.arguments))
     except ToolCallError as error:

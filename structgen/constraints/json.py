@@ -190,7 +190,7 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
         return adapter, derive(adapter)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
-        reason = getattr(error, "message", None) or str(error)
+        reason = str(getattr(error, "message", None) or error).rstrip(".")
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
 
 

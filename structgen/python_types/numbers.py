@@ -34,6 +34,9 @@ class Numbers(Functions):
             high = _tighter(min, high, math.nextafter(schema["lt"], -math.inf))
         step = schema.get("multiple_of")
         reach = math.inf if step is None else _reach(step)
+        beyond = (low or 0) > reach or (high or 0) < -reach
+        if beyond:
+            reach = math.inf
         if schema.get("allow_inf_nan", self.setting("allow_inf_nan", True)) is False:
             reach = min(reach, sys.float_info.max)
         if not math.isinf(reach):
@@ -44,6 +47,8 @@ class Numbers(Functions):
         if step is None:
             return found
         found["multipleOf"] = step
+        if beyond:
+            return checked(found, "float", f"that pydantic finds it a multiple of {step}, as it rounds")
         return narrowed(found, "float", f"multiples up to {reach}, which floats tell from others")
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonDict:

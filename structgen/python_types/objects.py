@@ -57,6 +57,7 @@ class Objects(Functions):
         """A field with a note where it is read by several names; refused if only from inside of other members."""
         alias = field.get("validation_alias")
         by_name = alias is not None and (self.setting("validate_by_name") or self.setting("populate_by_name"))
+        by_name = by_name and self.setting("validate_by_alias", True)
         several = isinstance(alias, list) and len(alias) > 1 and isinstance(alias[0], list)
         if isinstance(alias, list):
             paths = alias if alias and isinstance(alias[0], list) else [alias]

@@ -144,9 +144,12 @@ class Texts(Functions):
         if schemes:
             plain = [re.escape(scheme).replace(r"\-", "-") for scheme in schemes if scheme != "file"]
             options = [f"(?:{'|'.join(plain)})://{_USER}{_HOST}{_PORT}{_TAIL}"] if plain else []
-            options += [f"file://(?:{_HOST})?/{_TAIL}"] if "file" in schemes else []
+            options += [f"file://(?:{_HOST})?/{_PCHAR}*{_TAIL}"] if "file" in schemes else []
         else:
-            options = [f"(?:{'|'.join(_SPECIAL)})://{_USER}{_HOST}{_PORT}{_TAIL}", f"file://(?:{_HOST})?/{_TAIL}"]
+            options = [
+                f"(?:{'|'.join(_SPECIAL)})://{_USER}{_HOST}{_PORT}{_TAIL}",
+                f"file://(?:{_HOST})?/{_PCHAR}*{_TAIL}",
+            ]
         found: JsonDict = {"type": "string", "pattern": f"^(?:{'|'.join(options)})$"}
         if not schemes:
             found = {"type": "string", "anyOf": [{"pattern": found["pattern"]}, {"pattern": _OTHER_URL}]}

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn
 
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 from structgen.json_schema.plain import plain_json
-from structgen.tool_calls.functions import FunctionTool
+from structgen.tool_calls.functions import PythonTool
 from structgen.tool_calls.functions import tool as function_tool
 
 MAX_TOOLS = 1_000
@@ -39,7 +39,7 @@ class Tool:
     pointer: str
     lenient: bool
     key: str = field(repr=False)
-    function: FunctionTool | None = field(default=None, compare=False, repr=False)
+    function: PythonTool | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_tools(tools: Any) -> tuple[Tool, ...]:
 
 def _read(tool: Any, number: int) -> Tool:
     if callable(tool) and not isinstance(tool, type):
-        return _of_function(tool if isinstance(tool, FunctionTool) else function_tool(tool), number)
+        return _of_function(tool if isinstance(tool, PythonTool) else function_tool(tool), number)
     if hasattr(tool, "inputSchema") and not isinstance(tool, Mapping):  # the class of MCP's own package
         tool = {name: getattr(tool, name, None) for name in ("name", "description", "inputSchema")}
     if not isinstance(tool, Mapping):
@@ -115,7 +115,7 @@ def _read(tool: Any, number: int) -> Tool:
     )
 
 
-def _of_function(tool: FunctionTool, number: int) -> Tool:
+def _of_function(tool: PythonTool, number: int) -> Tool:
     definition = tool.definition["function"]
     key = repr((tool.name, tool.parameters, tool.description))
     return Tool(tool.name, tool.parameters, definition, f"/{number}/parameters", False, key, tool)

@@ -17,7 +17,7 @@ from structgen.tool_calls.values import json_text
 
 
 @dataclass(frozen=True)
-class FunctionTool:
+class PythonTool:
     """A function that a model may call. Make it with ``tool``; equal if function, name and description are.
 
     Attributes:
@@ -72,7 +72,7 @@ class FunctionTool:
             raise ToolCallError(f"{self.name} raised {type(error).__name__}: {error}", name=self.name) from error
 
 
-def tool(function: Callable[..., Any], *, name: str | None = None, description: str | None = None) -> FunctionTool:
+def tool(function: Callable[..., Any], *, name: str | None = None, description: str | None = None) -> PythonTool:
     """A function as a tool: its schema from annotations, its descriptions from the docstring.
 
     Docstrings may be of Google's, NumPy's or Sphinx' style; ``Annotated[T, Field(description=...)]`` wins over them.
@@ -97,4 +97,4 @@ def tool(function: Callable[..., Any], *, name: str | None = None, description: 
     called = name or function_name(function)
     said = describe(function) if description is None else description
     shown = {key: value for key, value in plain_json(derived.shown).items() if key != "title"}
-    return FunctionTool(called, said, function, plain_json(derived.schema), shown, derived.report, adapter)
+    return PythonTool(called, said, function, plain_json(derived.schema), shown, derived.report, adapter)
