@@ -4,6 +4,7 @@
 #   make lint   ruff and mypy only
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
+#   make docs   the documentation site, in .cache/docs/site (mkdocs, in an environment of its own)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
@@ -22,7 +23,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants test-browser test-clients test-engines clean
+.PHONY: demo test lint fuzz mutants docs test-browser test-clients test-engines clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -46,6 +47,16 @@ fuzz: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.run $(MUTANTS)
+
+# Reads the sources without importing them, so nothing of structgen is installed beside it.
+docs: .cache/docs/env/.installed
+	.cache/docs/env/bin/mkdocs build --strict
+	@echo "structgen: open .cache/docs/site/index.html"
+
+.cache/docs/env/.installed: docs/requirements.txt | $(BIN)/pip
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 test-browser: $(VENV)/.dev
 	mkdir -p .cache/browser && cp tests/browser/package.json .cache/browser/

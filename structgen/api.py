@@ -28,7 +28,7 @@ def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unp
         **options: temperature, max_new_tokens, ...: see ``structgen.generator.GenerationOptions``.
 
     Raises:
-        ConstraintError, ModelError, GenerationError and their subclasses; see ``structgen.errors``.
+        StructgenError: its subclasses for constraints, models and generation; see ``structgen.errors``.
     """
     as_messages(prompt)  # first: a bad prompt or schema should not wait for a model to load
     constraint = json_schema(schema)

@@ -1,0 +1,29 @@
+"""What the site makes of pages that are written for the repository: its fences and the links that leave docs/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+# Python-Markdown's fences take no second word; tests/test_docs.py does.
+FENCE = re.compile(r"^```python model$", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)]+)\)")
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Rewrite a page before it is rendered."""
+    folder = (DOCS / page.file.src_uri).parent
+
+    def link(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        path = (folder / target.partition("#")[0]).resolve()
+        if path.is_relative_to(DOCS):
+            return match[0]
+        place = path.relative_to(DOCS.parent).as_posix()
+        if config.repo_url:
+            return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{place})"
+        return text if path.name in text else f"{text} (`{place}`)"  # in the repository, which has no address yet
+
+    return LINK.sub(link, FENCE.sub("```python", markdown))
