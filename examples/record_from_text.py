@@ -1,0 +1,45 @@
+"""A record from a text, as an instance of a class.
+
+python examples/record_from_text.py [MODEL]
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from structgen import Generator
+
+TEXT = "Order 4711: Grace Hopper wants two keyboards and a monitor, to be sent to Arlington by express."
+
+
+class Item(BaseModel):
+    """What is ordered."""
+
+    product: str = Field(max_length=30)
+    quantity: int = Field(ge=1, le=99)
+
+
+class Order(BaseModel):
+    """An order, as the shop needs it."""
+
+    number: int = Field(ge=1, le=99_999)
+    customer: str = Field(min_length=1, max_length=40)
+    city: str = Field(max_length=30)
+    shipping: Literal["standard", "express"]
+    items: list[Item] = Field(min_length=1, max_length=5)
+
+
+def main(generator: Generator) -> Order:
+    """Print the order, and how it was written."""
+    result = generator.generate(f"Write down this order.\n\n{TEXT}", Order, max_new_tokens=200)
+    order: Order = result.value
+    print(order.model_dump_json(indent=2))
+    print(f"{result.stats.output_tokens} tokens, {result.stats.forced_tokens} of them forced by the schema")
+    return order
+
+
+if __name__ == "__main__":
+    main(Generator(*sys.argv[1:2]))

@@ -1,0 +1,38 @@
+"""An object while it is written: what is known of it so far, as Python values, for a page that fills as one looks.
+
+python examples/streaming_partial.py [MODEL]
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from structgen import Generator
+
+
+class Recipe(BaseModel):
+    """A dish and what it needs."""
+
+    title: str = Field(max_length=40)
+    minutes: int = Field(ge=1, le=240)
+    ingredients: list[str] = Field(min_length=2, max_length=4)
+
+
+def main(generator: Generator) -> tuple[list[Any], Recipe]:
+    """Print what is new, then the whole."""
+    seen: list[Any] = []
+    for event in generator.stream("A recipe for pancakes.", Recipe, max_new_tokens=150):
+        if event.partial is not None and (not seen or event.partial != seen[-1]):
+            seen.append(event.partial)
+            print(event.partial)
+        if event.result is not None:  # the last event
+            recipe: Recipe = event.result.value
+    print(repr(recipe))
+    return seen, recipe
+
+
+if __name__ == "__main__":
+    main(Generator(*sys.argv[1:2]))
