@@ -1,4 +1,4 @@
-"""What the site makes of pages that are written for the repository: its fences and the links that leave docs/."""
+"""What the site makes of pages that are written for the repository: fences, links that leave docs/, pictures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ DOCS = Path(__file__).parent
 # Python-Markdown's fences take no second word; tests/test_docs.py does.
 FENCE = re.compile(r"^```python model$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)]+)\)")
+PICTURE = re.compile(r"^!\[[^\]]*\]\((images/\w+\.svg)\)$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
@@ -26,4 +27,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
             return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{place})"
         return text if path.name in text else f"{text} (`{place}`)"  # in the repository, which has no address yet
 
+    def inline(match: re.Match[str]) -> str:
+        source = (folder / match[1]).read_text(encoding="utf-8")
+        return source if 'class="sg"' in source else match[0]  # so that it has the colours of the page
+
+    markdown = PICTURE.sub(inline, markdown)
     return LINK.sub(link, FENCE.sub("```python", markdown))
