@@ -29,7 +29,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
 
     def inline(match: re.Match[str]) -> str:
         source = (folder / match[1]).read_text(encoding="utf-8")
-        return source if 'class="sg"' in source else match[0]  # so that it has the colours of the page
+        return f"<div>{source.strip()}</div>" if 'class="sg"' in source else match[0]  # with the page's colours
 
     markdown = PICTURE.sub(inline, markdown)
     return LINK.sub(link, FENCE.sub("```python", markdown))

@@ -6,7 +6,7 @@ python examples/streaming_partial.py [MODEL]
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -14,17 +14,16 @@ from structgen import Generator
 
 
 class Recipe(BaseModel):
-    """A dish and what it needs."""
-
     title: str = Field(max_length=40)
     minutes: int = Field(ge=1, le=240)
-    ingredients: list[str] = Field(min_length=2, max_length=4)
+    ingredients: list[Annotated[str, Field(max_length=20)]] = Field(min_length=2, max_length=4)
 
 
 def main(generator: Generator) -> tuple[list[Any], Recipe]:
     """Print what is new, then the whole."""
     seen: list[Any] = []
-    for event in generator.stream("A recipe for pancakes.", Recipe, max_new_tokens=150):
+    prompt = "Invent a recipe for pancakes: title, minutes, ingredients."
+    for event in generator.stream(prompt, Recipe, schema_in_prompt=False, max_new_tokens=150):
         if event.partial is not None and (not seen or event.partial != seen[-1]):
             seen.append(event.partial)
             print(event.partial)

@@ -16,8 +16,6 @@ from structgen.generator import Generator
 def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any:
     """A value that satisfies ``schema``, written by a language model.
 
-    ::
-
         generate_json("Ada, 36, from London", {"type": "object", "properties": {"age": {"type": "integer"}}})
 
     Args:

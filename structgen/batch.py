@@ -61,7 +61,8 @@ class BatchRows:
 
     Raises:
         GenerationError: there are not as many of one as of the other, or ``prompts`` is a single one.
-        OptionsError: a seed beside seeds. ConstraintError: the one constraint for all cannot be used.
+        OptionsError: a seed beside seeds.
+        ConstraintError: the one constraint for all cannot be used.
     """
 
     def __init__(

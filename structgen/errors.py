@@ -1,7 +1,5 @@
 """Every error that structgen raises, one tree.
 
-::
-
     StructgenError
     ├── ConstraintError                 something is wrong with the constraint
     │   ├── SchemaError                 not a legal JSON Schema

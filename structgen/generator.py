@@ -64,7 +64,8 @@ class Generator:
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
 
     Raises:
-        ModelError: the model cannot be loaded. TokenizerError: its tokenizer cannot be read.
+        ModelError: the model cannot be loaded.
+        TokenizerError: its tokenizer cannot be read.
     """
 
     def __init__(

@@ -90,10 +90,15 @@ def speculation() -> list[str]:
     """A tree of guesses: pruned, read in one call, a path of it taken."""
     parts = [node(75, 110, '{"city": "', "good")]
     levels = [
-        (225, 60, "Par", "good", 75 + 56, 110, "way"), (225, 160, "Lon", "new", 75 + 56, 110, ""),
-        (345, 30, "is", "good", 251, 60, "way"), (345, 90, "ma", "new", 251, 60, ""), (345, 160, "don", "new", 251, 160, ""),
-        (465, 30, '", "', "good", 365, 30, "way"), (465, 90, "42", "bad", 365, 90, "lost"), (465, 160, '"}', "new", 370, 160, ""),
-    ]  # fmt: skip
+        (225, 60, "Par", "good", 131, 110, "way"),
+        (225, 160, "Lon", "new", 131, 110, ""),
+        (345, 30, "is", "good", 251, 60, "way"),
+        (345, 90, "ma", "new", 251, 60, ""),
+        (345, 160, "don", "new", 251, 160, ""),
+        (465, 30, '", "', "good", 365, 30, "way"),
+        (465, 90, "42", "bad", 365, 90, "lost"),
+        (465, 160, '"}', "new", 370, 160, ""),
+    ]
     for x, y, words, kind, from_x, from_y, way in levels:
         left = x - 12 - 4.25 * len(words)
         parts += [edge(from_x, from_y, left, y, way), node(x, y, words, kind)]
@@ -157,7 +162,10 @@ PICTURES = {
 def main() -> None:
     """Write the files."""
     for name, (width, height, draw, words) in PICTURES.items():
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="sg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(words)}">'
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="sg" viewBox="0 0 {width} {height}" role="img" '
+            f'aria-label="{escape(words)}">'
+        )
         (FOLDER / f"{name}.svg").write_text("\n".join([head, STYLE, *draw(), "</svg>", ""]), encoding="utf-8")
 
 

@@ -32,7 +32,8 @@ def run_benchmark(
         all records for these schemas and engines, those of earlier runs included.
 
     Raises:
-        ValueError: ``out`` holds a run of another kind. WorkerError: a process does not come up.
+        ValueError: ``out`` holds a run of another kind.
+        WorkerError: a process does not come up.
     """
     file = RecordFile(out, setting.describe())
     jobs = list(_missing(cases, setting, file.records))

@@ -126,7 +126,8 @@ def think(
         json_options: how JSON may be spelled where ``source`` is what ``json_schema`` takes.
 
     Raises:
-        ConstraintError: a bad constraint. OptionsError: a negative budget.
+        ConstraintError: a bad constraint.
+        OptionsError: a negative budget.
     """
     check_count("max_think_tokens", max_think_tokens, 0, optional=True)
     return Thinking(as_constraint(source, json_options), max_think_tokens=max_think_tokens)

@@ -126,8 +126,6 @@ def tool_call(
 ) -> ToolCalls:
     """Tool calls in a model's own dialect; the value of an output is a list of free text and ``ToolCall``s.
 
-    ::
-
         tool_call("qwen3_coder", [{"type": "function", "function": {"name": "f", "parameters": {...}}}])
 
     Arguments satisfy the JSON Schemas of the tools. See docs/tools.md for the formats.

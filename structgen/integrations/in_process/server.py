@@ -30,7 +30,8 @@ class InProcessServer:
             (``compile_workers=0``) unless it is said otherwise: who writes them is who runs it.
 
     Raises:
-        ModelError: the server's packages are missing, or the model cannot be loaded. OptionsError: bad settings.
+        ModelError: the server's packages are missing, or the model cannot be loaded.
+        OptionsError: bad settings.
     """
 
     def __init__(self, generator: Any = None, **settings: Any) -> None:

@@ -30,7 +30,8 @@ class Asking:
         place: where the model is told of the constraint; None: nowhere.
 
     Raises:
-        ConstraintError: the constraint cannot be compiled. GenerationError: bad messages.
+        ConstraintError: the constraint cannot be compiled.
+        GenerationError: bad messages.
     """
 
     def __init__(

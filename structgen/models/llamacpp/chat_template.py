@@ -24,7 +24,8 @@ class ChatTemplate:
         tokens: names of special tokens that it may speak of (``bos_token``, ``eos_token``).
 
     Raises:
-        ModelError: jinja2 is not installed. TokenizerError: the source is no template.
+        ModelError: jinja2 is not installed.
+        TokenizerError: the source is no template.
     """
 
     def __init__(self, source: str, tokens: Mapping[str, str]) -> None:
