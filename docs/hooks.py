@@ -10,6 +10,8 @@ DOCS = Path(__file__).parent
 # Python-Markdown's fences take no second word; tests/test_docs.py does.
 FENCE = re.compile(r"^```python model$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)]+)\)")
+ROW = re.compile(r"^\|.*`.*$", re.MULTILINE)
+CODE = re.compile(r"`[^`]*`")
 PICTURE = re.compile(r"^!\[[^\]]*\]\((images/\w+\.svg)\)$", re.MULTILINE)
 
 
@@ -31,5 +33,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
         source = (folder / match[1]).read_text(encoding="utf-8")
         return f"<div>{source.strip()}</div>" if 'class="sg"' in source else match[0]  # with the page's colours
 
-    markdown = PICTURE.sub(inline, markdown)
+    def plain_bars(row: re.Match[str]) -> str:
+        return CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
+
+    markdown = ROW.sub(plain_bars, PICTURE.sub(inline, markdown))  # bars in code separate no cells here
     return LINK.sub(link, FENCE.sub("```python", markdown))

@@ -102,11 +102,11 @@ def speculation() -> list[str]:
     for x, y, words, kind, from_x, from_y, way in levels:
         left = x - 12 - 4.25 * len(words)
         parts += [edge(from_x, from_y, left, y, way), node(x, y, words, kind)]
-    parts += [edge(494, 30, 560, 30, "way"), node(600, 30, "unit", "good")]
+    parts += [edge(494, 30, 571, 30, "way"), node(600, 30, "unit", "good")]
     for x, kind, words in (
-        (20, "good", "taken, with one token more"),
-        (265, "new", "read in the same call, not taken"),
-        (535, "bad", "pruned by the constraint"),
+        (20, "good", "taken, with a token more"),
+        (235, "new", "read in the same call, not taken"),
+        (470, "bad", "pruned by the constraint"),
     ):
         parts += [bar(x, 205, 22, kind, 14), text(x + 30, 217, words, "small")]
     return parts
@@ -119,7 +119,7 @@ def distortion() -> list[str]:
         (0, "masks: 1/2 and 1/32", 1 / 2, 1 / 32),
         (1, "given the constraint: 1/17 each", 1 / 17, 1 / 17),
     ):
-        base = 130 + 125 * x
+        base = 130 + 75 * x
         for column, chance in enumerate([first] + [other] * 16):
             height = 160 * chance if chance < 0.4 else 80
             left = 25 + (0 if column == 0 else 70 + 30 * column)
@@ -152,7 +152,7 @@ PICTURES = {
     ),
     "distortion": (
         640,
-        285,
+        235,
         distortion,
         "With masks one text has half of the probability, which given the constraint would have a seventeenth",
     ),
