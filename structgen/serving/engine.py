@@ -163,7 +163,8 @@ class AsyncEngine:
     @property
     def waiting(self) -> int:
         """Outputs that wait for their turn."""
-        return self._entering + self._writer.waiting
+        with self._lock:
+            return self._entering + self._writer.waiting
 
     @property
     def is_idle(self) -> bool:
@@ -385,13 +386,16 @@ class AsyncEngine:
 
     def _enter(self, stream: RequestStream, made: Sequence[tuple[int, RowRequest, Output]]) -> None:
         for index, request, output in made:
-            try:
-                if not stream.is_left:
-                    self._rows[self._writer.submit(request, output)] = stream, index
-            except Exception as error:  # of this output: the others are written
-                self._refuse(stream, index, error)
-            else:
-                self._count_entering(-1)
+            error = None
+            with self._lock:  # so that nobody counts it twice
+                self._entering -= 1
+                try:
+                    if not stream.is_left:
+                        self._rows[self._writer.submit(request, output)] = stream, index
+                except Exception as found:  # of this output: the others are written
+                    error = found
+            if error is not None:
+                self._bring([(stream, index, RowEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
         for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:

@@ -186,10 +186,7 @@ class RowWriter:
         }
         if not row.top_logprobs and not row.traced:
             return Output(self._vocabulary, matcher, row.params, **options)
-        else:
-            made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
-        made.advance_forced()
-        return made
+        return RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
 
     def submit(self, row: RowRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
