@@ -149,7 +149,7 @@ class Client:
             name, _, value = line.rpartition(" ")
             name, _, labels = name.partition("{")
             if not line.startswith("#") and (
-                labels.count("=") <= 1 or 'phase="write"' in labels and "le=" not in labels
+                labels.count("=") <= 1 or ('phase="write"' in labels and "le=" not in labels)
             ):
                 found[name.partition(":")[2]] = float(value)
         return found
