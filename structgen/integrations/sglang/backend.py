@@ -216,7 +216,7 @@ class SglangBackend(BaseGrammarBackend):
     def _compiled(self, kind: str, value: str, told: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
         try:
-            grammar = engine_constraint(kind, value, self.options).compile(self.vocabulary)
+            grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
         return SglangGrammar(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))

@@ -30,7 +30,7 @@ def compile_request(kind: str, value: Any, tokenizer: Any, vocab_size: int, stop
     """
     vocabulary = engine_vocabulary(tokenizer, vocab_size)
     ends = frozenset(i for i in stop_token_ids or () if 0 <= i < vocab_size and vocabulary.tokens[i])
-    constraint = engine_constraint(kind, value, json_options())
+    constraint = engine_constraint(kind, value, vocabulary, json_options())
     return constraint.compile(ending_at(vocabulary, ends) if ends else vocabulary)
 
 
