@@ -30,6 +30,7 @@ JSON = {"type": "json_schema", "json_schema": {
 AB = {"type": "regex", "pattern": "[ab]{1,2}"}
 
 
+PLAIN = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=256)
 OPTIONS = JsonOptions(whitespace="any", max_whitespace_run=None)
 
 
@@ -70,43 +71,63 @@ FORMATS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def ours(format: Any) -> Any:
+def ours(format: Any, vocabulary: Vocabulary = VOCABULARY) -> Any:
     value = json.dumps({"type": "structural_tag", "format": format})
-    return engine_constraint("structural_tag", value, VOCABULARY, OPTIONS).compile(VOCABULARY)
+    return engine_constraint("structural_tag", value, vocabulary, OPTIONS).compile(vocabulary)
 
 
 def theirs(format: Any) -> Any:
     xgrammar = pytest.importorskip("xgrammar")
-    words = [*(bytes([byte]) for byte in range(256)), *(name.encode() for name in SPECIAL), b"</s>"]
-    info = xgrammar.TokenizerInfo(words, xgrammar.VocabType.RAW, vocab_size=len(words), stop_token_ids=[EOS])
+    words = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    info = xgrammar.TokenizerInfo(words, xgrammar.VocabType.RAW, vocab_size=len(words), stop_token_ids=[256])
     compiler = xgrammar.GrammarCompiler(info)
     return xgrammar, compiler.compile_structural_tag(json.dumps({"type": "structural_tag", "format": format}))
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_texts_are_xgrammars(name: str) -> None:
-    rng = random.Random(name)
-    grammar = ours(FORMATS[name])
-    xgrammar, compiled = theirs(FORMATS[name])
-    peer_mask = xgrammar.allocate_token_bitmask(1, VOCABULARY.size)
-    mask = allocate_token_bitmask(1, VOCABULARY.size)
-    likely = [ord(c) for c in "<>/f12t()[]ab\"{}: 0x,.yes!"]
-    for _ in range(60):
+    compare(FORMATS[name], random.Random(name))
+
+
+MODELS = ["llama", "kimi", "deepseek_r1", "deepseek_v3_1", "qwen_3", "harmony", "exaone"]
+"""Those whose calls have arguments in JSON; vLLM and SGLang ask for these with strict tools."""
+
+
+@pytest.mark.parametrize("reasoning", ["enabled", "disabled"])
+@pytest.mark.parametrize("tool_choice", ["auto", "required"])
+@pytest.mark.parametrize("model", MODELS)
+def test_tool_calls_of_models(model: str, tool_choice: Any, reasoning: Any) -> None:
+    """As XGrammar asks for them."""
+    xgrammar = pytest.importorskip("xgrammar")
+    function = {"name": "f", "parameters": JSON["json_schema"]}
+    tools = [{"type": "function", "function": function}]
+    asked = xgrammar.get_model_structural_tag(model, tools, tool_choice, reasoning)
+    compare(json.loads(asked.model_dump_json(exclude_none=True))["format"], random.Random(model), 10)
+
+
+def compare(format: Any, rng: random.Random, walks: int = 60) -> None:
+    """Masks along random walks, of printable ASCII and the end."""
+    grammar = ours(format, PLAIN)
+    xgrammar, compiled = theirs(format)
+    peer_mask = xgrammar.allocate_token_bitmask(1, PLAIN.size)
+    mask = allocate_token_bitmask(1, PLAIN.size)
+    likely = [ord(c) for c in '<>/f12t()[]ab"{}: 0x,.yes!|']
+    for _ in range(walks):
         matcher, peer = grammar.matcher(), xgrammar.GrammarMatcher(compiled)
         text = b""
-        for _ in range(60):
+        for _ in range(80):
             matcher.fill_next_token_bitmask(mask)
             peer.fill_next_token_bitmask(peer_mask)
-            own = np.unpackbits(mask[0].view(np.uint8), bitorder="little")[: EOS + 1].astype(bool)
-            other = np.unpackbits(peer_mask[0].numpy().view(np.uint8), bitorder="little")[: EOS + 1].astype(bool)
-            plain = [*range(32, 127), EOS]  # what is no ASCII, and where JSON's spaces may be, is told elsewhere
+            own = np.unpackbits(mask[0].view(np.uint8), bitorder="little").astype(bool)
+            other = np.unpackbits(peer_mask[0].numpy().view(np.uint8), bitorder="little").astype(bool)
+            plain = [*range(32, 127), 256]  # what is no ASCII, and where JSON's spaces may be, is told elsewhere
             differing = [t for t in plain if own[t] != other[t] and t != 32]
             assert not differing, (text, [chr(t) if t < 256 else "end" for t in differing], own[differing[0]])
             allowed = [t for t in plain if own[t] and other[t]]
-            chosen = [t for t in allowed if t in likely or t == EOS] or allowed
-            token = rng.choice(chosen)
+            chosen = [t for t in allowed if t in likely or t == 256] or allowed
+            token = rng.choice(chosen or np.flatnonzero(own & other).tolist())
             assert matcher.accept_token(token) and peer.accept_token(token)
-            if token == EOS:
+            if token == 256:
                 break
             text += bytes([token])
 
@@ -122,7 +143,11 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
 
     harmony = tag("<|call|>to=f ", AB, "<|end|>")
     assert takes(harmony, call, "to=f ab", end) and not takes(harmony, "<|call|>to=f ab<|end|>")
-    triggered = {"type": "triggered_tags", "triggers": ["<|call|>"], "tags": [harmony, tag("<|call|>to=g ", JSON, "<|end|>")]}
+    triggered = {
+        "type": "triggered_tags",
+        "triggers": ["<|call|>"],
+        "tags": [harmony, tag("<|call|>to=g ", JSON, "<|end|>")],
+    }
     assert takes(triggered, "free text ", call, "to=g ", '{"a": 1}', end, " and more")
     assert not takes(triggered, call, "to=h")
     bracket = {"type": "triggered_tags", "triggers": ["[TOOL]"], "tags": [tag("[TOOL]x", AB, ";")]}

@@ -133,7 +133,9 @@ def test_a_server_that_goes_on_with_a_message_keeps_what_fits(how: str) -> None:
     def answer(body: dict[str, Any]) -> Answer:
         if body.get("continue_final_message"):
             kept = body["messages"][-1]["content"]
-            assert body["messages"][-1]["role"] == "assistant" and GOOD.startswith(kept) and "response_format" not in body
+            assert (
+                body["messages"][-1]["role"] == "assistant" and GOOD.startswith(kept) and "response_format" not in body
+            )
             return GOOD[len(kept) :]
         return '{"name": "Ada", "age": true, "and so on and so on": "..."}'
 
@@ -156,7 +158,9 @@ def test_an_answer_that_is_cut_off_is_continued_or_written_anew(how: str) -> Non
     with ScriptedServer(answer) as server:
         result = ask(server, SCHEMA, how)
     assert result.text == GOOD and result.attempts[0].outcome == "truncated"
-    assert result.attempts[0].finish_reason == "length" and "ends before it is whole" in (result.attempts[0].reason or "")
+    assert result.attempts[0].finish_reason == "length" and "ends before it is whole" in (
+        result.attempts[0].reason or ""
+    )
 
 
 def test_what_a_server_does_not_know_is_found_out_once() -> None:
@@ -234,7 +238,9 @@ def test_a_server_that_is_not_there() -> None:
 def test_the_field_for_the_budget() -> None:
     def answer(body: dict[str, Any]) -> Answer:
         if "max_tokens" in body:
-            return refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", param="max_tokens")
+            return refusal(
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", param="max_tokens"
+            )
         assert body["max_completion_tokens"] == 50 and body["temperature"] == 0.5
         return GOOD
 
@@ -305,9 +311,10 @@ def test_our_own_server() -> None:
             for seed in range(3):
                 result = remote.generate("?", constraint, max_new_tokens=200, temperature=1.0, seed=seed)
                 assert [a.outcome for a in result.attempts] == ["conforms"]
-                assert followed(
-                    list(remote.stream("?", constraint, max_new_tokens=200, temperature=1.0, seed=seed))
-                ).text == result.text
+                assert (
+                    followed(list(remote.stream("?", constraint, max_new_tokens=200, temperature=1.0, seed=seed))).text
+                    == result.text
+                )
         jsonschema.validate(remote.generate("?", SCHEMA, max_new_tokens=200).value, SCHEMA)
         assert not remote.server.unknown and not remote.server.ignored
         with pytest.raises(RemoteServerError, match="404|model"):

@@ -32,7 +32,7 @@ from structgen.errors import IntegrationError
 from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
 from structgen.integrations.sglang import plugin
-from structgen.integrations.sglang.backend import MAX_KEPT, SglangGrammar, SglangBackend
+from structgen.integrations.sglang.backend import MAX_KEPT, SglangBackend, SglangGrammar
 from tests.integrations.engine_world import (
     LOGITS,
     compiled,

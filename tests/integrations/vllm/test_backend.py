@@ -142,7 +142,7 @@ def test_the_ends_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ending.accept_tokens("r", tokenizer().encode("a"))
     assert set(np.flatnonzero(ours_mask(engine, ending))) == {brace, special_id(END), special_id(TURN)}
     assert ending.accept_tokens("r", [brace]) and ending.is_terminated()
-    with pytest.raises(VLLMValidationError, match="JSON|token|spell"):
+    with pytest.raises(VLLMValidationError, match=r"JSON|token|spell"):
         engine.ask("json", {"type": "object"}, stop_token_ids=[brace])
 
 

@@ -175,7 +175,7 @@ def test_a_tokenizer_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> Non
         eos_token_id = 0
 
     params = SamplingParams(structured_outputs=StructuredOutputsParams(regex="a"))
-    with pytest.raises(VLLMValidationError, match="Odd|tokenizer"):
+    with pytest.raises(VLLMValidationError, match=r"Odd|tokenizer"):
         params._validate_structured_outputs(
             engine.config.model_config,
             engine.config.structured_outputs_config,
