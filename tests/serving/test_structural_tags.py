@@ -42,6 +42,8 @@ def tag(begin: Any, content: Any, end: Any) -> dict[str, Any]:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
+TRIGGERED = {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>")]}
+SEPARATED = {"type": "tags_with_separator", "tags": [tag("(", AB, ")")], "separator": ","}
 FORMATS: dict[str, dict[str, Any]] = {
     "const": const("hello"),
     "json": JSON,
@@ -56,18 +58,13 @@ FORMATS: dict[str, dict[str, Any]] = {
     "star": {"type": "sequence", "elements": [{"type": "star", "content": const("ab")}, const(".")]},
     "plus": {"type": "sequence", "elements": [{"type": "plus", "content": const("ab")}, const(".")]},
     "repeat": {"type": "repeat", "min": 1, "max": 3, "content": tag("(", AB, ")")},
-    "triggered": {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>"), tag("<f2>", JSON, "</f>")]},
-    "triggered, once": {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>")], "stop_after_first": True},
-    "triggered, at least one": {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>")], "at_least_one": True},
-    "triggered, exactly one": {
-        "type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>")],
-        "at_least_one": True, "stop_after_first": True,
-    },
-    "separated": {"type": "tags_with_separator", "tags": [tag("(", AB, ")"), tag("[", JSON, "]")], "separator": ", "},
-    "separated, some": {"type": "tags_with_separator", "tags": [tag("(", AB, ")")], "separator": ",", "at_least_one": True},
-    "separated, one": {
-        "type": "tags_with_separator", "tags": [tag("(", AB, ")")], "separator": ",", "at_least_one": True, "stop_after_first": True,
-    },
+    "triggered": {**TRIGGERED, "tags": [tag("<f1>", AB, "</f>"), tag("<f2>", JSON, "</f>")]},
+    "triggered, once": {**TRIGGERED, "stop_after_first": True},
+    "triggered, at least one": {**TRIGGERED, "at_least_one": True},
+    "triggered, exactly one": {**TRIGGERED, "at_least_one": True, "stop_after_first": True},
+    "separated": {**SEPARATED, "tags": [tag("(", AB, ")"), tag("[", JSON, "]")], "separator": ", "},
+    "separated, some": {**SEPARATED, "at_least_one": True},
+    "separated, one": {**SEPARATED, "at_least_one": True, "stop_after_first": True},
 }  # fmt: skip
 
 
@@ -158,17 +155,20 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
     assert takes(by_id, call, "a", end)
 
 
+TAG = "/structured_outputs/structural_tag/format"
+
+
 @pytest.mark.parametrize("format, where", [
-    ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/structured_outputs/structural_tag/format/style"),
-    ({"type": "dispatch", "rules": []}, "/structured_outputs/structural_tag/format"),
-    ({"type": "any_text", "max_tokens": 3}, "/structured_outputs/structural_tag/format/max_tokens"),
-    ({"type": "sequence", "elements": [{"type": "x"}]}, "/structured_outputs/structural_tag/format/elements/0"),
-    (tag("<a>", AB, []), "/structured_outputs/structural_tag/format/end"),
-    (tag({"type": "token", "token": "<|none|>"}, AB, "x"), "/structured_outputs/structural_tag/format/begin"),
-    ({"type": "triggered_tags", "triggers": ["<b"], "tags": [tag("<a>", AB, "x")]}, "/structured_outputs/structural_tag/format/tags/0"),
-    ([], "/structured_outputs/structural_tag/format"),
+    ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/style"),
+    ({"type": "dispatch", "rules": []}, ""),
+    ({"type": "any_text", "max_tokens": 3}, "/max_tokens"),
+    ({"type": "sequence", "elements": [{"type": "x"}]}, "/elements/0"),
+    (tag("<a>", AB, []), "/end"),
+    (tag({"type": "token", "token": "<|none|>"}, AB, "x"), "/begin"),
+    ({**TRIGGERED, "tags": [tag("<a>", AB, "x")]}, "/tags/0"),
+    ([], ""),
 ], ids=str)  # fmt: skip
 def test_what_is_not_supported_is_told_with_its_place(format: Any, where: str) -> None:
     with pytest.raises(RequestError) as caught:
         ours(format)
-    assert caught.value.pointer == where
+    assert caught.value.pointer == TAG + where

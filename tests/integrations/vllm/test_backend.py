@@ -57,7 +57,8 @@ def test_masks_over_drafts_are_those_of_the_matcher(seed: int, monkeypatch: pyte
             request = engine.requests[name]
             proposed = draft(rng, matcher, rng.randint(0, 4))
             valid = engine.manager.validate_tokens(request, proposed)
-            walker, wanted = matcher.fork(), []
+            wanted: list[int] = []
+            walker = matcher.fork()
             while len(wanted) < len(proposed) and not walker.is_terminated():
                 if not walker.accept_token(proposed[len(wanted)]):
                     break
@@ -78,9 +79,9 @@ def test_masks_over_drafts_are_those_of_the_matcher(seed: int, monkeypatch: pyte
                     break
                 assert walker.accept_token(token)
         for name, matcher in followed.items():
-            allowed = np.flatnonzero(mask_of(matcher)) if not matcher.is_terminated() else []
+            allowed = [] if matcher.is_terminated() else np.flatnonzero(mask_of(matcher)).tolist()
             if len(allowed):
-                token = int(rng.choice(allowed.tolist()))
+                token = int(rng.choice(allowed))
                 assert engine.manager.accept_tokens(engine.requests[name], [token])
                 assert matcher.accept_token(token)
             assert engine.grammar(engine.requests[name]).is_terminated() == matcher.is_terminated()

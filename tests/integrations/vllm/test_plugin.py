@@ -179,5 +179,5 @@ def test_a_tokenizer_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> Non
         params._validate_structured_outputs(
             engine.config.model_config,
             engine.config.structured_outputs_config,
-            Odd(),  # type: ignore[arg-type]
+            Odd(),
         )
