@@ -27,6 +27,9 @@ ARGUMENTS: dict[str, Any] = {
     "column": 3,
     "source": "root ::= x",
     "attempts": ("an attempt",),
+    "text": '{"a": 1}',
+    "value": {"a": 1},
+    "name": "get_weather",
 }
 
 
