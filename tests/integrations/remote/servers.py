@@ -49,7 +49,9 @@ class ScriptedServer:
         if body.get("stream"):
             return StreamingResponse(self._chunks(text, finish), media_type="text/event-stream")
         message = {"role": "assistant", "content": text}
-        return JSONResponse({**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": USAGE})
+        return JSONResponse(
+            {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": USAGE}
+        )
 
     async def _chunks(self, text: str, finish: str) -> Any:
         self.sent.append(0)
