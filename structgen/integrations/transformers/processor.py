@@ -152,3 +152,4 @@ def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:
         moved.append(row.fork() if row is not None and parent in taken else row)
         taken.add(parent)
     return moved
+

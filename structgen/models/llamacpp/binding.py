@@ -59,7 +59,7 @@ class Vocab(Protocol):
         ...
 
     def tokenize(self, text: str, *, add_special: bool) -> list[int]:
-        """The ids of a text, special tokens in it read as such; ``add_special``: with those that the model begins with."""
+        """The ids of a text, names of special tokens read as these; ``add_special``: with what texts begin with."""
         ...
 
 
@@ -67,18 +67,21 @@ class ModelFile(Protocol):
     """``llama_model``: a file that is loaded.
 
     Attributes:
-        vocab: its vocabulary.
         context_length: tokens that it was trained on; 0: not known.
         token_bytes: of the keys and values of a token, in half precision.
         is_recurrent: whether it has states that cannot be cut back (recurrent and hybrid models).
         reads_text: whether it is a causal model (and no encoder).
     """
 
-    vocab: Vocab
     context_length: int
     token_bytes: int
     is_recurrent: bool
     reads_text: bool
+
+    @property
+    def vocab(self) -> Vocab:
+        """Its vocabulary."""
+        ...
 
     def metadata(self, key: str) -> str | None:
         """A value of the file by its key; None: there is none. Arrays have none."""
@@ -193,8 +196,8 @@ def cannot_load(path: Path) -> ModelError:
     """That llama.cpp did not load a file, with its own words."""
     said = [text.partition(": ")[2] for text in _LAST_ERRORS]  # behind the names of its functions
     return ModelError(
-        f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it may "
-        "be cut off, or update the package if the model is newer."
+        f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it "
+        "may be cut off, or update the package if the model is newer."
     )
 
 

@@ -135,10 +135,10 @@ class LlamaCppRows:
             sequences += of or [[own.sequence]] * count
             wanted += [False] * (count - 1) + [True] if part.last_only else [True] * count
         try:
-            logits = [
-                self._context.decode(*(each[start : start + BATCH] for each in (tokens, positions, sequences, wanted)))
-                for start in range(0, len(tokens), BATCH)
-            ]
+            logits = []
+            for start in range(0, len(tokens), BATCH):
+                span = slice(start, start + BATCH)
+                logits.append(self._context.decode(tokens[span], positions[span], sequences[span], wanted[span]))
         except BaseException:
             for part in parts:
                 self._take_back(self._rows[part.row])

@@ -72,7 +72,7 @@ class CyllamaFile:
     def __init__(self, path: Path, device: str | None) -> None:
         self._library = library = _library()
 
-        class Sized(library.LlamaModel):  # type: ignore[misc, name-defined]
+        class Sized(library.LlamaModel):  # type: ignore[name-defined]
             """Contexts ask models for ``n_vocab``, which these lack in 0.2.18."""
 
             @property

@@ -1,4 +1,4 @@
-"""What is written with llama.cpp: the plain loop's outputs, alone, beside others, with drafts, where memory is short."""
+"""What is written with llama.cpp: the plain loop's outputs, alone, beside others, drafted, where memory is short."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from tests.models.llamacpp.test_rows import SAME
 
 PERSON = {
     "type": "object",
-    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "properties": {
+        "name": {"type": "string"}, "age": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}},
+    },
     "required": ["name", "age"],
     "additionalProperties": False,
 }  # fmt: skip
@@ -168,7 +170,7 @@ def test_drafts_are_refused_by_name_where_they_cannot_be(package: str, tmp_path:
         generator.generate("ab", max_new_tokens=3, draft="layer_skip")
     write_mamba(tmp_path / "mamba.gguf")
     mamba = Generator(*load_gguf(tmp_path / "mamba.gguf", package=package, threads=1))
-    with pytest.raises(ModelError, match="recurrent model's state cannot be taken back.*pass draft=None"):
+    with pytest.raises(ModelError, match=r"recurrent model's state cannot be taken back.*pass draft=None"):
         mamba.generate("ab", draft="auto")
     letters = structgen.regex("[a-z]{5,9}")
     texts = [mamba.generate(prompt, letters, max_new_tokens=12).text for prompt in PROMPTS]

@@ -106,7 +106,7 @@ def test_the_backend_is_chosen_by_what_there_is(monkeypatch: pytest.MonkeyPatch,
         store.choose_backend(None, "vllm")
     for options in ({"dtype": "float32"}, {"device": "cuda"}):
         with pytest.raises(ModelError, match="leave out dtype, and device unless it is 'cpu'"):
-            store.choose_backend(None, "llamacpp", **options)  # type: ignore[arg-type]
+            store.choose_backend(None, "llamacpp", **options)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tiny_file: Path) -> None:
