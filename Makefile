@@ -6,6 +6,7 @@
 #               CHECKED=0 without bounds checks in the kernels (faster)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
+#   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -21,7 +22,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants test-browser test-clients clean
+.PHONY: demo test lint fuzz mutants test-browser test-clients test-engines clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -61,6 +62,20 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 .cache/clients/%/.installed: tests/serving/clients/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# Their wheels are for GPUs: only the Python files are kept, beside a few small packages and our own environment.
+ENGINES := .cache/engines
+ENGINE_WHEELS := vllm==0.33.0 sglang==0.5.23
+
+test-engines: $(VENV)/.dev $(ENGINES)/.installed
+	$(ENGINES)/env/bin/python -m pytest -q -rs -W ignore tests/integrations/vllm tests/integrations/sglang
+
+$(ENGINES)/.installed: tests/integrations/engines.txt tests/integrations/unpack_engines.py
+	rm -rf $(ENGINES) && mkdir -p $(ENGINES)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $(ENGINES)/wheels $(ENGINE_WHEELS)
+	$(BIN)/python tests/integrations/unpack_engines.py $(ENGINES)
+	$(ENGINES)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
 clean:

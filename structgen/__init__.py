@@ -1,6 +1,7 @@
 """structgen: language models that write exactly what a constraint allows."""
 
 from structgen.api import generate_json
+from structgen.batch import BatchProgress
 from structgen.compilers import (
     compile_choice,
     compile_gbnf,
@@ -59,7 +60,9 @@ from structgen.errors import (
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
-from structgen.generator import ChoiceResult, GenerationOptions, GenerationResult, Generator, StreamEvent
+from structgen.generation_options import GenerationOptions
+from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent
+from structgen.generator import Generator
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
 from structgen.tool_calls.calls import ToolCall
@@ -69,6 +72,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchProgress",
     "BitmaskError",
     "Capture",
     "CapturesTooComplexError",

@@ -9,7 +9,8 @@ from typing import Any, Unpack
 from structgen.constraints.json import json_schema
 from structgen.decoding.prompts import Prompt, as_messages
 from structgen.errors import ModelError
-from structgen.generator import GenerationOptions, Generator
+from structgen.generation_options import GenerationOptions
+from structgen.generator import Generator
 
 
 def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any:

@@ -17,6 +17,7 @@
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   └── TooComplexError             the same of an automaton, before it is known what asked for it
     ├── OptionsError                    an option has a value that it cannot have (option named)
+    ├── InputFileError                  a file of rows is not what it should be (line named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
     ├── BitmaskError                    a token bitmask of the wrong dtype, shape or width
     ├── TokenError                      a token id out of range
@@ -24,10 +25,12 @@
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
     ├── ModelError                      a language model that cannot be loaded or used
+    ├── RemoteServerError               a remote server refuses a request, or is not there (``attempts`` before that)
     ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
+        ├── RemoteOutputError           no answer of a remote server conforms (``attempts`` says what came)
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
@@ -37,11 +40,24 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
 class StructgenError(Exception):
-    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them."""
+    """Base of all errors raised by structgen. They pickle with all that they carry, so that workers can raise them.
+
+    Attributes:
+        row: of a batch, which one failed, from 0; None: there is no batch.
+        results: where one was raised for a batch, what all rows gave: a result, or an error.
+    """
+
+    row: int | None = None
+    results: Sequence[Any] = ()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.row is None else f"row {self.row}: {text}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__
@@ -228,6 +244,14 @@ class OptionsError(StructgenError, ValueError):
     """An option has a value that it cannot have; the message names the option."""
 
 
+class InputFileError(StructgenError):
+    """A file of rows cannot be read, or a line of it is not what it should be; ``line`` counts from 1 (0: none)."""
+
+    def __init__(self, message: str, *, line: int = 0) -> None:
+        self.line = line
+        super().__init__(message)
+
+
 class TokenizerError(StructgenError):
     """A tokenizer or vocabulary cannot be read; the message says why."""
 
@@ -269,6 +293,14 @@ class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
 
 
+class RemoteServerError(StructgenError):
+    """A remote server refuses a request, or cannot be reached; ``attempts`` are those before that, and it."""
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
+        self.attempts = attempts
+        super().__init__(message)
+
+
 class IntegrationError(StructgenError):
     """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
 
@@ -289,6 +321,18 @@ class IncompleteOutputError(GenerationError):
     """The token budget ran out before the output could be closed; ``partial`` holds the text so far."""
 
     def __init__(self, message: str, *, partial: str) -> None:
+        self.partial = partial
+        super().__init__(message)
+
+
+class RemoteOutputError(GenerationError):
+    """No answer of a remote server conforms.
+
+    ``attempts`` are those of `structgen.integrations.remote`, in order; ``partial`` is the part of the last that fits.
+    """
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...], partial: str) -> None:
+        self.attempts = attempts
         self.partial = partial
         super().__init__(message)
 

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections import abc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
+from structgen.batch import BatchProgress, BatchRows
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.batching.inline import write
+from structgen.decoding.batching.inline import ROWS, steps, write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
-from structgen.decoding.output import FinishReason, GenerationStats, Output
+from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.engines.capture import Captures, LazyCaptures
-from structgen.engines.captures.capturing import captures_of, names_captures
-from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.errors import GenerationError, ModelError, OptionsError, StructgenError
+from structgen.generation_options import OWN_DRAFT, GenerationOptions, GenerationSettings, checked_settings
+from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent, captures_so_far, result_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
@@ -35,120 +37,8 @@ from structgen.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
-DEFAULT_MAX_NEW_TOKENS = 512
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
-_SAMPLING = tuple(field.name for field in fields(SamplingParams))
 _TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
-_OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
-
-
-@dataclass(frozen=True)
-class GenerationResult:
-    """A finished output.
-
-    Attributes:
-        value: what the constraint makes of the text; without a constraint, the text.
-        text: the output; special tokens that the constraint names are shown by their names.
-        token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
-        finish_reason: "stop", or "length" where the token budget shaped the end.
-        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
-        stats: counts and times.
-        captures: the named parts of the text, if the constraint names any; looked for when asked for.
-    """
-
-    value: Any
-    text: str
-    token_ids: tuple[int, ...]
-    finish_reason: FinishReason
-    logprob: float
-    stats: GenerationStats
-    captures: Captures = field(default_factory=dict, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class StreamEvent:
-    """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only,
-    ``captures`` the named parts of the text so far, looked for when asked for."""
-
-    delta: str
-    text: str
-    result: GenerationResult | None = None
-    _constraint: Constraint | None = None
-    captures: Captures = field(default_factory=dict, repr=False, compare=False)
-
-    @cached_property
-    def partial(self) -> Any:
-        """The value as far as it goes (plain JSON values; None before the first); computed when asked for."""
-        return self.text if self._constraint is None else self._constraint.parse_partial(self.text)
-
-
-@dataclass(frozen=True)
-class ChoiceResult:
-    """``value`` is the likeliest option; ``probs`` sum to 1 over the options, ``logprobs`` (nats) are the model's."""
-
-    value: str
-    probs: dict[str, float]
-    logprobs: dict[str, float]
-
-
-class GenerationOptions(TypedDict, total=False):
-    """Keyword arguments of ``generate``, ``stream`` and ``batch``.
-
-    Attributes:
-        temperature: 0 (default) is greedy.
-        top_p, top_k, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_n_sigma, top_h, order: filters, applied after
-            the constraint's mask; repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of
-            logits before it. ``SamplingParams`` says what each does; by default none does anything.
-        seed: of the random numbers; None (default) takes fresh entropy.
-        max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
-        stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
-        schema_in_prompt: tell the model about the schema: True (default) and "user" in the last message of the user,
-            "system" in the system's, which prompts with one schema share, so that it is read once; False: not at all.
-        draft: in place of the generator's own ``draft``, for this call.
-        prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
-            read many tokens at once, which changes the speed only. For ``batch`` also one (or None) a prompt.
-    """
-
-    temperature: float
-    top_p: float
-    top_k: int | None
-    min_p: float
-    typical_p: float
-    epsilon_cutoff: float
-    eta_cutoff: float
-    top_n_sigma: float | None
-    top_h: float | None
-    order: tuple[str, ...]
-    repetition_penalty: float
-    presence_penalty: float
-    frequency_penalty: float
-    logit_bias: Mapping[int, float]
-    seed: int | None
-    max_new_tokens: int
-    stop: str | Sequence[str]
-    schema_in_prompt: bool | Place
-    draft: Any
-    prediction: str | Sequence[str | None] | None
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """One call's keyword arguments, checked."""
-
-    params: SamplingParams
-    max_new_tokens: int
-    stop: tuple[str, ...]
-    instruct: Place | None
-    draft: Any
-    prediction: str | Sequence[str | None] | None
-
-    def predictions(self, count: int) -> Sequence[str | None]:
-        """One a prompt."""
-        given = self.prediction
-        each = [given] * count if given is None or isinstance(given, str) else list(given)
-        if len(each) != count:
-            raise GenerationError(f"{count} prompts, but {len(each)} predictions; give one, or one a prompt.")
-        return each
 
 
 class Generator:
@@ -223,12 +113,12 @@ class Generator:
             GenerationError: no room for the prompt, or the type's own validators refuse the value.
             ConstraintError: the constraint cannot be used.
         """
-        settings = _settings(**options)
+        settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        ids, output = self._start(prompt, checked, settings, row=0)
-        for _ in self._write([ids], [output], settings):
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction)
+        for _ in self._write(request):
             pass
-        return _result(output, checked)
+        return result_of(request.output, checked)
 
     def stream(
         self,
@@ -238,34 +128,99 @@ class Generator:
     ) -> Iterator[StreamEvent]:
         """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
         the ``result``. Bad arguments raise at the call, before the first event."""
-        settings = _settings(**options)
+        settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        ids, output = self._start(prompt, checked, settings, row=0)
-        return _stream(self._write([ids], [output], settings, streams=True), output, checked)
+        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction, streams=True)
+        return _stream(self._write(request), request.output, checked)
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        return_exceptions: Literal[False] = False,
+        progress: Callable[[BatchProgress], object] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> list[GenerationResult]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        return_exceptions: bool,
+        progress: Callable[[BatchProgress], object] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> list[GenerationResult | StructgenError]: ...
 
     def batch(
         self,
-        prompts: Sequence[Prompt],
+        prompts: Iterable[Prompt],
         constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        return_exceptions: bool = False,
+        progress: Callable[[BatchProgress], object] | None = None,
         **options: Unpack[GenerationOptions],
-    ) -> list[GenerationResult]:
+    ) -> Any:
         """Write one output a prompt, together: one model call a step for all that are being written.
 
-        ``constraints`` is one for all, or a list with one (or None) a prompt. Row i is drawn with ``seed + i``, so it
-        is what ``generate(prompts[i], ..., seed=seed + i)`` gives, up to the last bits of the model's batched logits.
-        Other arguments and errors as ``generate``; an error in one row raises for the batch.
+        Row i is drawn with ``seed + i``, so it is what ``generate(prompts[i], ..., seed=seed + i)`` gives, up to the
+        last bits of the model's batched logits. An error in one row leaves the others alone.
+
+        Args:
+            prompts: as ``generate`` takes them; taken as rows come free, at most ``batch_size`` before their turn.
+            constraints: one for all; or a list, tuple or iterator with one (or None) a prompt.
+            seeds: one a row, in place of ``seed + i``.
+            batch_size: rows that are written at once.
+            return_exceptions: give the error of a row in its place, rather than raise.
+            progress: called whenever a row is done.
+            **options: see ``GenerationOptions``.
+
+        Raises:
+            StructgenError: a row failed, and ``return_exceptions`` is False: the error of the first that did, when all
+                rows are done. ``row`` is its index, ``results`` has all results, and errors in their places.
+                Otherwise what ``generate`` raises, for what is wrong with the call and not with a row.
         """
-        settings = _settings(**options)
-        each = constraints if isinstance(constraints, (list, tuple)) else [constraints] * len(prompts)
-        if len(each) != len(prompts):
-            raise GenerationError(f"{len(prompts)} prompts, but {len(each)} constraints; give one, or one a prompt.")
-        checked = [as_constraint(constraint) for constraint in each]
-        pairs = zip(prompts, checked, strict=True)
-        started = [self._start(prompt, constraint, settings, row) for row, (prompt, constraint) in enumerate(pairs)]
-        outputs = [output for _, output in started]
-        for _ in self._write([ids for ids, _ in started], outputs, settings):
-            pass
-        return [_result(output, constraint) for output, constraint in zip(outputs, checked, strict=True)]
+        outcomes = dict(self.stream_batch(
+            prompts, constraints, seeds=seeds, batch_size=batch_size, progress=progress, **options
+        ))  # fmt: skip
+        results = [outcomes[row] for row in range(len(outcomes))]
+        failed = next((outcome for outcome in results if isinstance(outcome, StructgenError)), None)
+        if failed is not None and not return_exceptions:
+            failed.results = results
+            raise failed
+        return results
+
+    def stream_batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        progress: Callable[[BatchProgress], object] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> abc.Generator[tuple[int, GenerationResult | StructgenError], None, None]:
+        """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
+        settings = checked_settings(**options)
+        check_count("batch_size", batch_size)
+        rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
+        if rows.common is not None:
+            rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
+        overlapped = reads_asynchronously(self.model)
+        return rows.written(
+            lambda row, constraint: self._request(row.prompt, constraint, settings, row.seed, row.prediction),
+            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
+            progress,
+        )
 
     def choice(self, prompt: Prompt, options: Sequence[str]) -> ChoiceResult:
         """The probability of each option as the whole reply, given that the reply is one of them.
@@ -372,10 +327,17 @@ class Generator:
             return prompt_token_ids(self.tokenizer, prompt)
         return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
 
-    def _start(
-        self, prompt: Prompt, constraint: Constraint | None, settings: _Settings, row: int
-    ) -> tuple[list[int], Output]:
-        """The prompt's token ids and the output to be written after them."""
+    def _request(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None,
+        settings: GenerationSettings,
+        seed: int | None,
+        prediction: Any,
+        *,
+        streams: bool = False,
+    ) -> Request:
+        """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
         ids = self._prompt_ids(prompt, constraint, settings.instruct)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
@@ -385,33 +347,26 @@ class Generator:
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
-        params = settings.params
-        if params.seed is not None and row:
-            params = replace(params, seed=params.seed + row)
+        params = settings.params if seed == settings.params.seed else replace(settings.params, seed=seed)
         matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
         )  # fmt: skip
-        return ids, output
+        if not (prediction is None or isinstance(prediction, str)):
+            raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
+        draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
+        speculator = self._speculator(draft, prediction is not None)
+        return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _write(self, request: Request) -> Iterator[list[Event]]:
+        """Write one output, step by step."""
+        return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
     @cached_property
     def _cost_curve(self) -> CostCurve:
         """What reading several tokens at once costs; measured when drafts are first asked for."""
         return prepare(self.model)
-
-    def _write(
-        self, prompts: Sequence[Sequence[int]], outputs: Sequence[Output], settings: _Settings, *, streams: bool = False
-    ) -> Iterator[list[Event]]:
-        """Write the outputs, step by step."""
-        draft, predictions = settings.draft, settings.predictions(len(outputs))
-        if draft is _OWN_DRAFT:
-            draft = self._draft
-        requests = [
-            Request(prompt, output, self._speculator(draft, text is not None), streams=streams, prediction=text)
-            for prompt, output, text in zip(prompts, outputs, predictions, strict=True)
-        ]
-        return write(self.reader, requests, overlapped=reads_asynchronously(self.model), spell=self._spell)
 
     def _spell(self, text: str) -> Sequence[int]:
         """The tokens of a text that may be written, as far as the tokenizer spells it."""
@@ -436,56 +391,10 @@ def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint
         for event in step:
             shown += event.text
             if event.is_last:
-                result = _result(output, constraint)
+                result = result_of(output, constraint)
                 yield StreamEvent(event.text, shown, result, constraint, result.captures)
             elif event.text:
-                yield StreamEvent(event.text, shown, None, constraint, _captures(output))
-
-
-def _settings(
-    *,
-    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
-    stop: str | Sequence[str] = (),
-    schema_in_prompt: bool | Place = True,
-    draft: Any = _OWN_DRAFT,
-    prediction: Any = None,
-    **sampling: Any,
-) -> _Settings:
-    unknown = next((name for name in sampling if name not in _SAMPLING), None)
-    if unknown is not None:
-        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction"])
-    check_count("max_new_tokens", max_new_tokens)
-    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
-    if not all(isinstance(string, str) and string for string in strings):
-        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
-    texts = prediction if isinstance(prediction, (list, tuple)) else [prediction]
-    if not all(text is None or isinstance(text, str) for text in texts):
-        raise OptionsError(f"prediction must be a string, or a list of them for batch, not {prediction!r:.100}")
-    instruct = place_of_instruction(schema_in_prompt)
-    return _Settings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft, prediction)
-
-
-def _result(output: Output, constraint: Constraint | None) -> GenerationResult:
-    assert output.finish_reason is not None
-    return GenerationResult(
-        value=output.text if constraint is None else constraint.parse(output.text),
-        text=output.text,
-        token_ids=tuple(output.token_ids),
-        finish_reason=output.finish_reason,
-        logprob=output.log_prob,
-        stats=output.stats,
-        captures=_captures(output),
-    )
-
-
-def _captures(output: Output) -> Captures:
-    """Those of the text so far; nothing is copied for grammars that name nothing."""
-    grammar = None if output.matcher is None else output.matcher.grammar
-    if grammar is None or not names_captures(grammar):
-        return {}
-    is_finished = output.finish_reason is not None
-    data = output.data if is_finished else output.settled_data()
-    return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
+                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(output))
 
 
 def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:

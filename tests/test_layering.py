@@ -46,8 +46,8 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "tool_calls"},
     {"constraints", "decoding", "device", "models"},
-    {"generator", "api"},
-    {"benchmarking", "serving"},
+    {"generation_options", "generation_results", "batch", "generator", "api"},
+    {"batch_files", "benchmarking", "serving"},
     {"integrations"},
     {"cli"},
 ]

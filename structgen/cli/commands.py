@@ -12,10 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from structgen import __version__
+from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
-from structgen.generator import DEFAULT_MAX_NEW_TOKENS, GenerationResult, Generator
+from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 
 app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
@@ -163,6 +166,48 @@ def validate(
             schema_or_grammar
         )
         raise typer.Exit(run(constraint, read_text(file), as_json))
+
+
+@app.command()
+@takes_constraint
+def batch(
+    file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to append to. Without it: standard output.")
+    ] = None,
+    model: Model = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of a row.")] = DEFAULT_MAX_NEW_TOKENS,
+    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
+    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    draft: Draft = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
+
+    structgen batch people.jsonl --schema person.json -o answers.jsonl
+    """
+    from structgen.cli import batch as batches
+
+    with exit_codes(as_json):
+        options = {
+            "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
+            "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
+        }  # fmt: skip
+        json_options = source.json_options()
+        constraint, described = batches.constraint_of(source, json_options)
+        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        rows = batches.input_file(file, json_options)
+        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
 
 
 @app.command("show-mask")

@@ -15,13 +15,15 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
+from structgen.batch_files import specification
+from structgen.batch_files.job import error_fields
 from structgen.compilers import LarkDialect
 from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
     StructgenError,
 )
-from structgen.generator import GenerationResult
+from structgen.generation_results import GenerationResult
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 INVALID = 1
@@ -58,9 +60,7 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON on standard output for scripts) and exit."""
     if as_json:
-        fields = ("pointer", "keyword", "line", "column", "hint", "partial")
-        details = {name: getattr(error, name) for name in fields if getattr(error, name, None)}
-        print_json({"error": {"type": type(error).__name__, "message": str(error), **details}})
+        print_json({"error": error_fields(error)})
     else:
         err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         err.print(str(error), markup=False, soft_wrap=True)
@@ -103,13 +103,11 @@ def read_text(path: str) -> str:
 
 
 def lark_dialect(path: Path) -> LarkDialect:
-    """The dialect of a Lark file: llguidance's, if it says so by ``%llguidance {}`` before anything else."""
+    """The dialect of a Lark file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return specification.lark_dialect(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):  # what reads the grammar says so
         return "lark"
-    first = next((line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("//", "#"))), "")
-    return "llguidance" if first.startswith("%llguidance") else "lark"
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,8 @@ import structgen
 from structgen.cli.common import INVALID, BadInput, out, print_json, summary
 from structgen.cli.validate import schema_errors
 from structgen.constraints.json import json_schema
-from structgen.generator import GenerationResult, Generator
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 from structgen.json_text import loads_exact
 from structgen.options import JsonOptions
 

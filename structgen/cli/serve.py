@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -64,6 +65,8 @@ def run(load: Callable[[], Generator], settings: ServingSettings, host: str, por
 
     log_to_stderr()
     server = ApiServer(load(), settings)
+    gc.collect()
+    gc.freeze()  # a full collection over a model and a vocabulary would hold up all outputs for the time of some steps
 
     class DrainingServer(uvicorn.Server):
         """Drains at the first signal, and stops at the second."""

@@ -56,21 +56,19 @@ def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = 
     Raises:
         TokenizerError: the bytes of its tokens cannot be told (Mistral's own tokenizers, say).
     """
-    ends = {*eos_token_ids, getattr(tokenizer, "eos_token_id", None)} - {None}
-    return _read(Same(tokenizer), tokenizer_type(tokenizer), size, tuple(sorted(i for i in ends if 0 <= i < size)))
-
-
-def tokenizer_type(tokenizer: Any) -> str:
-    """The name of its class, for messages."""
-    return type(tokenizer).__name__
+    own = getattr(tokenizer, "eos_token_id", None)
+    ends = sorted({i for i in (*eos_token_ids, *([] if own is None else [own])) if 0 <= i < size})
+    return _read(Same(tokenizer), size, tuple(ends))
 
 
 @lru_cache(KEPT_VOCABULARIES)
-def _read(tokenizer: Same, name: str, size: int, eos_token_ids: tuple[int, ...]) -> Vocabulary:
+def _read(tokenizer: Same, size: int, eos_token_ids: tuple[int, ...]) -> Vocabulary:
     try:
         return Vocabulary.from_transformers(tokenizer.value, size, eos_token_ids=eos_token_ids)
     except TokenizerError as error:
-        error.add_note(f"The engine's tokenizer is a {name}; structgen reads tokenizers of transformers.")
+        error.add_note(
+            f"The engine's tokenizer is a {type(tokenizer.value).__name__}; structgen reads those of transformers."
+        )
         raise
 
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -58,7 +59,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = settings or ServingSettings()
+        self.settings = _with_prompt_length(settings or ServingSettings(), generator)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
@@ -166,7 +167,7 @@ class ApiServer:
     @contextmanager
     def _preparing(self) -> Iterator[None]:
         """A request that is being read and compiled: it waits, too."""
-        if self._in_preparation + self.engine.waiting >= self.settings.max_waiting:
+        if self._in_preparation >= self.engine.room:
             raise overloaded("Too many requests wait already.", self.engine.retry_after())
         self._in_preparation += 1
         try:
@@ -327,6 +328,16 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+def _with_prompt_length(settings: ServingSettings, generator: Generator) -> ServingSettings:
+    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    context = generator.model.context_length
+    if settings.max_prompt_length is not None or context is None:
+        return settings
+    vocabulary = generator.vocabulary
+    longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
+    return replace(settings, max_prompt_length=context * longest)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

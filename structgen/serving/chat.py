@@ -125,7 +125,7 @@ def reply_work(
     thinking = thinking_of(tokenizer, text)
     form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
     return Work(
-        prompts=[token_ids(tokenizer, text)],
+        prompts=[token_ids(tokenizer, text, settings)],
         params=sampling_of(request, vocabulary),
         max_tokens=max_tokens,
         choices=choices_of(request, settings) if hasattr(request, "n") else 1,

@@ -125,7 +125,7 @@ def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
         return error
     for kinds, code in _CODES:
         if isinstance(error, kinds):
-            within = getattr(error, "pointer", "")
+            within = getattr(error, "pointer", None) or ""
             return RequestError.at(place, str(error), code, within if within.startswith("/") else "")
     if isinstance(error, (IncompleteOutputError, CompletionTooLongError)):
         why = str(error).replace("max_new_tokens", "max_tokens")

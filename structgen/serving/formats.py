@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.composed import tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
-from structgen.errors import ConstraintError, GrammarError
+from structgen.errors import ConstraintError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.llguidance.reader import read_llguidance
@@ -122,23 +124,27 @@ def grammar_text(text: str) -> TextConstraint:
     Raises:
         ConstraintError: neither reads it; the error of the first.
     """
+    text += "\n"  # of one line: text, and never a path
+    ways: list[tuple[Callable[[], Any], TextConstraint]]
     if "::=" in text:
-        first, second = gbnf(text, dialect="xgrammar"), gbnf(text)
-        readers = (lambda: read_gbnf(text, dialect="xgrammar"), lambda: read_gbnf(text))
+        ways = [
+            (partial(read_gbnf, text, dialect="xgrammar"), gbnf(text, dialect="xgrammar")),
+            (partial(read_gbnf, text), gbnf(text)),
+        ]
     else:
-        text += "\n"  # of one line: text, and never a path
-        first, second = lark(text), lark(text, dialect="llguidance")
-        readers = (lambda: read_lark(text), lambda: read_llguidance(text))
-    try:
-        readers[0]()
-        return first
-    except ConstraintError as error:
-        refusal = error
-    try:
-        readers[1]()
-        return second
-    except GrammarError:
-        raise refusal from None
+        ways = [
+            (partial(read_lark, text), lark(text)),
+            (partial(read_llguidance, text), lark(text, dialect="llguidance")),
+        ]
+    refusal: ConstraintError | None = None
+    for read, constraint in ways:
+        try:
+            read()
+            return constraint
+        except ConstraintError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
 
 
 def _structural_tag(value: Any, place: Place, options: JsonOptions | None) -> Constraint:

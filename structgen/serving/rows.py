@@ -168,17 +168,34 @@ class RowWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def submit(self, row: RowRequest) -> Handle:
-        """Take an output on.
+    def output(self, row: RowRequest) -> Output:
+        """The output of a request, up to where the model is asked. In any thread: its first mask may take a while.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
+        """
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
+        if not row.top_logprobs and not row.traced:
+            made = Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
+        else:
+            made = RecordedOutput(
+                self._vocabulary, matcher, row.params,
+                max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
+            )  # fmt: skip
+        made.advance_forced()
+        return made
+
+    def submit(self, row: RowRequest, output: Output) -> Handle:
+        """Take on an output that ``output`` has made.
+
+        Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
         prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
-            self._output(row),
+            output,
             self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
@@ -213,16 +230,6 @@ class RowWriter:
                     del self._handles[event.handle]
                 told.append((event.handle, _row_event(event, first, now)))
         return told
-
-    def _output(self, row: RowRequest) -> Output:
-        matcher = None if row.grammar is None else row.grammar.matcher()
-        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
-        if not row.top_logprobs and not row.traced:
-            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
-        return RecordedOutput(
-            self._vocabulary, matcher, row.params,
-            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
-        )  # fmt: skip
 
 
 def _row_event(event: Event, first: float, now: float) -> RowEvent:

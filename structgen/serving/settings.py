@@ -10,6 +10,7 @@ from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 
 DEFAULT_LIMITS = CompileLimits()
+_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length")
 SchemaInPrompt = Literal["none", "user", "system"]
 
 
@@ -26,11 +27,13 @@ class ServingSettings:
         schema_in_prompt: whether the model is told of the constraint, and in which message.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
+        max_prompt_length: longest text of a prompt, in characters; None: for an ``ApiServer``, as long as what the model
+            reads could be at the most, so that no time goes into the tokens of what cannot fit.
         compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
-        max_waiting: outputs that wait for their turn; more are turned away (429).
+        max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
@@ -47,6 +50,7 @@ class ServingSettings:
     schema_in_prompt: SchemaInPrompt = "user"
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
+    max_prompt_length: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
     compile_workers: int = 1
     max_choices: int = 16
@@ -66,7 +70,7 @@ class ServingSettings:
             raise OptionsError("model_names must name the model at least once")
         for name, value in vars(self).items():
             if name.startswith(("max_", "default_max")):
-                check_count(name, value, optional=name in ("max_rows_a_key", "max_cache_bytes"))
+                check_count(name, value, optional=name in _OPTIONAL)
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
         check_count("compile_workers", self.compile_workers, 0)

@@ -100,7 +100,7 @@ def test_the_queue_turns_away_and_the_admitted_finish() -> None:
 def test_requests_that_are_being_prepared_wait_too() -> None:
     import asyncio
 
-    with serving(max_waiting=2) as server:
+    with serving(max_rows=1, max_waiting=1) as server:
         engine = server.server.engine
         compile = engine.compile
 

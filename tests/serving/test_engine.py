@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import re
 import time
 from contextlib import aclosing
 from typing import Any
@@ -150,6 +152,78 @@ def test_a_full_queue_turns_away() -> None:
         assert all(events[0].end is not None for events in ended)
 
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
+
+
+def test_rows_that_are_free_do_not_count_as_waiting() -> None:
+    async def scenario(engine: AsyncEngine) -> list[int]:
+        streams, turned_away = [], 0
+        for _ in range(12):  # before any of them can have begun
+            try:
+                streams.append(engine.submit(requests(1, max_new_tokens=30)))
+            except RequestError:
+                turned_away += 1
+        await asyncio.gather(*(stream.last() for stream in streams))
+        return [len(streams), turned_away]
+
+    assert run(scenario, generator(0.002), max_rows=4, max_waiting=3) == [7, 5]
+
+
+class SlowToBegin:
+    """A grammar whose matchers take long to make."""
+
+    def __init__(self, seconds: float) -> None:
+        self._grammar: Any = structgen.compile_regex("[ab]{3}", VOCABULARY)
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grammar, name)
+
+    def matcher(self) -> Any:
+        time.sleep(self._seconds)
+        return self._grammar.matcher()
+
+
+def test_an_output_that_is_slow_to_begin_holds_up_nobody_who_is_written() -> None:
+    async def scenario(engine: AsyncEngine) -> tuple[float, str]:
+        times: list[float] = []
+
+        async def writing() -> None:
+            async for _ in engine.astream("p", max_new_tokens=100_000, logit_bias={EOS: -100.0}):
+                times.append(time.monotonic())
+
+        other = asyncio.ensure_future(writing())
+        while len(times) < 3:
+            await asyncio.sleep(0.01)
+        slow = engine.submit(requests(1, grammar=SlowToBegin(0.6)))
+        ended = (await slow.last())[0]
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        return max(late - early for early, late in itertools.pairwise(times)), ended.text
+
+    gap, text = run(scenario, generator(0.002))
+    assert gap < 0.4 and re.fullmatch("[ab]{3}", text)
+
+
+def test_an_output_that_is_given_up_before_it_was_made_never_enters() -> None:
+    async def scenario(engine: AsyncEngine) -> tuple[int, bool, Any]:
+        stream = engine.submit(requests(1, grammar=SlowToBegin(0.2), max_new_tokens=50))
+        engine.cancel(stream)
+        waited = engine.waiting
+        await engine.agenerate("p", max_new_tokens=2)  # behind it
+        return waited, engine.is_idle, engine._rows
+
+    assert run(scenario) == (1, True, {})
+
+
+def test_closing_fails_what_is_still_being_made() -> None:
+    async def scenario(engine: AsyncEngine) -> None:
+        await engine.agenerate("p", max_new_tokens=2)
+        stream = engine.submit(requests(1, grammar=SlowToBegin(0.2), max_new_tokens=50))
+        await asyncio.to_thread(engine.close)
+        with pytest.raises(GenerationError, match="stops"):
+            await stream.last()
+
+    run(scenario)
 
 
 def test_who_waits_too_long_is_turned_away() -> None:

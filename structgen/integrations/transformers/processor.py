@@ -117,9 +117,11 @@ class GrammarLogitsProcessor:
             for row, text in zip(rows, ids[:, generation.prompt.shape[1] :], strict=True):
                 if row is not None:
                     row.follow(text)
+            if generation.jumped and rows[0] is not None and rows[0].is_dead:
+                break  # the model's token is always allowed: a prompt that begins like the last text
             del self._generations[place]
             self._generations.appendleft((generation, rows))
-            if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and not generation.verified:
+            if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and generation.verified is None:
                 self._masker.say(
                     "The text has ended, but generation goes on: the model's settings do not name its end. Pass "
                     f"eos_token_id={list(self.vocabulary.eos_token_ids)} to generate, or to the processor the "
@@ -138,7 +140,7 @@ class GrammarLogitsProcessor:
         nothing = np.zeros((len(ids), 0), np.int64)
         grammars = [grammar_of_row(row, len(ids), self._grammars) for row in range(len(ids))]
         rows = [None if grammar is None else Row(grammar.matcher(), self._budget) for grammar in grammars]
-        generation = Generation(ids.copy(), nothing, is_part, is_part)
+        generation = Generation(ids.copy(), nothing, is_part, 0 if is_part else None)
         self._generations.appendleft((generation, rows))
         return rows
 

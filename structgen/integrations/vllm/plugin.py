@@ -74,7 +74,7 @@ def _replace(owner: type, name: str, wrapping: Callable[[Any], Any]) -> None:
     """Put a wrapper around a method, unless it is there."""
     original = getattr(owner, name)
     if not hasattr(original, "structgen_original"):
-        wrapper = wraps(original)(wrapping(original))
+        wrapper: Any = wraps(original)(wrapping(original))
         wrapper.structgen_original = original
         setattr(owner, name, wrapper)
 
@@ -84,7 +84,9 @@ def _validating(original: Callable[..., None]) -> Callable[..., None]:
 
     def validate(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
         asked, config = self.structured_outputs, structured_outputs_config
-        told_by_vllm = config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", 0)
+        told_by_vllm = (
+            config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", False)
+        )
         if told_by_vllm or config.backend != "auto":
             if not told_by_vllm:
                 _log.warning(

@@ -1,0 +1,121 @@
+"""How the rows of a file are written: the same in one process and in many."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import abc
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import tee
+from typing import Any
+
+from structgen.batch import Outcome
+from structgen.batch_files.rows import PromptRow, RowId
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import JsonSchemaConstraint
+from structgen.errors import StructgenError
+from structgen.generator import Generator
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """A row that is done.
+
+    Attributes:
+        text: its line of the output, without the end.
+        failed: whether it has an error.
+        tokens: of its output.
+    """
+
+    text: str
+    failed: bool
+    tokens: int
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """What is asked of all rows of a file; it pickles.
+
+    Attributes:
+        model, device, dtype, draft: see ``Generator``.
+        constraint: of rows that name none; None: free text.
+        described: what ``constraint`` is, as text that is the same in another process.
+        options: of generation, without ``seed``.
+        seed: rows are drawn with seeds made of this one and their ids, wherever and whenever they are written.
+        batch_size: rows that are written at once.
+    """
+
+    model: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    draft: Any = None
+    constraint: Constraint | None = None
+    described: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    batch_size: int = 64
+
+    def load(self) -> Generator:
+        """The model."""
+        return Generator(self.model, device=self.device, dtype=self.dtype, draft=self.draft)
+
+    def row_seed(self, id: RowId) -> int:
+        """The seed of a row, 64 bits."""
+        digest = hashlib.blake2b(json.dumps([self.seed, id]).encode(), digest_size=8)
+        return int.from_bytes(digest.digest(), "little")
+
+    def key(self, row: PromptRow) -> str:
+        """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
+        own = row.specification
+        said = self.described if own is None else [own.kind, own.source, repr(own.options)]
+        asked = [row.prompt, said, self.model, self.dtype, sorted(self.options.items()), self.seed]
+        return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
+
+    def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:
+        """The rows' lines, in their order; a row's error stands in its line.
+
+        Raises:
+            Exception: of the model, or of where the rows come from.
+        """
+        rows, prompts, constraints, seeds = tee(rows, 4)
+        outcomes = generator.stream_batch(
+            (row.prompt for row in prompts),
+            (row.specification or self.constraint for row in constraints),
+            seeds=(self.row_seed(row.id) for row in seeds),
+            batch_size=self.batch_size,
+            **self.options,
+        )
+        done: dict[int, Outcome] = {}
+        place = 0
+        with closing(outcomes):
+            for number, outcome in outcomes:
+                done[number] = outcome
+                while place in done:
+                    yield self._line(next(rows), done.pop(place))
+                    place += 1
+
+    def _line(self, row: PromptRow, outcome: Outcome) -> RowLine:
+        head = {"id": row.id, "key": self.key(row)}
+        if isinstance(outcome, StructgenError):
+            return RowLine(_text({**head, "error": error_fields(outcome)}), True, 0)
+        tokens = len(outcome.token_ids)
+        end = {"finish_reason": outcome.finish_reason, "tokens": tokens}
+        own = self.constraint if row.specification is None else row.specification.constraint
+        if not isinstance(own, JsonSchemaConstraint):
+            return RowLine(_text({**head, "text": outcome.text, **end}), False, tokens)
+        # The JSON text as it was written, in which every digit stands; line ends in it are white space.
+        value = outcome.text.replace("\r", " ").replace("\n", " ")
+        return RowLine(f'{_text(head)[:-1]}, "value": {value}, {_text(end)[1:]}', False, tokens)
+
+
+def error_fields(error: Exception) -> dict[str, Any]:
+    """An error as JSON values."""
+    names = ("pointer", "keyword", "line", "column", "hint", "partial")
+    details = {name: value for name in names if (value := getattr(error, name, None))}
+    message = str(error.args[0]) if error.args else str(error)
+    return {"type": type(error).__name__, "message": message, **details}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

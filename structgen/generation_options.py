@@ -1,0 +1,93 @@
+"""The keyword arguments of generation, and how they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+from structgen.decoding.prompts import Place, place_of_instruction
+from structgen.decoding.sampling import SamplingParams
+from structgen.errors import OptionsError
+from structgen.options import check_count, refuse_name
+
+DEFAULT_MAX_NEW_TOKENS = 512
+OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
+_SAMPLING = tuple(field.name for field in fields(SamplingParams))
+
+
+class GenerationOptions(TypedDict, total=False):
+    """Keyword arguments of ``generate``, ``stream`` and ``batch``.
+
+    Attributes:
+        temperature: 0 (default) is greedy.
+        top_p, top_k, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_n_sigma, top_h, order: filters, applied after
+            the constraint's mask; repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of
+            logits before it. ``SamplingParams`` says what each does; by default none does anything.
+        seed: of the random numbers; None (default) takes fresh entropy.
+        max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
+        stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
+        schema_in_prompt: tell the model about the schema: True (default) and "user" in the last message of the user,
+            "system" in the system's, which prompts with one schema share, so that it is read once; False: not at all.
+        draft: in place of the generator's own ``draft``, for this call.
+        prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
+            read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
+    """
+
+    temperature: float
+    top_p: float
+    top_k: int | None
+    min_p: float
+    typical_p: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    top_n_sigma: float | None
+    top_h: float | None
+    order: tuple[str, ...]
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: Mapping[int, float]
+    seed: int | None
+    max_new_tokens: int
+    stop: str | Sequence[str]
+    schema_in_prompt: bool | Place
+    draft: Any
+    prediction: str | Iterable[str | None] | None
+
+
+@dataclass(frozen=True)
+class GenerationSettings:
+    """One call's keyword arguments, checked."""
+
+    params: SamplingParams
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    instruct: Place | None
+    draft: Any
+    prediction: Any
+
+
+def checked_settings(
+    *,
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+    stop: str | Sequence[str] = (),
+    schema_in_prompt: bool | Place = True,
+    draft: Any = OWN_DRAFT,
+    prediction: Any = None,
+    **sampling: Any,
+) -> GenerationSettings:
+    """See ``GenerationOptions``.
+
+    Raises:
+        OptionsError: a name or value that an option cannot have.
+    """
+    unknown = next((name for name in sampling if name not in _SAMPLING), None)
+    if unknown is not None:
+        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction"])
+    check_count("max_new_tokens", max_new_tokens)
+    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
+    instruct = place_of_instruction(schema_in_prompt)
+    return GenerationSettings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft, prediction)
