@@ -14,6 +14,7 @@ import numpy.typing as npt
 from structgen.errors import ModelError
 from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import ModelFile
+from structgen.models.llamacpp.files import open_file
 from structgen.models.llamacpp.rows import NO_TREES, LlamaCppRows
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.models.ragged_reader import Part
@@ -181,5 +182,5 @@ def load_gguf(
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
-    file = binding.open_file(Path(path), device=device, package=package)
+    file = open_file(Path(path), device=device, package=package)
     return LlamaCppModel(file, Path(path), **options), GgufTokenizer(file)

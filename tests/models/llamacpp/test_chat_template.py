@@ -49,7 +49,7 @@ def test_texts_are_those_of_transformers(template: str, tools: Any, add: bool) -
 def test_the_built_in_models_prompts_are_those_of_transformers(built_in: Loaded) -> None:
     for package in ("transformers", "gguf", "accelerate", "torch"):
         pytest.importorskip(package, reason="transformers is the oracle")
-    from structgen.models.store import load_tokenizer
+    from structgen.loading import load_tokenizer
 
     other = load_tokenizer(backend="transformers")
     for prompt in ("Name three colours.", MESSAGES[:2], MESSAGES[1:]):

@@ -116,7 +116,7 @@ def test_a_quantised_model_is_near_the_same_weights_in_float32(built_in: Loaded)
         pytest.importorskip(package, reason="transformers is the oracle")
     import torch
 
-    from structgen.models.store import load_model
+    from structgen.loading import load_model
 
     other: Any = load_model(backend="transformers")[0]
     text = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
