@@ -187,6 +187,7 @@ def batch(
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -205,7 +206,7 @@ def batch(
         }  # fmt: skip
         json_options = source.json_options()
         constraint, described = batches.constraint_of(source, json_options)
-        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        job = BatchJob(model, backend, device, dtype, draft or None, constraint, described, options, seed, batch_size)
         rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
 
