@@ -23,7 +23,11 @@ SCHEMA = {
     "minItems": 3,
     "items": {
         "type": "object",
-        "properties": {"name": {"type": "string"}, "born": {"type": "integer"}, "field": {"enum": ["maths", "physics"]}},
+        "properties": {
+            "name": {"type": "string"},
+            "born": {"type": "integer"},
+            "field": {"enum": ["maths", "physics"]},
+        },
         "required": ["name", "born", "field"],
         "additionalProperties": False,
     },

@@ -3,6 +3,7 @@
     python benchmarks/scheduler.py pairs CHECKOUT [--draft auto]    single outputs, by turns with another checkout's
     python benchmarks/scheduler.py rows [--draft auto]              16 outputs at once against one by one
     python benchmarks/scheduler.py beside                           steps of 16 rows while a prompt is read
+    python benchmarks/scheduler.py goodput [--draft auto]           1, 4, 16 and 32 rows with drafts against without
 
 Seconds are of the processor (all threads), since other work on the machine disturbs clocks more.
 """
@@ -146,10 +147,37 @@ def beside(count: int) -> None:
         )
 
 
+def goodput(draft: str, most: int) -> None:
+    """So many rows at once with drafts and without, by turns; tokens a second of the processor."""
+    generator = Generator(draft=draft)
+    given = [task(number) for number in range(most)]
+
+    def write(count: int, **options: Any) -> tuple[float, int, int]:
+        start = time.process_time()
+        chosen = given[:count]
+        results = generator.batch(
+            [p for p, _, _ in chosen], [c for _, c, _ in chosen],
+            seed=0, max_new_tokens=40, temperature=0.8, **options,
+        )  # fmt: skip
+        seconds = time.process_time() - start
+        forwards = max(result.stats.target_forwards for result in results)
+        return sum(len(result.token_ids) for result in results) / seconds, forwards, len(results)
+
+    write(4)  # what drafts learn from
+    for count in (1, 4, 16, 32):
+        ratios, steps = [], []
+        for _ in range(5 if count < 16 else 3):
+            (fast, few, _), (plain, many, _) = write(count), write(count, draft=None)
+            ratios.append(fast / plain)
+            steps.append(f"{few} for {many}")
+        print(f"{count} rows: tokens/s x {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); "
+              f"model calls {steps[-1]}", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("pairs", "rows", "beside", "serve"))
+    parser.add_argument("what", choices=("pairs", "rows", "beside", "goodput", "serve"))
     parser.add_argument("checkout", nargs="?", default="")
     parser.add_argument("--draft")
     parser.add_argument("--tasks", type=int, default=20)
@@ -161,6 +189,8 @@ def main() -> None:
         pairs(given.checkout, given.draft, given.tasks)
     elif given.what == "rows":
         rows(given.draft, given.rows)
+    elif given.what == "goodput":
+        goodput(given.draft or "auto", 32)
     else:
         beside(given.rows)
 

@@ -360,6 +360,9 @@ def serve(
         str, typer.Option(help="Tell the model about the schema: user, system or none.")
     ] = "user",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
+    max_think_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
+    ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
     max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
@@ -372,6 +375,10 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    max_mask_seconds: Annotated[
+        float,
+        typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
+    ] = 10.0,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
     backend: Backend = None,
@@ -389,9 +396,10 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
-            default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
+            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
         code = serving.run(
             lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path

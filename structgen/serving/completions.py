@@ -26,6 +26,10 @@ def completion_work(
     Raises:
         RequestError: what it asks for cannot be done, with the field that asks for it.
     """
+    if request.structgen.max_think_tokens is not None:
+        raise RequestError.at(
+            ("structgen", "max_think_tokens"), "Completions have no thinking; leave it out", "unsupported_parameter"
+        )
     choices = choices_of(request, settings)
     prompts = _prompts(request.prompt)
     if len(prompts) * choices > settings.max_rows:

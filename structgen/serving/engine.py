@@ -24,7 +24,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
 from structgen.generation_results import GenerationResult, StreamEvent
-from structgen.generator import Generator
+from structgen.generator import Generator, after_prompt, section_of, unbudgeted
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
@@ -134,6 +134,7 @@ class AsyncEngine:
             rows_a_key=self.settings.max_rows_a_key,
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
+            max_mask_seconds=self.settings.max_mask_seconds,
         )
         self._writer = RowWriter(generator, limits)
         self._observe = observe
@@ -217,8 +218,8 @@ class AsyncEngine:
         self._ask(self._writer.hurry)
 
     async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint; what compiling it raises."""
-        return await self._compiler.compile(constraint)
+        """The compiled form of a constraint, whose section the rows keep; what compiling it raises."""
+        return await self._compiler.compile(unbudgeted(constraint))
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""
@@ -291,8 +292,9 @@ class AsyncEngine:
         check_count("max_new_tokens", max_new_tokens)
         place = place_of_instruction(schema_in_prompt)
         instruction = constraint.instruction() if constraint is not None and place is not None else None
-        grammar = None if constraint is None else await self.compile(constraint)
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
+        constraint = after_prompt(constraint, ids, self.vocabulary)
+        grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(
             ids,
             grammar,
@@ -300,6 +302,7 @@ class AsyncEngine:
             self.budget(len(ids), max_new_tokens),
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
+            section=section_of(constraint),
         )
 
     # --- beside the loop and the model thread ---
@@ -308,7 +311,7 @@ class AsyncEngine:
             self._entering += change
 
     def _make(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
-        """Make the outputs, whose beginnings may take a while, and have the model thread take them on."""
+        """Make the outputs, which may take a while, and have the model thread take them on."""
         made = []
         for index, request in enumerate(requests):
             try:

@@ -13,6 +13,7 @@ from structgen.errors import (
     GrammarError,
     GrammarTooComplexError,
     IncompleteOutputError,
+    MaskTimeoutError,
     OptionsError,
     PatternError,
     PatternTooComplexError,
@@ -103,7 +104,10 @@ def pointer_to(place: Place) -> str:
 
 
 _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
-    ((SchemaTooComplexError, GrammarTooComplexError, PatternTooComplexError, TooComplexError), "grammar_too_complex"),
+    (
+        (SchemaTooComplexError, GrammarTooComplexError, PatternTooComplexError, TooComplexError, MaskTimeoutError),
+        "grammar_too_complex",
+    ),
     (UnsupportedSchemaError, "unsupported_schema"),
     (UnsatisfiableSchemaError, "unsatisfiable_schema"),
     (SchemaError, "invalid_schema"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.sections import SectionBudget
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -44,7 +46,7 @@ class RowRequest:
         prompt_ids: tokens of the prompt, at least one.
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
-        max_new_tokens, stop: see ``Output``.
+        max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
         priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
@@ -65,6 +67,7 @@ class RowRequest:
     queue_seconds: float | None = None
     streams: bool = False
     prediction: str | None = None
+    section: SectionBudget | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class RowEnd:
 
     Attributes:
         finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
-        cached_tokens, preemptions: see ``Handle``.
+        cached_tokens, preemptions, late_masks: see ``Handle``.
         times: when.
         is_hurried: whether it was closed early, because it took too long or the server stops.
     """
@@ -96,6 +99,7 @@ class RowEnd:
     preemptions: int = 0
     times: RowTimes = RowTimes()
     is_hurried: bool = False
+    late_masks: int = 0
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -169,20 +173,22 @@ class RowWriter:
         return self._scheduler.reader.bytes
 
     def output(self, row: RowRequest) -> Output:
-        """The output of a request, up to where the model is asked. In any thread: its first mask may take a while.
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
         """
         matcher = None if row.grammar is None else row.grammar.matcher()
-        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
+        options: dict[str, Any] = {
+            "max_new_tokens": row.max_new_tokens,
+            "stop": row.stop,
+            "prompt_ids": row.prompt_ids,
+            "section": row.section,
+        }
         if not row.top_logprobs and not row.traced:
-            made = Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
+            return Output(self._vocabulary, matcher, row.params, **options)
         else:
-            made = RecordedOutput(
-                self._vocabulary, matcher, row.params,
-                max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
-            )  # fmt: skip
+            made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
         made.advance_forced()
         return made
 
@@ -254,6 +260,7 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
         handle.preemptions,
         RowTimes(handle.submitted, handle.admitted or now, first, now),
         handle.is_hurried,
+        handle.late_masks,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
     return RowEvent(output.text, tokens, end)

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import re
+import threading
 import time
 from contextlib import aclosing
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 
 import structgen
 from structgen.decoding.sampling import SamplingParams
-from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.errors import GenerationError, IncompleteOutputError, MaskTimeoutError, OptionsError
 from structgen.serving.engine import AsyncEngine
-from structgen.serving.errors import RequestError
+from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.rows import RowRequest
 from structgen.serving.settings import ServingSettings
+from tests.fakes import FakeConstraint, NestedMatcher
 from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 999}}, "required": ["a"]}
@@ -387,3 +389,46 @@ def test_nothing_is_left_behind() -> None:
         return engine._rows, set(engine._writer._handles), engine.is_idle
 
     assert run(scenario) == ({}, set(), True)
+
+
+def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
+    """One constraint never says what may follow; the others are written meanwhile."""
+    gate = threading.Event()
+
+    class Stuck(NestedMatcher):
+        def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> None:
+            assert gate.wait(30)
+            super().fill_next_token_bitmask(bitmask, index)
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        stuck = FakeConstraint(lambda vocabulary: Stuck(vocabulary))
+        late = asyncio.ensure_future(engine.agenerate("p", stuck, max_new_tokens=20))
+        others = await asyncio.gather(*(engine.agenerate("p", max_new_tokens=5, temperature=1.0) for _ in range(4)))
+        assert not late.done()
+        with pytest.raises(MaskTimeoutError, match="max_mask_seconds"):
+            await late
+        return others
+
+    assert len(run(scenario, max_mask_seconds=1.0)) == 4
+    gate.set()
+    assert as_request_error(MaskTimeoutError("x")).code == "grammar_too_complex"
+
+
+def test_late_masks_are_counted() -> None:
+    class Slow(NestedMatcher):
+        def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> None:
+            time.sleep(0.05)
+            super().fill_next_token_bitmask(bitmask, index)
+
+    async def scenario(engine: AsyncEngine) -> list[int]:
+        counts = []
+        for kind in (Slow, NestedMatcher):
+            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))  # type: ignore[misc]
+            request = await engine._request("p", constraint, max_new_tokens=8, temperature=1.0)
+            (event,) = await engine.submit([request]).last()
+            assert event.end is not None
+            counts.append(event.end.late_masks)
+        return counts
+
+    late, quick = run(scenario)
+    assert late > 0 and quick < late
