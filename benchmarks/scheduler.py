@@ -52,7 +52,7 @@ def task(number: int) -> tuple[str, Any, dict[str, Any]]:
 
 def serve(draft: str | None) -> None:
     """Answer task numbers on standard input with seconds, seconds to the first text, and the tokens."""
-    generator = Generator(draft=draft)
+    generator = Generator(backend="transformers", draft=draft)
     print("ready", flush=True)
     for line in sys.stdin:
         prompt, constraint, options = task(int(line))
@@ -91,7 +91,7 @@ def pairs(checkout: str, draft: str | None, tasks: int) -> None:
 
 def rows(draft: str | None, count: int) -> None:
     """A batch against the same outputs one by one; two rounds, the first warms up."""
-    generator = Generator(draft=draft)
+    generator = Generator(backend="transformers", draft=draft)
     given = [task(number) for number in range(count)]
     for _ in range(2):
         options: dict[str, Any] = {"max_new_tokens": 40, "temperature": 0.8}
@@ -114,7 +114,7 @@ def beside(count: int) -> None:
     from structgen.decoding.sampling import SamplingParams
     from structgen.models.readers import ragged_reader
 
-    generator = Generator()
+    generator = Generator(backend="transformers")
     reader = ragged_reader(generator.model, 0)
 
     def request(prompt: int, tokens: int, seed: int) -> Request:
