@@ -72,13 +72,24 @@ class RowTasks:
 
     def _is_done(self, handle: Handle, task: Task) -> bool:
         if not task.is_done:
-            handle.task, handle.probation = task, PROBATION
+            handle.task = task
             return False
         if self._patience is not None:
-            handle.probation = PROBATION if task.seconds > self._patience else max(0, handle.probation - 1)
+            _judge(handle, task.seconds <= self._patience)
         if task.error is not None:
             self._fail(handle, task.error)
         return task.error is None
+
+
+def _judge(handle: Handle, is_in_time: bool) -> None:
+    """How many tasks in time a row owes after this one: twice as many as the last time, half where it was long ago."""
+    if not is_in_time:
+        handle.owed = min(PROBATION, 2 * handle.owed or 1)
+        handle.probation = handle.owed
+    elif handle.probation:
+        handle.probation -= 1
+    else:
+        handle.owed //= 2
 
 
 def _too_late(handle: Handle, limit: float) -> str:
