@@ -24,6 +24,7 @@
     ├── MatcherStateError               a call that the matcher's state does not allow
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
+    ├── ToolCallError                   a call's arguments are refused, or the function raised (tool named)
     ├── ModelError                      a language model that cannot be loaded or used
     ├── RemoteServerError               a remote server refuses a request, or is not there (``attempts`` before that)
     ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
@@ -32,6 +33,7 @@
         ├── CancelledError              the request was withdrawn before its output was whole
         ├── RemoteOutputError           no answer of a remote server conforms (``attempts`` says what came)
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
+        ├── RefusedValueError       the type's own validators refuse the value (``text``, ``value``)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -305,6 +307,18 @@ class IntegrationError(StructgenError):
     """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
 
 
+class ToolCallError(StructgenError):
+    """A tool could not be called as the model asked; ``name`` is the tool.
+
+    Its arguments are refused by the function's types, the function raised (its error is ``__cause__``), or there were
+    more calls than allowed.
+    """
+
+    def __init__(self, message: str, *, name: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
 class GenerationError(StructgenError):
     """Generation did not give a whole value."""
 
@@ -343,6 +357,18 @@ class RemoteOutputError(GenerationError):
 
 class UnsatisfiableTargetError(GenerationError):
     """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""
+
+
+class RefusedValueError(GenerationError):
+    """An output satisfies the schema, but the type's own validators refuse it; what they raised is ``__cause__``.
+
+    ``text`` is the output and ``value`` its plain JSON value.
+    """
+
+    def __init__(self, message: str, *, text: str, value: Any) -> None:
+        self.text = text
+        self.value = value
+        super().__init__(message)
 
 
 class CapturesTooComplexError(GenerationError):

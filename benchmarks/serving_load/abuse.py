@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from serving_load.client import CHAT, Client, others
-from serving_load.lab import Lab
+from serving_load.client import CHAT, Client, Others, others
+from serving_load.lab import Lab, Server
 from serving_load.measurements import Found, measurement, say
 from serving_load.workload import endless
 
@@ -57,49 +59,62 @@ def cases() -> Iterator[tuple[str, bytes, str, tuple[int, str]]]:
     yield "n = 1,000", json.dumps({**HELLO, "n": 1000}).encode(), KEY, (400, "*")
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What came of a case.
+
+    Attributes:
+        found: its last status and code.
+        without, beside: others' texts a second.
+        by_processor: others' texts for a second of the server's processor, beside it over without.
+    """
+
+    found: tuple[int, str]
+    without: float
+    beside: float
+    by_processor: float
+
+
 @measurement("abuse", "others' pace while each abuse is tried, over that without; statuses are right", at_least=0.95)
 async def abuse(lab: Lab) -> Found:
     """By turns, for each case: some seconds without, then the case again and again for as long."""
-    ratios, by_processor, wrong = dict[str, float](), dict[str, float](), dict[str, str]()
-    texts = [0.0, 0.0]
+    tried, wrong = dict[str, Tried](), dict[str, str]()
     with lab.own_server(STRUCTGEN_API_KEYS=KEY) as server:
         async with (
             Client(server.url, KEY) as client,
             others(client, [endless(row) for row in range(8)]) as writing,
         ):
-            for name, data, key, wanted in cases():
-                start, used = time.perf_counter(), server.processor_seconds()
-                await asyncio.sleep(SECONDS)
-                middle, used_until = time.perf_counter(), server.processor_seconds()
-                while time.perf_counter() < middle + SECONDS:
-                    headers = {"content-type": "application/json", "authorization": f"Bearer {key}" if key else ""}
-                    reply = await client.http.post(CHAT, content=data, headers=headers)
-                    found = reply.status_code, str(reply.json().get("error", {}).get("code", ""))
-                    if not _is_as_wanted(found, wanted):
-                        wrong[name] = f"{found[0]} {found[1]}, expected {wanted[0]} {wanted[1]}"
-                    await asyncio.sleep(0.2)
-                end, used_after = time.perf_counter(), server.processor_seconds()
-                without, during = writing.pace(start, middle), writing.pace(middle, end)
-                texts[0] += without
-                texts[1] += during
-                ratios[name] = round(during / without, 3)
-                each = (
-                    (used_until - used) / (without * (middle - start)),
-                    (used_after - used_until) / (during * (end - middle)),
-                )
-                by_processor[name] = round(each[0] / each[1], 3)
-                say(
-                    f"{name}: {found[0]} {found[1]}; others x {ratios[name]:.2f}, x {by_processor[name]:.2f} by processor"
-                )
+            for name, data, key, (status, code) in cases():
+                one = tried[name] = await _try(client, server, writing, data, key)
+                told, why = one.found
+                if told >= 500 or status not in (0, told) or code not in ("*", why):
+                    wrong[name] = f"{told} {why}, expected {status} {code}"
+                ratio = one.beside / one.without
+                say(f"{name}: {told} {why}; others x {ratio:.2f}, x {one.by_processor:.2f} by processor")
             if not writing.are_writing:
                 wrong["others"] = "a stream has ended"
     return Found(
-        texts[1] / texts[0],
-        {"by_case": ratios, "texts_a_processor_second": by_processor, "wrong": wrong},
+        sum(one.beside for one in tried.values()) / sum(one.without for one in tried.values()),
+        {
+            "by_case": {name: round(one.beside / one.without, 3) for name, one in tried.items()},
+            "by_processor": {name: round(one.by_processor, 3) for name, one in tried.items()},
+        },
         "; ".join(f"{name}: {what}" for name, what in wrong.items()),
     )
 
 
-def _is_as_wanted(found: tuple[int, str], wanted: tuple[int, str]) -> bool:
-    """Whether a status and a code are those wanted; 0 and * are any but the server's own failures."""
-    return found[0] < 500 and wanted[0] in (0, found[0]) and wanted[1] in ("*", found[1])
+async def _try(client: Client, server: Server, writing: Others, data: bytes, key: str) -> Tried:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {key}" if key else ""}
+    marks = [(time.perf_counter(), server.processor_seconds())]
+    await asyncio.sleep(SECONDS)
+    marks.append((time.perf_counter(), server.processor_seconds()))
+    while time.perf_counter() < marks[1][0] + SECONDS:
+        reply = await client.http.post(CHAT, content=data, headers=headers)
+        await asyncio.sleep(0.2)
+    marks.append((time.perf_counter(), server.processor_seconds()))
+    paces, costs = list[float](), list[float]()
+    for (start, used), (end, used_then) in itertools.pairwise(marks):
+        paces.append(writing.pace(start, end))
+        costs.append((used_then - used) / (end - start) / paces[-1])
+    found = reply.status_code, str(reply.json().get("error", {}).get("code", ""))
+    return Tried(found, paces[0], paces[1], costs[0] / costs[1])

@@ -8,7 +8,7 @@ import time
 
 from serving_load.client import Client, others
 from serving_load.lab import Lab
-from serving_load.measurements import Found, measurement, quantile, say, spread
+from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import body, endless, w, words
 
 ROWS = 16
@@ -44,29 +44,28 @@ async def first_token(lab: Lab) -> Found:
 
 @measurement("long-prompt", "others' token gap while 2,000 tokens are read, over that without (p99)", at_most=2.0)
 async def long_prompt(lab: Lab) -> Found:
-    rounds = lab.count(4)
-    without, during, read, seconds = list[float](), list[float](), list[int](), list[float]()
+    without, during, read, seconds = list[list[float]](), list[list[float]](), list[int](), list[float]()
     async with Client(lab.server().url) as client, others(client, [endless(row) for row in range(ROWS)]) as writing:
-        for number in range(rounds):
+        for number in range(lab.count(4)):
             start = time.perf_counter()
             await asyncio.sleep(6)
             middle = time.perf_counter()
             answer = await client.ask(body(words(4000 + number, LONG_PROMPT), max_tokens=1))
-            without += writing.gaps(start, middle)
-            during += writing.gaps(middle, answer.done)
+            without.append(writing.gaps(start, middle))
+            during.append(writing.gaps(middle, answer.done))
             read.append(answer.usage.get("prompt_tokens", 0))
             seconds.append(answer.seconds)
-            ends = quantile(writing.gaps(start, middle), 0.99), quantile(writing.gaps(middle, answer.done), 0.99)
+            ends = quantile(without[-1], 0.99), quantile(during[-1], 0.99)
             say(
                 f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {read[-1]} tokens are read in {seconds[-1]:.1f} s"
             )
         assert writing.are_writing
     return Found(
-        quantile(during, 0.99) / quantile(without, 0.99),
+        ratio_of_rounds(during, without, 0.99),
         {
-            "without_s": spread(without),
-            "during_s": spread(during),
-            "ratio_of_medians": round(statistics.median(during) / statistics.median(without), 3),
+            "p50_ratio": round(ratio_of_rounds(during, without, 0.5), 3),
+            "without_s": spread([gap for gaps in without for gap in gaps]),
+            "during_s": spread([gap for gaps in during for gap in gaps]),
             "prompt_tokens": read,
             "prompt_seconds": spread(seconds),
         },

@@ -79,6 +79,12 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
 
 
+def ratio_of_rounds(these: Sequence[Sequence[float]], others: Sequence[Sequence[float]], share: float) -> float:
+    """A quantile over another one of the same round; the median of the rounds."""
+    rounds = zip(these, others, strict=True)
+    return statistics.median(quantile(one, share) / quantile(other, share) for one, other in rounds)
+
+
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, p99 and number."""
     if not values:

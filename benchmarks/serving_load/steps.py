@@ -12,7 +12,7 @@ from typing import Any
 
 import structgen
 from serving_load.lab import Lab
-from serving_load.measurements import Found, measurement, quantile, say, spread
+from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import SCHEMAS, words
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Request
@@ -162,11 +162,11 @@ def in_python() -> None:
         pass
 
 
-SLOW = structgen.regex("[a-c]{3,9}")
+FAST, SLOW = structgen.regex("[d-f]{3,9}"), structgen.regex("[a-c]{3,9}")
 
 
 @measurement(
-    "slow-mask", "others' token gap beside a constraint with masks of 1 s, over that without (p99)", at_most=1.2
+    "slow-mask", "others' token gap beside an output with masks of 1 s, over that beside a fast one (p99)", at_most=1.2
 )
 async def slow_mask(lab: Lab) -> Found:
     return await _beside_slow(lab, in_a_kernel)
@@ -186,31 +186,44 @@ async def _beside_slow(lab: Lab, work: Callable[[], None]) -> Found:
         grammar = constraint.compile(generator.vocabulary)
         return _SlowGrammar(grammar, work) if constraint == SLOW else grammar
 
+    without, beside, ends = list[list[float]](), list[list[float]](), list[str]()
     with _engine(generator, compile) as engine:
         arrived: list[list[float]] = [[] for _ in range(8)]
         writing = [asyncio.create_task(_write_on(engine, row, times)) for row, times in enumerate(arrived)]
         while any(len(times) < 3 for times in arrived):
             await asyncio.sleep(0.05)
-        without, during, ends = list[float](), list[float](), list[str]()
-        for _ in range(lab.count(3)):
+        for number in range(2 * lab.count(4)):
+            is_slow = bool(number % 2)
             start = time.perf_counter()
+            joining = asyncio.create_task(engine.agenerate("Hello", SLOW if is_slow else FAST, max_new_tokens=10))
             await asyncio.sleep(5)
-            middle = time.perf_counter()
-            slow = asyncio.create_task(engine.agenerate("Hello", SLOW, max_new_tokens=10))
-            done, _ = await asyncio.wait({slow}, timeout=5)
-            slow.cancel()
-            ends += [f"{type(task.exception()).__name__}" if task.exception() else "written" for task in done]
-            await asyncio.gather(slow, return_exceptions=True)
-            without += _gaps(arrived, start, middle)
-            during += _gaps(arrived, middle, time.perf_counter())
-            say(f"p99 of a gap: {quantile(without, 0.99):.3f} s without, {quantile(during, 0.99):.3f} s beside it")
+            (beside if is_slow else without).append(_gaps(arrived, start, time.perf_counter()))
+            if is_slow:
+                ends.append(_end_of(joining))
+                found = quantile(without[-1], 0.99), quantile(beside[-1], 0.99)
+                say(f"p99 of a gap: {found[0]:.3f} s, {found[1]:.3f} s if it is slow")
+            joining.cancel()
+            await asyncio.gather(joining, return_exceptions=True)
         for task in writing:
             task.cancel()
         await asyncio.gather(*writing, return_exceptions=True)
+    ratios = ratio_of_rounds(beside, without, 0.99), ratio_of_rounds(beside, without, 0.5)
     return Found(
-        quantile(during, 0.99) / quantile(without, 0.99),
-        {"without_s": spread(without), "beside_s": spread(during), "the_slow_one": ends or ["still being written"]},
+        max(ratios),
+        {
+            "p99_ratio": round(ratios[0], 3),
+            "p50_ratio": round(ratios[1], 3),
+            "without_s": spread([gap for gaps in without for gap in gaps]),
+            "beside_s": spread([gap for gaps in beside for gap in gaps]),
+            "the_slow_one": ends,
+        },
     )
+
+
+def _end_of(task: asyncio.Task[Any]) -> str:
+    if not task.done():
+        return "still being written"
+    return type(task.exception()).__name__ if task.exception() else "written"
 
 
 @contextmanager

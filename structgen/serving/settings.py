@@ -28,8 +28,8 @@ class ServingSettings:
         max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
-        max_prompt_length: longest text of a prompt, in characters; None: for an ``ApiServer``, as long as what the model
-            reads could be at the most, so that no time goes into the tokens of what cannot fit.
+        max_prompt_length: longest text of a prompt, in characters; None: in an ``ApiServer``, as long as what the
+            model reads could be at the most, so that no time goes into the tokens of what cannot fit.
         compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.

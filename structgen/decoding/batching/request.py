@@ -64,6 +64,7 @@ class Handle:
         submitted, admitted: when it arrived, and when it was begun (seconds of the scheduler's clock).
         preemptions: how often its keys and values were given up for others.
         cached_tokens: of the prompt, how many were known and not read.
+        late_masks: how often the others went on without it.
     """
 
     request: Request
@@ -79,6 +80,7 @@ class Handle:
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
+    late_masks: int = 0
     task: Task | None = None  # what is late: till it is done, the output is not the loop's
     probation: int = 0  # tasks that must be in time till the row is waited for again
     owed: int = 0  # so many of them the last time that it was late

@@ -75,15 +75,17 @@ class RowTasks:
             handle.task = task
             return False
         if self._patience is not None:
-            _judge(handle, task.seconds <= self._patience)
+            is_late = task.seconds > self._patience
+            handle.late_masks += is_late
+            _judge(handle, is_late)
         if task.error is not None:
             self._fail(handle, task.error)
         return task.error is None
 
 
-def _judge(handle: Handle, is_in_time: bool) -> None:
+def _judge(handle: Handle, is_late: bool) -> None:
     """How many tasks in time a row owes after this one: twice as many as the last time, half where it was long ago."""
-    if not is_in_time:
+    if is_late:
         handle.owed = min(PROBATION, 2 * handle.owed or 1)
         handle.probation = handle.owed
     elif handle.probation:

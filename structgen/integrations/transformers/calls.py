@@ -1,8 +1,8 @@
 """Which text a call of a logits processor continues: `generate` does not say, its sequences of token ids do.
 
-A processor is called with whole sequences, prompt included. Plain loops add a token a call, beams change places, assisted
-decoding goes ahead along a draft, then back to read the same draft again with the model, then on from what was kept.
-And a processor may be used again, for another prompt.
+A processor is called with whole sequences, prompt included. Plain loops add a token a call, beams change places,
+assisted decoding goes ahead along a draft, then back to read the same draft again with the model, then on from what was
+kept. And a processor may be used again, for another prompt.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Generation:
     Attributes:
         prompt: int64 [rows, n], the sequences of its first call.
         written: int64 [rows, m], what those of the last call had behind the prompt.
-        is_part: whether the last call was given the beginning of a longer sequence: a view, as only verification does.
-        verified: tokens that were kept when the verification began that the last call was part of (its last call has the
-            whole sequence); None: it was part of none.
-        jumped: whether the last call went on from a draft that was verified, with the model's token behind what was kept.
+        is_part: whether the last call had the beginning of a longer sequence: a view, as only verification has.
+        verified: tokens that were kept when the verification began that the last call was part of (its last call has
+            the whole sequence); None: it was part of none.
+        jumped: whether the last call went on from a verified draft, with the model's token behind what was kept.
     """
 
     prompt: Ids

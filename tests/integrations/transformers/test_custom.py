@@ -1,4 +1,4 @@
-"""Our scheduler behind ``model.generate(custom_generate=...)``: what the processor writes, and what `generate` returns."""
+"""Our scheduler behind ``model.generate(custom_generate=...)``: what it writes and returns."""
 
 from __future__ import annotations
 
@@ -102,11 +102,15 @@ def test_a_streamer_gets_prompt_tokens_and_end() -> None:
 
     streamer = Streamer()
     out = run(generate(CASES["pairs"].constraint, VOCABULARY, streamer=streamer), ONE)
-    assert sum(streamer.pieces, []) == out[0].tolist() and streamer.ended == 1 and len(streamer.pieces) > 2
+    assert (
+        [token for piece in streamer.pieces for token in piece] == out[0].tolist()
+        and streamer.ended == 1
+        and len(streamer.pieces) > 2
+    )
 
 
 def test_a_stopping_criterion_closes_the_text() -> None:
-    class Stop(transformers.StoppingCriteria):
+    class Stop(transformers.StoppingCriteria):  # type: ignore[name-defined]
         def __call__(self, input_ids: Any, scores: Any, **options: Any) -> Any:
             return torch.full((len(input_ids),), input_ids.shape[1] >= ONE["input_ids"].shape[1] + 2)
 

@@ -294,10 +294,10 @@ def test_used_again_for_any_prompt() -> None:
     case = CASES["pairs"]
     processor = GrammarLogitsProcessor(case.constraint, VOCABULARY)
     prompts = ["ab", "abc", "a", "ab", "ab =1", "ab =12;", "zzz"]
-    for seed, prompt in enumerate(prompts * 2):
+    for seed, begun in enumerate(prompts * 2):
         helped_ = [{}, {"prompt_lookup_num_tokens": 3}, {"assistant_model": llama(1)}][seed % 3]
         fresh = GrammarLogitsProcessor(case.constraint, VOCABULARY)
-        assert run(processor, ids(prompt), **helped_) == run(fresh, ids(prompt))
+        assert run(processor, ids(begun), **helped_) == run(fresh, ids(begun))
     sequence = ids("ab")["input_ids"]
     for _ in range(4):  # a conversation: the last output and something new
         sequence = torch.cat([sequence, torch.tensor([[7, 8]])], dim=1)
