@@ -287,6 +287,7 @@ class AsyncEngine:
         schema_in_prompt: bool | Place = True,
         **sampling: Any,
     ) -> RowRequest:
+        arrived = time.monotonic()  # while its constraint is compiled, it waits already
         unknown = next((name for name in sampling if name not in _SAMPLING), None)
         if unknown is not None:
             refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
@@ -304,6 +305,7 @@ class AsyncEngine:
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
             section=section_of(constraint),
+            arrived=arrived,
         )
 
     # --- beside the loop and the model thread ---
@@ -368,6 +370,7 @@ class AsyncEngine:
         while self._inbox:
             self._inbox.popleft()()
         self._hand_out([(handle, RowEvent("", error=self._gone())) for handle in self._rows])
+        self._writer.close()
 
     def _step(self) -> None:
         started = time.perf_counter()
