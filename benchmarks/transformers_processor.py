@@ -70,10 +70,11 @@ def processors(vocabulary: BenchVocabulary, rows: int) -> dict[str, Make]:
         "structgen": lambda: GrammarLogitsProcessor(SCHEMA, own),
         "structgen, budget": lambda: GrammarLogitsProcessor(SCHEMA, own, max_new_tokens=400),
     }
-    for name, peer in {
+    peers: dict[str, Callable[[], Make]] = {
         "xgrammar": lambda: xgrammar_processor(spelled, eos, schema),
         "llguidance": lambda: llguidance_processor(vocabulary, schema, rows),
-    }.items():
+    }
+    for name, peer in peers.items():
         try:
             found[name] = peer()
         except ImportError as error:

@@ -229,7 +229,7 @@ class Generator:
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
-            rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
+            unbudgeted(rows.common).compile(self.vocabulary)  # what is wrong with it is wrong with the call
         overlapped = reads_asynchronously(self.model)
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
@@ -292,8 +292,6 @@ class Generator:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
         ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
         thinking = after_prompt(checked, ids, self.vocabulary)
-        if section_of(thinking) is not None:
-            raise GenerationError("max_think_tokens is kept by generate, stream and batch only; leave it out.")
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
@@ -361,7 +359,7 @@ class Generator:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
-        matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
+        matcher = None if constraint is None else unbudgeted(constraint).compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
@@ -405,6 +403,11 @@ def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocab
     names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
     shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
     return constraint.after(shown.decode(errors="replace"))
+
+
+def unbudgeted(constraint: Constraint) -> Constraint:
+    """A constraint as it is compiled by whoever keeps its ``section_of``."""
+    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
 
 
 def section_of(constraint: Constraint | None) -> SectionBudget | None:

@@ -11,6 +11,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import as_constraint
 from structgen.constraints.parts import BYTES
+from structgen.errors import ConstraintError
 from structgen.options import JsonOptions, check_count
 from structgen.tool_calls.grammar import START, GrammarBuilder
 from structgen.tool_calls.patterns import Gap, Marker
@@ -30,8 +31,8 @@ class Thinking:
     Attributes:
         answer: what follows the thinking; None: any text.
         begin: see ``Begin``.
-        max_think_tokens: the most tokens between the marks; None: any number. The grammar knows of no tokens: whoever
-            writes the output keeps it (``Generator``, ``AsyncEngine`` and the server do).
+        max_think_tokens: the most tokens between the marks; None: any number. A grammar does not count tokens: whoever
+            writes the output does (``Generator``, ``AsyncEngine`` and the server), and compiles it ``unbudgeted``.
     """
 
     answer: Constraint | None
@@ -42,8 +43,21 @@ class Thinking:
         """The constraint of what follows a prompt: one that ends in the opening mark has begun the thinking."""
         return replace(self, begin="begun") if prompt.rstrip().endswith(THINK) else self
 
+    def unbudgeted(self) -> Thinking:
+        """The same without a budget."""
+        return replace(self, max_think_tokens=None)
+
     def compile(self, vocabulary: Vocabulary) -> Any:
-        """The grammar over ``vocabulary``; a few are kept for the process. Errors are those of the answer."""
+        """The grammar over ``vocabulary``; a few are kept for the process. Other errors are those of the answer.
+
+        Raises:
+            ConstraintError: there is a budget, which a grammar cannot keep.
+        """
+        if self.max_think_tokens is not None:
+            raise ConstraintError(
+                "max_think_tokens counts tokens, which a grammar does not: generate, stream and batch keep it, as do "
+                "AsyncEngine and the server; leave it out here"
+            )
         return COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
 
     def content_key(self) -> Hashable:

@@ -32,7 +32,7 @@ from structgen.decoding.sampling import (
 from structgen.decoding.sampling.penalties import History
 from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
-from structgen.decoding.sections import Section, SectionBudget
+from structgen.decoding.sections import SectionBudget, SectionMeter
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.vocabulary.special_tokens import STAND_IN_BYTES
@@ -133,7 +133,7 @@ class Output:
         self._stop = [text.encode() for text in stop if text]
         self._speller = Speller(closing_tokens(vocabulary))
         self._closer = None if matcher is None else Closer(matcher, self._speller)
-        self._section = None if section is None or matcher is None else Section(section, vocabulary)
+        self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)

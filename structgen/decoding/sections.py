@@ -27,7 +27,7 @@ class SectionBudget:
     max_tokens: int
 
 
-class Section:
+class SectionMeter:
     """How much of its budget the section of one output has used. Told of each token that is written.
 
     Args:

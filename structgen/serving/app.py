@@ -309,6 +309,7 @@ class ApiServer:
         return JSONResponse({"status": state}, 200 if ready else 503)
 
     async def _metrics(self, _: Request) -> Response:
+        self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
 
 

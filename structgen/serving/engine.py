@@ -24,7 +24,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
 from structgen.generation_results import GenerationResult, StreamEvent
-from structgen.generator import Generator, after_prompt, section_of
+from structgen.generator import Generator, after_prompt, section_of, unbudgeted
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
@@ -218,8 +218,8 @@ class AsyncEngine:
         self._ask(self._writer.hurry)
 
     async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint; what compiling it raises."""
-        return await self._compiler.compile(constraint)
+        """The compiled form of a constraint, whose section the rows keep; what compiling it raises."""
+        return await self._compiler.compile(unbudgeted(constraint))
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""

@@ -86,7 +86,7 @@ class RowEnd:
 
     Attributes:
         finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
-        cached_tokens, preemptions: see ``Handle``.
+        cached_tokens, preemptions, late_masks: see ``Handle``.
         times: when.
         is_hurried: whether it was closed early, because it took too long or the server stops.
     """
@@ -99,6 +99,7 @@ class RowEnd:
     preemptions: int = 0
     times: RowTimes = RowTimes()
     is_hurried: bool = False
+    late_masks: int = 0
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -259,6 +260,7 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
         handle.preemptions,
         RowTimes(handle.submitted, handle.admitted or now, first, now),
         handle.is_hurried,
+        handle.late_masks,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
     return RowEvent(output.text, tokens, end)

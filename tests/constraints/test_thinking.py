@@ -16,8 +16,9 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import choice, regex
 from structgen.constraints.thinking import Thinking, think
-from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
-from structgen.generator import GenerationResult, Generator
+from structgen.errors import ConstraintError, IncompleteOutputError, OptionsError
+from structgen.generation_results import GenerationResult
+from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
 from structgen.serving.engine import AsyncEngine
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -177,7 +178,13 @@ def test_streams_batches_and_the_engine_keep_it() -> None:
 def test_what_cannot_be_kept_is_refused() -> None:
     vocabulary = VOCABULARIES["bytes"]
     generator = Generator(TinyModel(vocabulary.size), Template(vocabulary), vocabulary=vocabulary)
-    with pytest.raises(GenerationError, match="max_think_tokens"):
-        generator.sample("Hi", think(ANSWERS["choice"], max_think_tokens=1), 1)
+    budgeted = think(ANSWERS["choice"], max_think_tokens=1)
+    for use in (
+        lambda: generator.sample("Hi", budgeted, 1),
+        lambda: budgeted.compile(vocabulary),
+        lambda: structgen.tag_dispatch({"<a>": budgeted}).compile(vocabulary),
+    ):
+        with pytest.raises(ConstraintError, match="max_think_tokens"):
+            use()
     with pytest.raises(OptionsError, match="max_think_tokens"):
         structgen.think(max_think_tokens=-1)

@@ -178,6 +178,7 @@ generation_tokens_total request_success_total iteration_tokens_total time_to_fir
 inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds request_prefill_time_seconds
 request_decode_time_seconds spec_decode_num_drafts_total spec_decode_num_draft_tokens_total
 spec_decode_num_accepted_tokens_total grammar_compile_seconds grammar_cache_hits_total grammar_cache_bytes mask_seconds
+late_masks_total
 forced_tokens_total steered_tokens_total hurried_requests_total step_seconds cancelled_requests_total"""
 """Those of shared dashboards first, by vLLM's names."""
 

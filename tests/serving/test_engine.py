@@ -412,3 +412,23 @@ def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
     assert len(run(scenario, max_mask_seconds=1.0)) == 4
     gate.set()
     assert as_request_error(MaskTimeoutError("x")).code == "grammar_too_complex"
+
+
+def test_late_masks_are_counted() -> None:
+    class Slow(NestedMatcher):
+        def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> None:
+            time.sleep(0.05)
+            super().fill_next_token_bitmask(bitmask, index)
+
+    async def scenario(engine: AsyncEngine) -> list[int]:
+        counts = []
+        for kind in (Slow, NestedMatcher):
+            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))  # type: ignore[misc]
+            request = await engine._request("p", constraint, max_new_tokens=8, temperature=1.0)
+            (event,) = await engine.submit([request]).last()
+            assert event.end is not None
+            counts.append(event.end.late_masks)
+        return counts
+
+    late, quick = run(scenario)
+    assert late > 0 and quick < late

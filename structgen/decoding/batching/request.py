@@ -61,6 +61,7 @@ class Handle:
         submitted, admitted: when (seconds of the scheduler's clock).
         preemptions: how often its keys and values were given up for others.
         cached_tokens: of the prompt, how many were known and not read.
+        late_masks: how often the others went on without it.
     """
 
     request: Request
@@ -76,6 +77,7 @@ class Handle:
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
+    late_masks: int = 0
     task: Task | None = None  # what is late: till it is done, the output is not the loop's
     probation: int = 0  # tasks that must be in time till the row is waited for again
     is_hurried: bool = False

@@ -75,7 +75,9 @@ class RowTasks:
             handle.task, handle.probation = task, PROBATION
             return False
         if self._patience is not None:
-            handle.probation = PROBATION if task.seconds > self._patience else max(0, handle.probation - 1)
+            is_late = task.seconds > self._patience
+            handle.late_masks += is_late
+            handle.probation = PROBATION if is_late else max(0, handle.probation - 1)
         if task.error is not None:
             self._fail(handle, task.error)
         return task.error is None

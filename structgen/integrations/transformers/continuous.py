@@ -150,8 +150,8 @@ def _manager(model: Any, settings: Any, config: Any, processor: RequestConstrain
 
     if not transformers.__version__.startswith(f"{VERSION}."):
         raise ModelError(
-            f"Constraints in continuous batching need transformers {VERSION}, not {transformers.__version__}: "
-            f"pip install 'transformers=={VERSION}.*', or use model.generate with GrammarLogitsProcessor"
+            f"Constraints in continuous batching need transformers {VERSION}, not {transformers.__version__}: install "
+            "that, or use model.generate with GrammarLogitsProcessor"
         )
     config = config or ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False)
     for name in ("use_async_batching", "use_cuda_graph"):
