@@ -423,7 +423,7 @@ def test_late_masks_are_counted() -> None:
     async def scenario(engine: AsyncEngine) -> list[int]:
         counts = []
         for kind in (Slow, NestedMatcher):
-            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))  # type: ignore[misc]
+            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))
             request = await engine._request("p", constraint, max_new_tokens=8, temperature=1.0)
             (event,) = await engine.submit([request]).last()
             assert event.end is not None

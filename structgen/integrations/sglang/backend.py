@@ -252,9 +252,7 @@ def behind_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBacke
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
     if not parser.detector.get_think_end_token_ids(tokenizer):  # as the scheduler decides it
         return backend
-    wrapped = ReasonerGrammarBackend(
-        backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
-    )
+    wrapped = ReasonerGrammarBackend(backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking)
     wrapped.cache = KeptGrammars()
     return wrapped
 

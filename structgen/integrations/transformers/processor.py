@@ -154,4 +154,3 @@ def _moved(rows: list[ConstrainedRow | None], parents: list[int]) -> list[Constr
         moved.append(row.fork() if row is not None and parent in taken else row)
         taken.add(parent)
     return moved
-

@@ -20,9 +20,7 @@ from structgen.integrations.engine_requests import ending_at, engine_constraint,
 from structgen.integrations.vllm.settings import json_options
 
 
-def compile_request(
-    kind: str, value: Any, tokenizer: Any, vocab_size: int, stop_token_ids: set[int] | None
-) -> Grammar:
+def compile_request(kind: str, value: Any, tokenizer: Any, vocab_size: int, stop_token_ids: set[int] | None) -> Grammar:
     """What a request asks for, compiled for the engine's vocabulary; a few are kept for the process.
 
     Stop tokens that spell text end the output like the others: in the text they cannot be.
