@@ -25,6 +25,8 @@ def check_name(name_or_path: str | os.PathLike[str]) -> None:
         ModelError: what it is, and what to give.
     """
     path, shown = Path(name_or_path).expanduser(), repr(str(name_or_path))
+    if not str(name_or_path):
+        raise ModelError("The model's name is empty; give a GGUF file, a folder or a Hugging Face id.")
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise ModelError(
@@ -35,7 +37,7 @@ def check_name(name_or_path: str | os.PathLike[str]) -> None:
         raise ModelError(
             f"{shown} is a file; give a GGUF file (its name ends in .gguf), a folder or a Hugging Face id."
         )
-    if not _ID.fullmatch(str(name_or_path)):
+    if str(name_or_path).startswith((".", "~")) or not _ID.fullmatch(str(name_or_path)):
         raise ModelError(f"There is no folder {shown}, and a Hugging Face id looks like 'organisation/model'.")
 
 
