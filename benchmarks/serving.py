@@ -47,6 +47,7 @@ def run(one: Measurement, lab: Lab) -> dict[str, Any]:
         "sense": one.sense,
         "unit": one.unit,
         "draft": lab.draft,
+        "backend": lab.backend,
     }
     print(f"{one.name}: {one.question}", file=sys.stderr, flush=True)
     start = time.monotonic()
@@ -69,15 +70,15 @@ def run(one: Measurement, lab: Lab) -> dict[str, Any]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """The latest record of each measurement, in Markdown."""
-    latest = {(record["name"], record["draft"]): record for record in records}
-    lines = ["| measurement | drafts | question | bar | value | met |", "|---|---|---|---|---:|---|"]
+    latest = {(record["name"], record["draft"], record.get("backend")): record for record in records}
+    lines = ["| measurement | model by, drafts | question | bar | value | met |", "|---|---|---|---|---:|---|"]
     for name in MEASUREMENTS:
         for record in latest.values():
             if record["name"] == name:
                 value = "-" if record["value"] is None else f"{record['value']:.3g} {record['unit']}".strip()
                 bar = f"{record['sense']} {record['bar']:g}"
                 met = "yes" if record["passed"] else f"**no** {record['wrong'][:100]}".strip()
-                draft = record["draft"] or "none"
+                draft = f"{record.get('backend')}, {record['draft'] or 'none'}"
                 lines.append(f"| {name} | {draft} | {record['question']} | {bar} | {value} | {met} |")
     return "\n".join(lines) + "\n"
 
@@ -87,6 +88,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=sorted(MEASUREMENTS), metavar="NAME", default=list(MEASUREMENTS))
     parser.add_argument("--draft", help="drafts of the server and the model, such as auto")
+    parser.add_argument("--backend", default="transformers", help="what runs the model: transformers or llamacpp")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of each is made; 1: all")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "serving")
     parser.add_argument("--list", action="store_true", help="what there is")
@@ -97,7 +99,7 @@ def main() -> int:
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended
-    lab, met = Lab(given.draft, given.scale), True
+    lab, met = Lab(given.draft, given.backend, given.scale), True
     path = given.out / "measurements.jsonl"
     try:
         for name in dict.fromkeys(given.only):

@@ -16,8 +16,8 @@ import torch
 from transformers.cache_utils import DynamicLayer
 
 from structgen.generator import Generator
-from structgen.models.transformers_store import load_transformers
 from structgen.models.transformers_model import TransformersModel
+from structgen.models.transformers_store import load_transformers
 
 ROOM = 64  # tokens
 

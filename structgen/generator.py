@@ -80,7 +80,7 @@ class Generator:
         draft: Any = None,
     ) -> None:
         if model is None or isinstance(model, (str, os.PathLike)):
-            from structgen.models.store import load_model
+            from structgen.loading import load_model
 
             model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer

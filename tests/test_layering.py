@@ -45,7 +45,7 @@ STAGES: list[set[str]] = [
     {"engines.json", "engines.cfg", "engines.lalr"},
     {"engines.composed"},
     {"compilers", "python_types", "tool_calls"},
-    {"constraints", "decoding", "device", "models"},
+    {"constraints", "decoding", "device", "loading", "models"},
     {"generation_options", "generation_results", "batch", "generator", "api", "tools"},
     {"batch_files", "benchmarking", "serving"},
     {"integrations"},

@@ -1,6 +1,6 @@
 """Answers bodies of chats, a line each on standard input, with a ``Generator``; started by ``lone``.
 
-    python answering.py [DRAFT]
+    python answering.py BACKEND [DRAFT]
 
 Each answer is a line: seconds to the first text, seconds to the end, and the text.
 """
@@ -19,7 +19,7 @@ def main() -> None:
     """See the module's docstring."""
     from structgen import Generator, json_schema
 
-    generator = Generator(draft=sys.argv[1] if len(sys.argv) > 1 else None)
+    generator = Generator(backend=sys.argv[1], draft=sys.argv[2] if len(sys.argv) > 2 else None)
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

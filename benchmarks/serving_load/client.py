@@ -143,12 +143,14 @@ class Client:
         return list(await asyncio.gather(*map(self.ask, bodies)))
 
     async def metrics(self) -> dict[str, float]:
-        """The server's metrics that have no labels but the model's, without their prefix."""
+        """The server's metrics that have no labels but the model's, without their prefix; of steps, the writing."""
         found = {}
         for line in (await self.http.get("/metrics")).text.splitlines():
             name, _, value = line.rpartition(" ")
             name, _, labels = name.partition("{")
-            if not line.startswith("#") and labels.count("=") <= 1:
+            if not line.startswith("#") and (
+                labels.count("=") <= 1 or ('phase="write"' in labels and "le=" not in labels)
+            ):
                 found[name.partition(":")[2]] = float(value)
         return found
 

@@ -113,11 +113,12 @@ class Lab:
 
     Args:
         draft: drafts of the servers and of the model, as of ``structgen serve --draft``.
+        backend: what runs the model, as of ``structgen serve --backend``.
         scale: how much of each measurement is made; 1: all.
     """
 
-    def __init__(self, draft: str | None = None, scale: float = 1.0) -> None:
-        self.draft, self.scale = draft, scale
+    def __init__(self, draft: str | None = None, backend: str = "transformers", scale: float = 1.0) -> None:
+        self.draft, self.backend, self.scale = draft, backend, scale
         self._server: Server | None = None
         self._generator: Generator | None = None
 
@@ -139,6 +140,7 @@ class Lab:
         """
         draft = self.draft if draft is ... else draft
         say(f"starting a server {' '.join(options)}{f' --draft {draft}' if draft else ''}")
+        options = (*options, "--backend", self.backend)
         return Server([*options, *(["--draft", draft] if draft else [])], environment)
 
     def generator(self) -> Generator:
@@ -147,7 +149,7 @@ class Lab:
 
         if self._generator is None:
             say("loading the model")
-            self._generator = Generator(draft=self.draft)
+            self._generator = Generator(draft=self.draft, backend=self.backend)
         return self._generator
 
     def close(self) -> None:

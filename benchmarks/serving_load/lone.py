@@ -22,8 +22,8 @@ ANSWERING = Path(__file__).with_name("answering.py")
 
 
 @contextmanager
-def _generator(draft: str | None) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, str(ANSWERING), *([draft] if draft else [])]
+def _generator(backend: str, draft: str | None) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, str(ANSWERING), backend, *([draft] if draft else [])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -55,7 +55,7 @@ async def _paired(lab: Lab, draft: str | None) -> Found:
     server = lab.server() if draft == lab.draft else lab.own_server(draft=draft)
     first, whole, same = list[float](), list[float](), 0
     seconds: dict[str, list[float]] = {"server": [], "generator": []}
-    with _generator(draft) as process:
+    with _generator(lab.backend, draft) as process:
         reads, writes = process.stdout, process.stdin
         assert reads is not None and writes is not None
         reads.readline()

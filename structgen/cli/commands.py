@@ -187,6 +187,7 @@ def batch(
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -205,7 +206,7 @@ def batch(
         }  # fmt: skip
         json_options = source.json_options()
         constraint, described = batches.constraint_of(source, json_options)
-        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        job = BatchJob(model, backend, device, dtype, draft or None, constraint, described, options, seed, batch_size)
         rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
 
@@ -297,7 +298,8 @@ def sample(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_sample(
-            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
+            as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -330,7 +332,8 @@ def compare_distributions(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_compare(
-            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
+            as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)

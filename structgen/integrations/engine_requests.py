@@ -26,12 +26,13 @@ KEPT_VOCABULARIES = 4
 """One for the model, and a few for requests that end at tokens of text."""
 
 
-def engine_constraint(kind: str, value: Any, options: JsonOptions | None = None) -> Constraint:
+def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: JsonOptions | None = None) -> Constraint:
     """The constraint that a request asks for.
 
     Args:
         kind: json, json_object, regex, choice, grammar or structural_tag.
         value: what belongs to it, as `structured_outputs` has it; that of ``choice`` may be a list or its JSON text.
+        vocabulary: the model's; names of its special tokens mean these in structural tags.
         options: how JSON may be spelled.
 
     Raises:
@@ -40,7 +41,7 @@ def engine_constraint(kind: str, value: Any, options: JsonOptions | None = None)
     if kind == "choice" and isinstance(value, str):
         value = json.loads(value)
     given = read_request(StructuredOutputs, {kind: True if kind == "json_object" else value})
-    placed = structured_constraint(given, _LIMITS, options)
+    placed = structured_constraint(given, _LIMITS, options, special_names(vocabulary))
     assert placed is not None
     return placed.constraint
 
@@ -70,6 +71,13 @@ def _read(tokenizer: Same, size: int, eos_token_ids: tuple[int, ...]) -> Vocabul
             f"The engine's tokenizer is a {type(tokenizer.value).__name__}; structgen reads those of transformers."
         )
         raise
+
+
+@lru_cache(KEPT_VOCABULARIES)
+def special_names(vocabulary: Vocabulary) -> dict[str, int]:
+    """Ids of the tokens that are no text, by name."""
+    ids = set(vocabulary.special_token_ids)
+    return {name: token_id for name, token_id in vocabulary.special_tokens.items() if token_id in ids}
 
 
 @lru_cache(KEPT_VOCABULARIES)

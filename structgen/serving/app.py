@@ -180,6 +180,7 @@ class ApiServer:
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
+        arrived = time.monotonic()
         key = self.admission.check(request.headers, request.client.host if request.client else "")
         body = await self.admission.body(request.headers, receive)
         asked = read_request(surface.request, read_json(body))
@@ -190,7 +191,8 @@ class ApiServer:
         record.asked(work, model)
         grammar = await _while_there(self._compiled(work.constraint, record), receive)
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
-        return work, writer, work.rows(grammar, self.engine.budget, key, settings)
+        rows = work.rows(grammar, self.engine.budget, key, settings)
+        return work, writer, [replace(row, arrived=arrived) for row in rows]
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)

@@ -163,7 +163,8 @@ class AsyncEngine:
     @property
     def waiting(self) -> int:
         """Outputs that wait for their turn."""
-        return self._entering + self._writer.waiting
+        with self._lock:
+            return self._entering + self._writer.waiting
 
     @property
     def is_idle(self) -> bool:
@@ -286,6 +287,7 @@ class AsyncEngine:
         schema_in_prompt: bool | Place = True,
         **sampling: Any,
     ) -> RowRequest:
+        arrived = time.monotonic()  # while its constraint is compiled, it waits already
         unknown = next((name for name in sampling if name not in _SAMPLING), None)
         if unknown is not None:
             refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
@@ -303,6 +305,7 @@ class AsyncEngine:
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
             section=section_of(constraint),
+            arrived=arrived,
         )
 
     # --- beside the loop and the model thread ---
@@ -367,6 +370,7 @@ class AsyncEngine:
         while self._inbox:
             self._inbox.popleft()()
         self._hand_out([(handle, RowEvent("", error=self._gone())) for handle in self._rows])
+        self._writer.close()
 
     def _step(self) -> None:
         started = time.perf_counter()
@@ -385,13 +389,16 @@ class AsyncEngine:
 
     def _enter(self, stream: RequestStream, made: Sequence[tuple[int, RowRequest, Output]]) -> None:
         for index, request, output in made:
-            try:
-                if not stream.is_left:
-                    self._rows[self._writer.submit(request, output)] = stream, index
-            except Exception as error:  # of this output: the others are written
-                self._refuse(stream, index, error)
-            else:
-                self._count_entering(-1)
+            error = None
+            with self._lock:  # so that nobody counts it twice
+                self._entering -= 1
+                try:
+                    if not stream.is_left:
+                        self._rows[self._writer.submit(request, output)] = stream, index
+                except Exception as found:  # of this output: the others are written
+                    error = found
+            if error is not None:
+                self._bring([(stream, index, RowEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
         for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:

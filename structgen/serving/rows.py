@@ -49,7 +49,7 @@ class RowRequest:
         max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction, arrived: see ``Request``.
         streams: whether its text is told before it is whole.
     """
 
@@ -67,6 +67,7 @@ class RowRequest:
     queue_seconds: float | None = None
     streams: bool = False
     prediction: str | None = None
+    arrived: float | None = None
     section: SectionBudget | None = None
 
 
@@ -187,10 +188,7 @@ class RowWriter:
         }
         if not row.top_logprobs and not row.traced:
             return Output(self._vocabulary, matcher, row.params, **options)
-        else:
-            made = RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
-        made.advance_forced()
-        return made
+        return RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
 
     def submit(self, row: RowRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
@@ -210,6 +208,7 @@ class RowWriter:
             queue_seconds=row.queue_seconds,
             streams=row.streams,
             prediction=prediction,
+            arrived=row.arrived,
         )
         handle = self._scheduler.submit(request)
         self._handles[handle] = 0.0
@@ -219,6 +218,11 @@ class RowWriter:
         """Forget an output; nothing more comes of it."""
         self._handles.pop(handle, None)
         self._scheduler.cancel(handle)
+
+    def close(self) -> None:
+        """Forget all outputs, and end what works on them."""
+        self._handles.clear()
+        self._scheduler.close()
 
     def hurry(self) -> None:
         """Close all outputs, validly and soon."""

@@ -21,9 +21,7 @@ def entry_points_on_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     info.mkdir()
     info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: structgen-as-installed\nVersion: 0\n")
     groups = project["entry-points"].items()
-    lines = [
-        f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in entry.items()) for group, entry in groups
-    ]
+    lines = [f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in each.items()) for group, each in groups]
     info.joinpath("entry_points.txt").write_text("\n".join(lines))
     sys.path.insert(0, str(folder))
     yield

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from structgen import loading
 from structgen.errors import ModelError
-from structgen.models import built_in, store, transformers_store
+from structgen.models import built_in, transformers_store
 
 
 def test_importing_the_package_loads_no_framework() -> None:
     code = (
-        "import sys, structgen, structgen.generator, structgen.api, structgen.models.store;"
+        "import sys, structgen, structgen.generator, structgen.api, structgen.loading;"
         "print([m for m in ('torch', 'transformers', 'lark', 'typer', 'rich') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -84,6 +85,6 @@ def test_an_unwritable_cache_says_what_to_set(monkeypatch: pytest.MonkeyPatch, t
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
 def test_bad_models_and_dtypes_raise(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="Give a Hugging Face id"):
-        store.load_model(tmp_path)
+        loading.load_model(tmp_path)
     with pytest.raises(ModelError, match="Unknown dtype 'float31'"):
-        store.load_model(tmp_path, dtype="float31")
+        loading.load_model(tmp_path, dtype="float31")

@@ -235,6 +235,14 @@ def test_typical_values_are_written(kind: Any, good: list[str]) -> None:
         assert matcher.accept_bytes(text.encode()) and matcher.is_accepting(), text
 
 
+def test_addresses_of_mail() -> None:
+    pytest.importorskip("email_validator", reason="EmailStr needs the package email-validator")
+    check(pydantic.EmailStr, 200)
+    check(pydantic.NameEmail, 200)
+    matcher = structgen.json_schema(pydantic.EmailStr).compile(BYTES).matcher()
+    assert matcher.accept_bytes(b'"first.last+tag@sub.example.co.uk"') and matcher.is_accepting()
+
+
 def even(value: int) -> int:
     if value % 2:
         raise ValueError("odd")

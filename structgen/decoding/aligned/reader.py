@@ -59,9 +59,10 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Reade
         )
     if reads_visible(model):
         return TreeReader(model, prompt_ids)
-    own = model.ragged_reader() if hasattr(model, "ragged_reader") else None
-    shares = own is not None and own.reads_apart and own.shares_prefixes
-    return BranchReader(own, prompt_ids) if shares else RowReader(model, prompt_ids)
+    own: RaggedReader | None = model.ragged_reader() if hasattr(model, "ragged_reader") else None
+    if own is not None and own.reads_apart and own.shares_prefixes:
+        return BranchReader(own, prompt_ids)
+    return RowReader(model, prompt_ids)
 
 
 class RowReader:

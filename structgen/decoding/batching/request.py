@@ -36,6 +36,8 @@ class Request:
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events tell its text.
         prediction: a text that the output may be much like, drafted along by the speculator.
+        arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
+            its place in the queue and its deadlines count from there; None: when it is submitted.
     """
 
     prompt: Sequence[int]
@@ -48,6 +50,7 @@ class Request:
     queue_seconds: float | None = None
     streams: bool = False
     prediction: str | None = None
+    arrived: float | None = None
 
 
 @dataclass(eq=False)
@@ -58,7 +61,7 @@ class Handle:
         request: it.
         state: where it stands.
         error: why it failed; None: it did not.
-        submitted, admitted: when (seconds of the scheduler's clock).
+        submitted, admitted: when it arrived, and when it was begun (seconds of the scheduler's clock).
         preemptions: how often its keys and values were given up for others.
         cached_tokens: of the prompt, how many were known and not read.
         late_masks: how often the others went on without it.
@@ -80,6 +83,7 @@ class Handle:
     late_masks: int = 0
     task: Task | None = None  # what is late: till it is done, the output is not the loop's
     probation: int = 0  # tasks that must be in time till the row is waited for again
+    owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
     told: int = 0  # tokens that events have told
     shown: str = field(default="", repr=False)  # text that they have told

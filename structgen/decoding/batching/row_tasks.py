@@ -72,15 +72,26 @@ class RowTasks:
 
     def _is_done(self, handle: Handle, task: Task) -> bool:
         if not task.is_done:
-            handle.task, handle.probation = task, PROBATION
+            handle.task = task
             return False
         if self._patience is not None:
             is_late = task.seconds > self._patience
             handle.late_masks += is_late
-            handle.probation = PROBATION if is_late else max(0, handle.probation - 1)
+            _judge(handle, is_late)
         if task.error is not None:
             self._fail(handle, task.error)
         return task.error is None
+
+
+def _judge(handle: Handle, is_late: bool) -> None:
+    """How many tasks in time a row owes after this one: twice as many as the last time, half where it was long ago."""
+    if is_late:
+        handle.owed = min(PROBATION, 2 * handle.owed or 1)
+        handle.probation = handle.owed
+    elif handle.probation:
+        handle.probation -= 1
+    else:
+        handle.owed //= 2
 
 
 def _too_late(handle: Handle, limit: float) -> str:

@@ -94,7 +94,7 @@ class Scheduler:
         if self._max_bytes is not None and most * self.reader.token_bytes > self._max_bytes:
             fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
-        handle = Handle(request, self._clock())
+        handle = Handle(request, self._clock() if request.arrived is None else request.arrived)
         self._new.append(handle)
         return handle
 

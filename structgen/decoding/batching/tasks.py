@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 from structgen.decoding.output import Output
 
-PROBATION = 16  # tasks in time after which a row that was late is waited for again
+PROBATION = 16  # tasks in time, at most, after which a row that was late is waited for again
 SLOW_THREADS = 4
 # Seconds after which a thread that wants the GIL gets it, while a late task may hold it: calls of the model release it
 # some thousand times, and would wait that long each time.

@@ -97,7 +97,7 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
             raise GenerationError("The datastore holds tokens of another vocabulary; build it with this model.")
         return RetrievalDrafter(part)
     if isinstance(part, (str, os.PathLike)):
-        from structgen.models.store import is_gguf, load_model
+        from structgen.loading import is_gguf, load_model
 
         if Path(part).is_file() and not is_gguf(part):
             return RetrievalDrafter(Datastore.load(part, vocabulary))

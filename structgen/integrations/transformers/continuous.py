@@ -162,9 +162,8 @@ def _manager(model: Any, settings: Any, config: Any, processor: RequestConstrain
             raise OptionsError(f"{name}={value} does not go with constraints; pass {name}=False")
     manager = model.init_continuous_batching(generation_config=settings, continuous_batching_config=config)
     if manager.is_running() or manager.batch_processor is not None:
-        raise ModelError(
-            "The model has a manager already: call model.destroy_cached_continuous_batching_manager() first"
-        )
+        advice = "call model.destroy_cached_continuous_batching_manager() first"
+        raise ModelError(f"The model has a manager already: {advice}")
     ContinuousBatchingLogitsProcessor.register(RequestConstraints)
     processors = manager.logit_processor
     processors.logits_processor.insert(0, processor)

@@ -121,9 +121,8 @@ def _check(model: Any, config: Any, input_ids: Tensor, synced_gpus: bool, model_
     if wrong is not None:
         raise OptionsError(f"{wrong}=True is not for custom_generate; {USE_PROCESSOR}")
     if model.config.is_encoder_decoder:
-        raise OptionsError(
-            f"{type(model).__name__} has an encoder, which custom_generate does not run; {USE_PROCESSOR}"
-        )
+        name = type(model).__name__
+        raise OptionsError(f"{name} has an encoder, which custom_generate does not run; {USE_PROCESSOR}")
     if not input_ids.shape[1]:
         raise OptionsError(f"inputs_embeds without input_ids are not for custom_generate; {USE_PROCESSOR}")
     known = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep", "cache_position"}
@@ -153,9 +152,8 @@ def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]
     """The tokens of each row without its padding."""
     if attention_mask is None:
         return list(input_ids.tolist())
-    return [
-        ids[mask].tolist() for ids, mask in zip(input_ids, attention_mask[:, : input_ids.shape[1]].bool(), strict=True)
-    ]
+    masks = attention_mask[:, : input_ids.shape[1]].bool()
+    return [ids[mask].tolist() for ids, mask in zip(input_ids, masks, strict=True)]
 
 
 def _budget(config: Any, input_ids: Tensor) -> int:
@@ -250,10 +248,6 @@ def _ids(ids: Any) -> tuple[int, ...]:
     """Of a setting that is an id, several, a tensor of them, or None."""
     if ids is None:
         return ()
-    return (
-        tuple(ids.flatten().tolist())
-        if hasattr(ids, "flatten")
-        else tuple(ids)
-        if isinstance(ids, Iterable)
-        else (ids,)
-    )
+    if hasattr(ids, "flatten"):
+        return tuple(ids.flatten().tolist())
+    return tuple(ids) if isinstance(ids, Iterable) else (ids,)

@@ -66,7 +66,7 @@ def _other_version(what: str) -> IntegrationError:
         found = "of no known version"
     return IntegrationError(
         f"structgen's backend is made for vLLM {MADE_FOR}; vLLM {found} has another interface ({what}). "
-        f"Install vllm=={MADE_FOR}.*, or unset {SWITCH}"
+        f"Install vllm {MADE_FOR}, or unset {SWITCH}"
     )
 
 
@@ -141,10 +141,10 @@ def _initialising(original: Callable[..., None]) -> Callable[..., None]:
         params = None if request.structured_output_request is None else request.sampling_params
         asked = None if params is None else params.structured_outputs
         if asked is not None and asked._backend == NAME and self.backend is None:
-            from structgen.integrations.vllm.backend import StructgenBackend
+            from structgen.integrations.vllm.backend import VllmBackend
 
             vocab_size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = StructgenBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
+            self.backend = VllmBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
             self.backend_name = NAME
         original(self, request)
 

@@ -1,12 +1,7 @@
-"""What is used of llama.cpp, whichever Python package brings it, and what all packages need: a file that is one, a log.
-
-Two packages are served: ``llama_cpp`` (llama-cpp-python: source only, compiled when it is installed, the faster one)
-and ``cyllama`` (a wheel). The first that is installed is taken, in this order.
-"""
+"""What is used of llama.cpp, whichever Python package brings it, and what all of them share: its log, its errors."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 from collections import deque
@@ -19,12 +14,9 @@ import numpy.typing as npt
 
 from structgen.errors import ModelError
 
-PACKAGES = ("llama_cpp", "cyllama")
 INSTALL = "pip install 'structgen-lm[llamacpp]'"
 BATCH = 512  # tokens of one call of llama.cpp
 SEQUENCES = 256  # LLAMA_MAX_SEQ
-MAGIC = b"GGUF"
-VERSIONS = (2, 3)
 _LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.INFO, 4: logging.WARNING}  # enum ggml_log_level
 
 _LOGGER = logging.getLogger(__name__)
@@ -59,7 +51,7 @@ class Vocab(Protocol):
         ...
 
     def tokenize(self, text: str, *, add_special: bool) -> list[int]:
-        """The ids of a text, special tokens in it read as such; ``add_special``: with those that the model begins with."""
+        """The ids of a text, names of special tokens read as these; ``add_special``: with what texts begin with."""
         ...
 
 
@@ -67,24 +59,27 @@ class ModelFile(Protocol):
     """``llama_model``: a file that is loaded.
 
     Attributes:
-        vocab: its vocabulary.
         context_length: tokens that it was trained on; 0: not known.
         token_bytes: of the keys and values of a token, in half precision.
         is_recurrent: whether it has states that cannot be cut back (recurrent and hybrid models).
         reads_text: whether it is a causal model (and no encoder).
     """
 
-    vocab: Vocab
     context_length: int
     token_bytes: int
     is_recurrent: bool
     reads_text: bool
 
+    @property
+    def vocab(self) -> Vocab:
+        """Its vocabulary."""
+        ...
+
     def metadata(self, key: str) -> str | None:
         """A value of the file by its key; None: there is none. Arrays have none."""
         ...
 
-    def start(self, cells: int, sequences: int, threads: int) -> Context:
+    def start(self, cells: int, sequences: int, threads: int) -> LlamaContext:
         """A context with room for the keys and values of ``cells`` tokens, shared by ``sequences``.
 
         Raises:
@@ -93,7 +88,7 @@ class ModelFile(Protocol):
         ...
 
 
-class Context(Protocol):
+class LlamaContext(Protocol):
     """``llama_context``: what was read. Sequences are numbers from 0 on; a token may be of several."""
 
     def decode(
@@ -120,63 +115,12 @@ class Context(Protocol):
         ...
 
 
-def check_gguf(path: Path) -> None:
-    """Refuse what is no GGUF file before llama.cpp sees it.
-
-    Raises:
-        ModelError: what it is, and what to do.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError as error:
-        raise ModelError(f"Cannot read the model file {path}: {error.strerror or error}. Check the path.") from error
-    if head[:4] != MAGIC:
-        raise ModelError(
-            f"{path} is no GGUF file: it begins with {head[:4]!r}, not {MAGIC!r}. Give a .gguf file of llama.cpp, or a "
-            "Hugging Face id or folder."
-        )
-    version = int.from_bytes(head[4:8], "little")
-    if len(head) < 8 or version not in VERSIONS:
-        raise ModelError(
-            f"{path} is a GGUF file of version {version}; llama.cpp reads {' and '.join(map(str, VERSIONS))}. "
-            "Download it again, or convert it anew."
-        )
-
-
-def is_installed() -> bool:
-    """Whether a package that brings llama.cpp is."""
-    return any(importlib.util.find_spec(package) is not None for package in PACKAGES)
-
-
-def open_file(
-    path: Path, *, vocabulary_only: bool = False, device: str | None = None, package: str | None = None
-) -> ModelFile:
-    """Load a GGUF file.
-
-    Args:
-        vocabulary_only: without weights, where the package can.
-        device: "cpu": nothing on accelerators; None: as the package was built.
-        package: of ``PACKAGES``; None: the first that is installed.
-
-    Raises:
-        ModelError: no package is installed, or the file cannot be loaded.
-    """
-    check_gguf(path)
-    package = package or next((name for name in PACKAGES if importlib.util.find_spec(name) is not None), None)
-    if package is None:
-        raise ModelError(f"Running a GGUF file needs llama.cpp: {INSTALL}")
+def prepare() -> None:
+    """What comes before a package is imported and a file is loaded."""
     # Threads of llama.cpp wait for each other hundreds of times a token. Where other work shares the cores, those that
     # wait without sleeping take the time of the ones that they wait for (measured: twenty times slower).
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     _LAST_ERRORS.clear()
-    if package == "llama_cpp":
-        from structgen.models.llamacpp.with_llama_cpp import LlamaCppFile
-
-        return LlamaCppFile(path, vocabulary_only, device)
-    from structgen.models.llamacpp.with_cyllama import CyllamaFile
-
-    return CyllamaFile(path, device)
 
 
 def log(level: int, text: str) -> None:
@@ -193,8 +137,8 @@ def cannot_load(path: Path) -> ModelError:
     """That llama.cpp did not load a file, with its own words."""
     said = [text.partition(": ")[2] for text in _LAST_ERRORS]  # behind the names of its functions
     return ModelError(
-        f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it may "
-        "be cut off, or update the package if the model is newer."
+        f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it "
+        "may be cut off, or update the package if the model is newer."
     )
 
 

@@ -1,8 +1,8 @@
 """Chat templates as Hugging Face defines them: Jinja programs of whoever made the model, run in a sandbox.
 
 The dialect is that of transformers (``utils/chat_template_utils.py``): blocks are trimmed, ``break`` and ``continue``
-work, ``tojson`` writes plain JSON, ``raise_exception`` and ``strftime_now`` are there, ``{% generation %}`` marks a part
-and changes nothing.
+work, ``tojson`` writes plain JSON, ``raise_exception`` and ``strftime_now`` are there, ``{% generation %}`` marks a
+part and changes nothing.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from structgen.errors import ModelError
 from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import ModelFile
+from structgen.models.llamacpp.files import open_file
 from structgen.models.llamacpp.rows import NO_TREES, LlamaCppRows
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.models.ragged_reader import Part
@@ -27,7 +28,7 @@ _PAGE = 256  # llama.cpp's cells come in such numbers
 
 
 class LlamaCppCache:
-    """Rows of a reader as a ``Cache``: all are read together and hold as many tokens, but for what prompts differ in."""
+    """Rows of a reader as a ``TreeCache``: they are read together, and given back when this is no longer used."""
 
     def __init__(self, reader: LlamaCppRows, rows: list[int]) -> None:
         self._reader, self.rows = reader, rows
@@ -99,9 +100,10 @@ class LlamaCppModel:
         room = (cache_bytes or CACHE_BYTES) // max(1, file.token_bytes) // _PAGE * _PAGE
         wanted = trained if context_length is None else min(context_length, trained)
         if room < _PAGE or (context_length is not None and wanted > room):
+            least = max(wanted, _PAGE)
             raise ModelError(
-                f"The keys and values of {max(wanted, _PAGE)} tokens take {max(wanted, _PAGE) * file.token_bytes} bytes, "
-                f"more than cache_bytes={cache_bytes or CACHE_BYTES}; raise it, or lower context_length."
+                f"The keys and values of {least} tokens take {least * file.token_bytes} bytes, more than "
+                f"cache_bytes={cache_bytes or CACHE_BYTES}; raise it, or lower context_length."
             )
         self.context_length = min(wanted, room)
         cells = room if cache_bytes else min(room, -(-CONTEXTS * self.context_length // _PAGE) * _PAGE)
@@ -180,5 +182,5 @@ def load_gguf(
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
-    file = binding.open_file(Path(path), device=device, package=package)
+    file = open_file(Path(path), device=device, package=package)
     return LlamaCppModel(file, Path(path), **options), GgufTokenizer(file)

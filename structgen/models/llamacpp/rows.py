@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from structgen.errors import ModelError
-from structgen.models.llamacpp.binding import BATCH, Context
+from structgen.models.llamacpp.binding import BATCH, LlamaContext
 from structgen.models.llamacpp.cells import Cells
 from structgen.models.prefixes import common
 from structgen.models.ragged_reader import Part, Reading
@@ -53,7 +53,7 @@ class LlamaCppRows:
     reads_apart = True
     shares_prefixes = True
 
-    def __init__(self, context: Context, cells: int, sequences: int, token_bytes: int, crops: bool) -> None:
+    def __init__(self, context: LlamaContext, cells: int, sequences: int, token_bytes: int, crops: bool) -> None:
         self.token_bytes = token_bytes
         self.max_bytes = cells * token_bytes or None
         self.max_rows = max(1, sequences // 2)  # the rest is for prefixes, and for branches of trees
@@ -135,10 +135,10 @@ class LlamaCppRows:
             sequences += of or [[own.sequence]] * count
             wanted += [False] * (count - 1) + [True] if part.last_only else [True] * count
         try:
-            logits = [
-                self._context.decode(*(each[start : start + BATCH] for each in (tokens, positions, sequences, wanted)))
-                for start in range(0, len(tokens), BATCH)
-            ]
+            logits = []
+            for start in range(0, len(tokens), BATCH):
+                span = slice(start, start + BATCH)
+                logits.append(self._context.decode(tokens[span], positions[span], sequences[span], wanted[span]))
         except BaseException:
             for part in parts:
                 self._take_back(self._rows[part.row])

@@ -118,8 +118,9 @@ def _speller(kind: str | None) -> Callable[[str, int], bytes | None]:
     if kind not in (*SENTENCEPIECE, *BYTE_LEVEL):
         what = REFUSED.get(str(kind), "which structgen does not know")
         raise TokenizerError(
-            f"The model file has a tokenizer of kind {kind!r} ({what}); expected {', '.join((*BYTE_LEVEL, *SENTENCEPIECE))}."
-            " Use another model, or give the bytes of each id yourself: Generator(model, vocabulary=Vocabulary(...))"
+            f"The model file has a tokenizer of kind {kind!r} ({what}); expected "
+            f"{', '.join((*BYTE_LEVEL, *SENTENCEPIECE))}. Use another model, or give the bytes of each id "
+            "yourself: Generator(model, vocabulary=Vocabulary(...))"
         )
     spell_text = byte_level_speller() if kind in BYTE_LEVEL else spell_sentencepiece
 

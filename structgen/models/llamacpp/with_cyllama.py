@@ -72,7 +72,7 @@ class CyllamaFile:
     def __init__(self, path: Path, device: str | None) -> None:
         self._library = library = _library()
 
-        class Sized(library.LlamaModel):  # type: ignore[misc, name-defined]
+        class Sized(library.LlamaModel):  # type: ignore[name-defined]
             """Contexts ask models for ``n_vocab``, which these lack in 0.2.18."""
 
             @property
@@ -108,7 +108,7 @@ class CyllamaFile:
 
 
 class CyllamaContext:
-    """See ``Context``."""
+    """See ``LlamaContext``."""
 
     def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int) -> None:
         self._width = file.vocab.size
@@ -131,7 +131,7 @@ class CyllamaContext:
         sequences: Sequence[Sequence[int]],
         wanted: Sequence[bool],
     ) -> npt.NDArray[np.float32]:
-        """See ``Context.decode``."""
+        """See ``LlamaContext.decode``."""
         self._batch.clear()
         for token, position, of, is_wanted in zip(tokens, positions, sequences, wanted, strict=True):
             self._batch.add(token, position, list(of), is_wanted)
@@ -148,10 +148,10 @@ class CyllamaContext:
         return logits
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
-        """See ``Context.copy``."""
+        """See ``LlamaContext.copy``."""
         self._context.memory_seq_cp(source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
-        """See ``Context.remove``."""
+        """See ``LlamaContext.remove``."""
         if not self._context.memory_seq_rm(sequence, start, -1):
             raise ModelError("This model's state cannot be cut back.")

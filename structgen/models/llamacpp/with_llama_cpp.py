@@ -114,7 +114,7 @@ class LlamaCppFile:
 
 
 class LlamaCppContext:
-    """See ``Context``."""
+    """See ``LlamaContext``."""
 
     def __init__(self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int) -> None:
         self._library, self._file = library, file  # the file's weights must outlive this
@@ -141,7 +141,7 @@ class LlamaCppContext:
         sequences: Sequence[Sequence[int]],
         wanted: Sequence[bool],
     ) -> npt.NDArray[np.float32]:
-        """See ``Context.decode``."""
+        """See ``LlamaContext.decode``."""
         count = self._batch.n_tokens = len(tokens)
         self._tokens[:count], self._positions[:count], self._wanted[:count] = tokens, positions, wanted
         for place, of in enumerate(sequences):
@@ -158,11 +158,11 @@ class LlamaCppContext:
         return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (rows, width)).copy()
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
-        """See ``Context.copy``."""
+        """See ``LlamaContext.copy``."""
         self._library.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
-        """See ``Context.remove``."""
+        """See ``LlamaContext.remove``."""
         if not self._library.llama_memory_seq_rm(self._memory, sequence, start, -1):
             raise ModelError("This model's state cannot be cut back.")
 

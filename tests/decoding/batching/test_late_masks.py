@@ -203,6 +203,7 @@ def test_a_late_row_closes_once_it_is_there() -> None:
 
 
 def test_no_thread_outlives_its_work() -> None:
+    before = set(threading.enumerate())
     scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.002))
     output, gate = gated(2)
     gate.set()
@@ -210,7 +211,7 @@ def test_no_thread_outlives_its_work() -> None:
     others(scheduler)
     run(scheduler)
     for _ in range(100):
-        left = [thread for thread in threading.enumerate() if thread.name.startswith("structgen-la")]
+        left = set(threading.enumerate()) - before
         if not left:
             return
         time.sleep(0.02)

@@ -29,9 +29,9 @@ def test_vllm_loads_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first == again and all(hasattr(method, "structgen_original") for method in first)
     engine = Engine(monkeypatch)
     request = engine.ask("regex", "[ab]+")
-    assert isinstance(engine.manager.backend, backend.StructgenBackend)
+    assert isinstance(engine.manager.backend, backend.VllmBackend)
     assert engine.manager.backend_name == "structgen"
-    assert isinstance(engine.grammar(request), backend.StructgenGrammar)
+    assert isinstance(engine.grammar(request), backend.VllmGrammar)
 
 
 def test_without_the_switch_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +46,8 @@ def test_signatures_are_vllms() -> None:
     import inspect
 
     for ours, theirs in (
-        (backend.StructgenBackend, StructuredOutputBackend),
-        (backend.StructgenGrammar, StructuredOutputGrammar),
+        (backend.VllmBackend, StructuredOutputBackend),
+        (backend.VllmGrammar, StructuredOutputGrammar),
     ):
         assert issubclass(ours, theirs) and not getattr(ours, "__abstractmethods__", ())
         for name in theirs.__abstractmethods__:
@@ -175,9 +175,9 @@ def test_a_tokenizer_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> Non
         eos_token_id = 0
 
     params = SamplingParams(structured_outputs=StructuredOutputsParams(regex="a"))
-    with pytest.raises(VLLMValidationError, match="Odd|tokenizer"):
+    with pytest.raises(VLLMValidationError, match=r"Odd|tokenizer"):
         params._validate_structured_outputs(
             engine.config.model_config,
             engine.config.structured_outputs_config,
-            Odd(),  # type: ignore[arg-type]
+            Odd(),
         )

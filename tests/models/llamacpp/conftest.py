@@ -9,7 +9,7 @@ import pytest
 
 from structgen.errors import ModelError
 from structgen.models.built_in import default_model_file
-from structgen.models.llamacpp.binding import PACKAGES
+from structgen.models.llamacpp.files import PACKAGES
 from structgen.models.llamacpp.model import LlamaCppModel, load_gguf
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from tests.models.llamacpp.gguf_files import write_llama

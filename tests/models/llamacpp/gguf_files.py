@@ -13,7 +13,6 @@ from structgen.vocabulary.tokenizer_json import byte_alphabet
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # enum llama_token_type, as files have it
 LAYERS, WIDTH, HEADS, KEY_HEADS, INNER, CONTEXT = 2, 64, 4, 2, 96, 512
 END, START = 0, 1
-WORDS = ["ab", "er", " the".replace(" ", "Ġ")]
 
 
 def byte_level(writer: Any, template: str | None = None) -> list[str]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from structgen import loading
 from structgen.errors import ModelError
 from structgen.generator import Generator
-from structgen.models import store
-from structgen.models.llamacpp import binding
+from structgen.models.llamacpp import binding, files
 from structgen.models.llamacpp.model import load_gguf
 from tests.models.llamacpp.conftest import Loaded
 
@@ -87,30 +87,30 @@ def test_context_and_memory_are_checked(tiny_file: Path, package: str) -> None:
 def test_the_backend_is_chosen_by_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "weights").write_bytes(b"GGUF\3\0\0\0")
     found = {"llama": True, "transformers": True}
-    monkeypatch.setattr(binding, "is_installed", lambda: found["llama"])
+    monkeypatch.setattr(files, "is_installed", lambda: found["llama"])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if found["transformers"] else None)
     for name in (None, "model.gguf", Path("model.gguf"), tmp_path / "weights"):
-        assert store.choose_backend(name) == store.choose_backend(name, None, "cpu") == "llamacpp"
-        assert store.choose_backend(name, "transformers") == "transformers"
-        assert store.choose_backend(name, None, "cuda") == store.choose_backend(name, None, None, "auto")
-        assert store.choose_backend(name, None, None, "float32") == "transformers"
-    assert store.choose_backend("HuggingFaceTB/SmolLM2-360M") == store.choose_backend(tmp_path) == "transformers"
+        assert loading.choose_backend(name) == loading.choose_backend(name, None, "cpu") == "llamacpp"
+        assert loading.choose_backend(name, "transformers") == "transformers"
+        assert loading.choose_backend(name, None, "cuda") == loading.choose_backend(name, None, None, "auto")
+        assert loading.choose_backend(name, None, None, "float32") == "transformers"
+    assert loading.choose_backend("HuggingFaceTB/SmolLM2-360M") == loading.choose_backend(tmp_path) == "transformers"
     found["llama"] = False
-    assert store.choose_backend(None) == store.choose_backend("model.gguf") == "transformers"
+    assert loading.choose_backend(None) == loading.choose_backend("model.gguf") == "transformers"
     found["transformers"] = False
     with pytest.raises(
         ModelError, match=r"Running m.gguf needs llama.cpp \(pip install .*\[llamacpp\]'\) or transformers"
     ):
-        store.choose_backend("m.gguf")
+        loading.choose_backend("m.gguf")
     with pytest.raises(ModelError, match="Unknown backend 'vllm'; use 'llamacpp' or 'transformers'"):
-        store.choose_backend(None, "vllm")
+        loading.choose_backend(None, "vllm")
     for options in ({"dtype": "float32"}, {"device": "cuda"}):
         with pytest.raises(ModelError, match="leave out dtype, and device unless it is 'cpu'"):
-            store.choose_backend(None, "llamacpp", **options)  # type: ignore[arg-type]
+            loading.choose_backend(None, "llamacpp", **options)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tiny_file: Path) -> None:
-    monkeypatch.setattr(binding, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(files, "PACKAGES", ("no_such_package",))
     with pytest.raises(ModelError, match=r"needs llama.cpp: pip install 'structgen-lm\[llamacpp\]'"):
         load_gguf(tiny_file)
 

@@ -1,5 +1,5 @@
-"""Rows of llama.cpp: whatever was read, kept, cut back, shared and branched before, logits are those of a fresh reading,
-and those of transformers for the same weights."""
+"""Rows of llama.cpp: whatever was read, kept, cut back, shared and branched before, logits are those of a fresh
+reading, and those of transformers for the same weights."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_full_context_says_so_and_keeps_what_it_has(package: str, tiny_file: P
     row, _ = reader.open([5])
     reader.read([Part(row, [3] * 100)])
     reader.drop(old)
-    with pytest.raises(MemoryError, match="157 tokens need room, llama.cpp has room for 156"):
+    with pytest.raises(MemoryError, match=r"157 tokens need room, llama\.cpp has room for 156"):
         reader.read([Part(row, [3] * 157)])  # the prefix has left for it
     logits = reader.read([Part(row, [3] * 156)]).logits
     assert np.abs(logits[0] - fresh([3] * 256)).max() < SAME
@@ -196,10 +196,10 @@ def test_a_full_context_says_so_and_keeps_what_it_has(package: str, tiny_file: P
 def test_rows_are_as_many_as_there_are_sequences_for(tiny: Loaded) -> None:
     reader = tiny[0].ragged_reader()
     rows = [reader.open([1])[0] for _ in range(reader.max_rows)]
-    with pytest.raises(ModelError, match="the most that llama.cpp has sequences for"):
+    with pytest.raises(ModelError, match=r"the most that llama\.cpp has sequences for"):
         reader.open([1])
     wide = [Part(row, [5] * 48, [-1] * 48, False) for row in rows[:3]]
-    with pytest.raises(MemoryError, match="141 branches, llama.cpp has 128 sequences"):
+    with pytest.raises(MemoryError, match=r"141 branches, llama\.cpp has 128 sequences"):
         reader.read(wide)
     reader.read(wide[:2])
     for row in rows:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from structgen.errors import TokenizerError
-from structgen.models.llamacpp import binding
+from structgen.models.llamacpp import files
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.models.llamacpp.conftest import Loaded
@@ -25,7 +25,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 def transformers_tokenizer(built_in_file: Path) -> Any:
     for package in ("transformers", "gguf", "accelerate", "torch"):
         pytest.importorskip(package, reason="transformers is the oracle")
-    from structgen.models.store import load_tokenizer
+    from structgen.loading import load_tokenizer
 
     return load_tokenizer(backend="transformers")
 
@@ -69,9 +69,9 @@ def test_bytes_are_those_of_llama_cpp(tmp_path: Path, package: str, writes: Any)
     library = pytest.importorskip("llama_cpp.llama_cpp", reason="llama_token_to_piece is the oracle")
     pytest.importorskip("gguf", reason="gguf writes the file")
     texts = write_llama(tmp_path / "model.gguf", writes)
-    tokenizer = GgufTokenizer(binding.open_file(tmp_path / "model.gguf", vocabulary_only=True, package=package))
+    tokenizer = GgufTokenizer(files.open_file(tmp_path / "model.gguf", vocabulary_only=True, package=package))
     contents = tokenizer.contents()
-    oracle: Any = binding.open_file(tmp_path / "model.gguf", vocabulary_only=True, package="llama_cpp")
+    oracle: Any = files.open_file(tmp_path / "model.gguf", vocabulary_only=True, package="llama_cpp")
     vocab = library.llama_model_get_vocab(oracle.handle)
     buffer = ctypes.create_string_buffer(64)
     assert len(contents.tokens) == len(texts)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from structgen.models.llamacpp import binding
+from structgen.models.llamacpp import files
 
 ROOT = Path(__file__).parents[3]
 HEAVY = "[name for name in ('torch', 'transformers', 'tokenizers', 'safetensors') if name in sys.modules]"
@@ -47,7 +47,7 @@ finally:
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    if not binding.is_installed():
+    if not files.is_installed():
         pytest.skip("neither llama_cpp nor cyllama is installed")
 
 

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 from structgen.errors import ModelError
 from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.language_model import LanguageModel
-from structgen.models.llamacpp import binding
+from structgen.models.llamacpp import files
+from structgen.models.llamacpp.binding import INSTALL
 
 Backend = Literal["llamacpp", "transformers"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -51,7 +52,7 @@ def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> 
         return load_transformers_tokenizer(name_or_path)
     from structgen.models.llamacpp.tokenizer import GgufTokenizer
 
-    return GgufTokenizer(binding.open_file(_gguf_file(name_or_path), vocabulary_only=True))
+    return GgufTokenizer(files.open_file(_gguf_file(name_or_path), vocabulary_only=True))
 
 
 def choose_backend(name_or_path: Name, backend: str | None = None, device: Any = None, dtype: Any = None) -> Backend:
@@ -71,11 +72,11 @@ def choose_backend(name_or_path: Name, backend: str | None = None, device: Any =
         return "transformers"
     if dtype is not None or str(device or "cpu") != "cpu":
         return "transformers"
-    if binding.is_installed():
+    if files.is_installed():
         return "llamacpp"
     if importlib.util.find_spec("transformers") is None:
         raise ModelError(
-            f"Running {name_or_path or DEFAULT_MODEL} needs llama.cpp ({binding.INSTALL}) "
+            f"Running {name_or_path or DEFAULT_MODEL} needs llama.cpp ({INSTALL}) "
             "or transformers (pip install 'structgen-lm[transformers]')."
         )
     return "transformers"
@@ -88,7 +89,7 @@ def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            return file.read(len(binding.MAGIC)) == binding.MAGIC
+            return file.read(len(files.MAGIC)) == files.MAGIC
     except OSError:
         return False
 
