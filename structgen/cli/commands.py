@@ -179,6 +179,8 @@ def batch(
     stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
+    actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -200,7 +202,7 @@ def batch(
         constraint, described = batches.constraint_of(source, json_options)
         job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
         rows = batches.input_file(file, json_options)
-        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
+        raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
 
 
 @app.command("show-mask")
