@@ -27,7 +27,7 @@ from structgen.generator import Generator
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.rows import RowEnd, RowEvent, RowRequest, RowWriter
+from structgen.serving.rows import LocalModel, RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 
 _T = TypeVar("_T")
@@ -105,7 +105,7 @@ class AsyncEngine:
         is_prepared: whether what drafts is ready; until then all outputs wait.
 
     Args:
-        generator: model, tokenizer and vocabulary; not to be used beside the engine.
+        model: a generator, not to be used beside the engine; or a model that is elsewhere.
         settings: limits; None: ``ServingSettings()``.
         compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
@@ -113,15 +113,19 @@ class AsyncEngine:
 
     def __init__(
         self,
-        generator: Generator,
+        model: Generator | ServedModel,
         settings: ServingSettings | None = None,
         *,
         compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
     ) -> None:
         self.settings = settings or ServingSettings()
-        self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
-        self.context_length = generator.model.context_length
+        served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
+        self.tokenizer, self.vocabulary, self.context_length = (
+            served.tokenizer,
+            served.vocabulary,
+            served.context_length,
+        )
         self.failure: BaseException | None = None
         limits = SchedulerLimits(
             rows=self.settings.max_rows,
@@ -129,9 +133,10 @@ class AsyncEngine:
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
         )
-        self._writer = RowWriter(generator, limits)
+        self._writer = served.writer(limits)
         self._observe = observe
-        self._compiler = AsyncCompiler(compile or (lambda constraint: constraint.compile(generator.vocabulary)))
+        own = compile or (lambda constraint: constraint.compile(served.vocabulary))
+        self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
