@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -361,6 +362,8 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Run the model in replicas of Ray Serve.")] = False,
+    replicas: Annotated[int, typer.Option(min=1, help="With --ray: how many, of --max-rows outputs each.")] = 2,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
     device: Device = None,
@@ -381,7 +384,12 @@ def serve(
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
         )  # fmt: skip
-        code = serving.run(lambda: load(model, device, dtype, draft or None), settings, host, port, root_path=root_path)
+        start = (
+            serving.replicated(model, device, dtype, draft or None, settings, replicas)
+            if ray
+            else partial(load, model, device, dtype, draft or None)
+        )
+        code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)
 
 

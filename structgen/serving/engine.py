@@ -133,7 +133,7 @@ class AsyncEngine:
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
         )
-        self._writer = served.writer(limits)
+        self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         own = compile or (lambda constraint: constraint.compile(served.vocabulary))
         self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
@@ -239,6 +239,7 @@ class AsyncEngine:
             self._thread.join(timeout=10 if self.is_prepared else 0)
         self._compiler.close()
         self._reading.shutdown(wait=False, cancel_futures=True)
+        self._served.close()
 
     # --- without HTTP ---
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult:

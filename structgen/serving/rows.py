@@ -192,6 +192,10 @@ class ServedModel(Protocol):
         """A constraint that was compiled here, as ``RowRequest.grammar`` of this model has it."""
         ...
 
+    def close(self) -> None:
+        """The engine is closed."""
+        ...
+
 
 class LocalModel:
     """The model of a generator, which is not to be used beside it. See ``ServedModel``."""
@@ -208,6 +212,9 @@ class LocalModel:
     def placed(self, _: Constraint, grammar: Grammar) -> Grammar:
         """See ``ServedModel``."""
         return grammar
+
+    def close(self) -> None:
+        """See ``ServedModel``; the generator is its owner's."""
 
 
 class RowWriter:
