@@ -6,6 +6,7 @@
 #               CHECKED=0 without bounds checks in the kernels (faster)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
+#   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -21,7 +22,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants test-browser test-clients clean
+.PHONY: demo test lint fuzz mutants test-browser test-clients test-ray clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -61,6 +62,17 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 .cache/clients/%/.installed: tests/serving/clients/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# Ray beside the packages that are here already: torch is not installed again.
+test-ray: .cache/ray/.installed
+	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray
+
+.cache/ray/.installed: $(VENV)/.dev
+	$(BIN)/python -m venv .cache/ray
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$(.cache/ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[serve,data]==2.60.0'
 	@touch $@
 
 clean:
