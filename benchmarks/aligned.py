@@ -184,11 +184,11 @@ def gad(options: argparse.Namespace) -> None:
     """Append one JSON line a task to the output."""
     import torch
 
-    from structgen.models.store import load_model
+    from structgen.models.transformers_store import load_transformers
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(options.threads)
-    model, tokenizer = load_model(None)
+    model, tokenizer = load_transformers(None)
     vocabulary = Vocabulary.from_transformers(tokenizer, size=model.vocab_size, eos_token_ids=model.eos_token_ids)
     tasks = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.gad.glob("*.json"))]
     tasks = [task for task in tasks if task["suite"] == options.only and task["name"] not in options.skip]

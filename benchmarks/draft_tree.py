@@ -153,7 +153,7 @@ def text(x: int, y: int, content: str, color: str, size: int) -> str:
 
 def main(path: Path) -> None:
     """Write the picture."""
-    generator = structgen.Generator()
+    generator = structgen.Generator(backend="transformers")
     finder = Finder(generator.vocabulary.tokens)
     finder.watch()
     draft = make_speculator("auto", generator.model, generator.tokenizer, generator.vocabulary)

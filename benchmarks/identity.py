@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--max-new-tokens", type=int, default=40)
     parser.add_argument("--drafts", nargs="*", help="only these; none: all")
     options = parser.parse_args()
-    generator = structgen.Generator()
+    generator = structgen.Generator(backend="transformers")
     pairs = list(json_tasks(options.data, generator, options.limit))
     tasks = [pairs[2 * number + number % 2] for number in range(len(pairs) // 2)]
     settings: Any = {"temperature": 0.0, "max_new_tokens": options.max_new_tokens}

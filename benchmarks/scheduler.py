@@ -3,6 +3,7 @@
     python benchmarks/scheduler.py pairs CHECKOUT [--draft auto]    single outputs, by turns with another checkout's
     python benchmarks/scheduler.py rows [--draft auto]              16 outputs at once against one by one
     python benchmarks/scheduler.py beside                           steps of 16 rows while a prompt is read
+    python benchmarks/scheduler.py goodput [--draft auto]           1, 4, 16 and 32 rows with drafts against without
 
 Seconds are of the processor (all threads), since other work on the machine disturbs clocks more.
 """
@@ -51,7 +52,7 @@ def task(number: int) -> tuple[str, Any, dict[str, Any]]:
 
 def serve(draft: str | None) -> None:
     """Answer task numbers on standard input with seconds, seconds to the first text, and the tokens."""
-    generator = Generator(draft=draft)
+    generator = Generator(backend="transformers", draft=draft)
     print("ready", flush=True)
     for line in sys.stdin:
         prompt, constraint, options = task(int(line))
@@ -90,7 +91,7 @@ def pairs(checkout: str, draft: str | None, tasks: int) -> None:
 
 def rows(draft: str | None, count: int) -> None:
     """A batch against the same outputs one by one; two rounds, the first warms up."""
-    generator = Generator(draft=draft)
+    generator = Generator(backend="transformers", draft=draft)
     given = [task(number) for number in range(count)]
     for _ in range(2):
         options: dict[str, Any] = {"max_new_tokens": 40, "temperature": 0.8}
@@ -113,7 +114,7 @@ def beside(count: int) -> None:
     from structgen.decoding.sampling import SamplingParams
     from structgen.models.readers import ragged_reader
 
-    generator = Generator()
+    generator = Generator(backend="transformers")
     reader = ragged_reader(generator.model, 0)
 
     def request(prompt: int, tokens: int, seed: int) -> Request:
@@ -146,10 +147,39 @@ def beside(count: int) -> None:
         )
 
 
+def goodput(draft: str, most: int) -> None:
+    """So many rows at once with drafts and without, by turns; tokens a second of the processor."""
+    generator = Generator(draft=draft)
+
+    def write(count: int, first: int, **options: Any) -> tuple[float, int]:
+        chosen = [task(first + number) for number in range(count)]
+        generator.reader.forget_prefixes()  # who comes second would find the prompts read
+        start = time.process_time()
+        results = generator.batch(
+            [p for p, _, _ in chosen], [c for _, c, _ in chosen],
+            seed=first, max_new_tokens=40, temperature=0.8, **options,
+        )  # fmt: skip
+        seconds = time.process_time() - start
+        forwards = max(result.stats.target_forwards for result in results)
+        return sum(len(result.token_ids) for result in results) / seconds, forwards
+
+    first = 0
+    for count in (1, 4, 16, 32):
+        write(count, 5000 + count)  # weights are rearranged once for each number of tokens
+        ratios, steps = [], []
+        for _ in range(5 if count < 16 else 3):
+            first += most  # texts that were not written before: they would be remembered
+            (fast, few), (plain, many) = write(count, first), write(count, first, draft=None)
+            ratios.append(fast / plain)
+            steps.append(f"{few} for {many}")
+        print(f"{count} rows: tokens/s x {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); "
+              f"model calls {steps[-1]}", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("pairs", "rows", "beside", "serve"))
+    parser.add_argument("what", choices=("pairs", "rows", "beside", "goodput", "serve"))
     parser.add_argument("checkout", nargs="?", default="")
     parser.add_argument("--draft")
     parser.add_argument("--tasks", type=int, default=20)
@@ -161,6 +191,8 @@ def main() -> None:
         pairs(given.checkout, given.draft, given.tasks)
     elif given.what == "rows":
         rows(given.draft, given.rows)
+    elif given.what == "goodput":
+        goodput(given.draft or "auto", 32)
     else:
         beside(given.rows)
 

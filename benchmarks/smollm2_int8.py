@@ -16,8 +16,8 @@ import torch
 from transformers.cache_utils import DynamicLayer
 
 from structgen.generator import Generator
-from structgen.models.store import load_model
 from structgen.models.transformers_model import TransformersModel
+from structgen.models.transformers_store import load_transformers
 
 ROOM = 64  # tokens
 
@@ -70,7 +70,7 @@ class RoomyModel(TransformersModel):
 def load() -> Generator:
     """The model on one thread."""
     torch.set_num_threads(1)
-    loaded, tokenizer = load_model()
+    loaded, tokenizer = load_transformers()
     model = RoomyModel(loaded.model)
     with warnings.catch_warnings():  # torch points to torchao, another package, for what is to come
         warnings.simplefilter("ignore")

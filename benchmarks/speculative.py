@@ -161,7 +161,7 @@ def main() -> None:
         import torch
 
         torch.set_num_threads(options.threads)
-    generator = structgen.Generator(options.model, device=options.device, dtype=options.dtype)
+    generator = structgen.Generator(options.model, backend="transformers", device=options.device, dtype=options.dtype)
     tasks = [*json_tasks(options.data, generator, options.limit), *free_tasks(options.limit)]
     tasks = [task for task in tasks if task.kind in options.kinds.split(",")]
     drafts = options.drafts.split(",")

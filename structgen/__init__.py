@@ -16,6 +16,7 @@ from structgen.constraints.combined import ConcatConstraint, UnionConstraint, co
 from structgen.constraints.composed import TagDispatch, TagPart, json_lines, tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.thinking import Thinking, think
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
@@ -48,12 +49,14 @@ from structgen.errors import (
     OptionsError,
     PatternError,
     PatternTooComplexError,
+    RefusedValueError,
     SchemaError,
     SchemaTooComplexError,
     StructgenError,
     TokenError,
     TokenizerError,
     TooComplexError,
+    ToolCallError,
     UnresolvableReferenceError,
     UnsatisfiableSchemaError,
     UnsatisfiableTargetError,
@@ -102,6 +105,7 @@ __all__ = [
     "OptionsError",
     "PatternError",
     "PatternTooComplexError",
+    "RefusedValueError",
     "SchemaError",
     "SchemaTooComplexError",
     "SpecialToken",
@@ -110,10 +114,12 @@ __all__ = [
     "TagDispatch",
     "TagPart",
     "TextConstraint",
+    "Thinking",
     "TokenError",
     "TokenizerError",
     "TooComplexError",
     "ToolCall",
+    "ToolCallError",
     "ToolCalls",
     "UnionConstraint",
     "UnresolvableReferenceError",
@@ -148,6 +154,7 @@ __all__ = [
     "load_schema",
     "regex",
     "tag_dispatch",
+    "think",
     "tool_call",
     "traverse_draft_tree",
     "union",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt
-from structgen.errors import GenerationError, OptionsError, StructgenError
+from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_results import GenerationResult, result_of
 
 Outcome: TypeAlias = "GenerationResult | StructgenError"
@@ -42,12 +43,13 @@ class BatchProgress:
 
 @dataclass(frozen=True)
 class BatchRow:
-    """What is asked for in a row; nothing of it is checked."""
+    """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0."""
 
     prompt: Prompt
     constraint: Any
     seed: int | None
     prediction: Any
+    attempt: int = 0
 
 
 class BatchRows:
@@ -90,36 +92,28 @@ class BatchRows:
         self._prompts = prompts
 
     def written(
-        self, begin: Begin, write: Write, progress: Callable[[BatchProgress], object] | None = None
+        self,
+        begin: Begin,
+        write: Write,
+        progress: Callable[[BatchProgress], object] | None = None,
+        attempts: int = 1,
     ) -> Generator[tuple[int, Outcome], None, None]:
         """Index and outcome of each row, as they are done.
 
         Args:
             begin: from a row and its constraint to what is asked of the scheduler.
             write: writes what it is given, taking it as rows come free; None takes a turn.
+            attempts: how often a row is written, where the type's own validators refuse its value.
         """
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
-        settled: list[tuple[int, Outcome]] = []
-        open_rows: dict[Output, tuple[int, Constraint | None]] = {}
-
-        def requests() -> Iterator[Request | None]:
-            for index, row in enumerate(self._rows()):
-                try:
-                    constraint = self.common if row.constraint is self.common else as_constraint(row.constraint)
-                    request = begin(row, constraint)
-                except Exception as error:
-                    settled.append((index, _of_row(error, index)))
-                    yield None
-                else:
-                    open_rows[request.output] = index, constraint
-                    yield request
-
-        with closing(write(requests())) as steps:
+        coming = _Coming(enumerate(self._rows()), begin, attempts)
+        with closing(write(coming)) as steps:
             for events in steps:
-                last = (event for event in events if event.is_last)
-                settled += [_settled(event, *open_rows.pop(event.handle.output)) for event in last]
-                while settled:
-                    row, outcome = settled.pop(0)
+                for event in events:
+                    if event.is_last:
+                        coming.end(event)
+                while coming.settled:
+                    row, outcome = coming.settled.popleft()
                     done += 1
                     if isinstance(outcome, StructgenError):
                         failed += 1
@@ -147,20 +141,55 @@ class BatchRows:
         return one_by_one()
 
 
-def _settled(event: Event, row: int, constraint: Constraint | None) -> tuple[int, Outcome]:
-    """What has come of a row that is done.
+class _Coming:
+    """Requests as rows come free: rows in their order, and such as are written once more. After it had none it may have
+    more.
 
-    Raises:
-        Exception: what the model raised; that is no row's.
+    Attributes:
+        settled: index and outcome of rows that are done.
     """
-    if event.error is not None:
-        if not isinstance(event.error, StructgenError):
-            raise event.error
-        return row, _of_row(event.error, row)
-    try:
-        return row, result_of(event.handle.output, constraint)
-    except Exception as error:
-        return row, _of_row(error, row)
+
+    def __init__(self, rows: Iterator[tuple[int, BatchRow]], begin: Begin, attempts: int) -> None:
+        self.settled: deque[tuple[int, Outcome]] = deque()
+        self._rows, self._begin, self._attempts = rows, begin, attempts
+        self._again: deque[tuple[int, BatchRow]] = deque()
+        self._open: dict[Output, tuple[int, BatchRow, Constraint | None]] = {}
+
+    def __iter__(self) -> _Coming:
+        return self
+
+    def __next__(self) -> Request | None:
+        """The next request; None for a row that failed at once, in ``settled`` now."""
+        index, row = self._again.popleft() if self._again else next(self._rows)
+        try:
+            constraint = as_constraint(row.constraint)
+            request = self._begin(row, constraint)
+        except Exception as error:
+            self.settled.append((index, _of_row(error, index)))
+            return None
+        self._open[request.output] = index, row, constraint
+        return request
+
+    def end(self, event: Event) -> None:
+        """Take the last event of a row.
+
+        Raises:
+            Exception: what the model raised; that is no row's.
+        """
+        index, row, constraint = self._open.pop(event.handle.output)
+        if event.error is not None:
+            if not isinstance(event.error, StructgenError):
+                raise event.error
+            self.settled.append((index, _of_row(event.error, index)))
+            return
+        try:
+            outcome: Outcome = result_of(event.handle.output, constraint, row.attempt + 1)
+        except Exception as error:
+            if isinstance(error, RefusedValueError) and row.attempt + 1 < self._attempts:
+                self._again.append((index, replace(row, attempt=row.attempt + 1)))
+                return
+            outcome = _of_row(error, index)
+        self.settled.append((index, outcome))
 
 
 def _of_row(error: Exception, row: int) -> StructgenError:

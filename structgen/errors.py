@@ -24,12 +24,16 @@
     ├── MatcherStateError               a call that the matcher's state does not allow
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
+    ├── ToolCallError                   a call's arguments are refused, or the function raised (tool named)
     ├── ModelError                      a language model that cannot be loaded or used
+    ├── RemoteServerError               a remote server refuses a request, or is not there (``attempts`` before that)
     ├── IntegrationError                another library's interface, or setting, is not one that structgen fits
     └── GenerationError                 generation did not give a whole value
         ├── CapturesTooComplexError     the captures of a text would exceed a budget (budget named)
         ├── CancelledError              the request was withdrawn before its output was whole
+        ├── RemoteOutputError           no answer of a remote server conforms (``attempts`` says what came)
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
+        ├── RefusedValueError       the type's own validators refuse the value (``text``, ``value``)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
 
@@ -291,8 +295,28 @@ class ModelError(StructgenError):
     """A language model cannot be loaded or used."""
 
 
+class RemoteServerError(StructgenError):
+    """A remote server refuses a request, or cannot be reached; ``attempts`` are those before that, and it."""
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
+        self.attempts = attempts
+        super().__init__(message)
+
+
 class IntegrationError(StructgenError):
     """Another library has an interface, or was given a setting, that structgen does not fit; the message says which."""
+
+
+class ToolCallError(StructgenError):
+    """A tool could not be called as the model asked; ``name`` is the tool.
+
+    Its arguments are refused by the function's types, the function raised (its error is ``__cause__``), or there were
+    more calls than allowed.
+    """
+
+    def __init__(self, message: str, *, name: str) -> None:
+        self.name = name
+        super().__init__(message)
 
 
 class GenerationError(StructgenError):
@@ -301,6 +325,10 @@ class GenerationError(StructgenError):
 
 class CancelledError(GenerationError):
     """The request was withdrawn before its output was whole."""
+
+
+class MaskTimeoutError(GenerationError):
+    """What the constraint allows next was not found in time."""
 
 
 class QueueError(GenerationError):
@@ -315,8 +343,32 @@ class IncompleteOutputError(GenerationError):
         super().__init__(message)
 
 
+class RemoteOutputError(GenerationError):
+    """No answer of a remote server conforms.
+
+    ``attempts`` are those of `structgen.integrations.remote`, in order; ``partial`` is the part of the last that fits.
+    """
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...], partial: str) -> None:
+        self.attempts = attempts
+        self.partial = partial
+        super().__init__(message)
+
+
 class UnsatisfiableTargetError(GenerationError):
     """The model's tokens, the filters and ``max_tokens`` leave no text of the constraint."""
+
+
+class RefusedValueError(GenerationError):
+    """An output satisfies the schema, but the type's own validators refuse it; what they raised is ``__cause__``.
+
+    ``text`` is the output and ``value`` its plain JSON value.
+    """
+
+    def __init__(self, message: str, *, text: str, value: Any) -> None:
+        self.text = text
+        self.value = value
+        super().__init__(message)
 
 
 class CapturesTooComplexError(GenerationError):

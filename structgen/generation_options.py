@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict
 
 from structgen.decoding.prompts import Place, place_of_instruction
@@ -12,6 +12,7 @@ from structgen.errors import OptionsError
 from structgen.options import check_count, refuse_name
 
 DEFAULT_MAX_NEW_TOKENS = 512
+SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 _SAMPLING = tuple(field.name for field in fields(SamplingParams))
 
@@ -32,6 +33,8 @@ class GenerationOptions(TypedDict, total=False):
         draft: in place of the generator's own ``draft``, for this call.
         prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
+        attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
+            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
     """
 
     temperature: float
@@ -54,6 +57,7 @@ class GenerationOptions(TypedDict, total=False):
     schema_in_prompt: bool | Place
     draft: Any
     prediction: str | Iterable[str | None] | None
+    attempts: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,16 @@ class GenerationSettings:
     instruct: Place | None
     draft: Any
     prediction: Any
+    attempts: int
+
+    def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
+        """How tokens are drawn in an attempt, counted from 0."""
+        params = self.params if seed == self.params.seed else replace(self.params, seed=seed)
+        if attempt and not params.temperature:
+            params = replace(params, temperature=1.0)
+        if attempt and params.seed is not None:
+            params = replace(params, seed=params.seed + attempt * SEEDS_OF_AN_ATTEMPT)
+        return params
 
 
 def checked_settings(
@@ -75,6 +89,7 @@ def checked_settings(
     schema_in_prompt: bool | Place = True,
     draft: Any = OWN_DRAFT,
     prediction: Any = None,
+    attempts: int = 1,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -84,10 +99,14 @@ def checked_settings(
     """
     unknown = next((name for name in sampling if name not in _SAMPLING), None)
     if unknown is not None:
-        refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction"])
+        refuse_name(
+            unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction", "attempts"]
+        )
     check_count("max_new_tokens", max_new_tokens)
+    check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
     instruct = place_of_instruction(schema_in_prompt)
-    return GenerationSettings(SamplingParams(**sampling), max_new_tokens, strings, instruct, draft, prediction)
+    params = SamplingParams(**sampling)
+    return GenerationSettings(params, max_new_tokens, strings, instruct, draft, prediction, attempts)

@@ -22,8 +22,9 @@ class GenerationResult:
         token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
         finish_reason: "stop", or "length" where the token budget shaped the end.
         logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
-        stats: counts and times.
+        stats: counts and times, of the last attempt.
         captures: the named parts of the text, if the constraint names any; looked for when asked for.
+        attempts: how many outputs were written until the type's own validators took one.
     """
 
     value: Any
@@ -33,6 +34,7 @@ class GenerationResult:
     logprob: float
     stats: GenerationStats
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
+    attempts: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,11 @@ class ChoiceResult:
     logprobs: dict[str, float]
 
 
-def result_of(output: Output, constraint: Constraint | None) -> GenerationResult:
+def result_of(output: Output, constraint: Constraint | None, attempts: int = 1) -> GenerationResult:
     """What a finished output gives.
 
     Raises:
-        GenerationError: the type's own validators refuse the value.
+        RefusedValueError: the type's own validators refuse the value.
     """
     assert output.finish_reason is not None
     return GenerationResult(
@@ -76,6 +78,7 @@ def result_of(output: Output, constraint: Constraint | None) -> GenerationResult
         logprob=output.log_prob,
         stats=output.stats,
         captures=captures_so_far(output),
+        attempts=attempts,
     )
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from structgen.batch import BatchProgress, BatchRows
+from structgen.batch import BatchProgress, BatchRow, BatchRows
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.inline import ROWS, steps, write
 from structgen.decoding.batching.request import Event, Request
@@ -22,11 +23,12 @@ from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
-from structgen.errors import GenerationError, ModelError, OptionsError, StructgenError
+from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import OWN_DRAFT, GenerationOptions, GenerationSettings, checked_settings
 from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent, captures_so_far, result_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
@@ -37,6 +39,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
 
+LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 _TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 
@@ -50,9 +53,12 @@ class Generator:
     threads; use ``batch``, or a ``Scheduler`` over its ``reader``.
 
     Args:
-        model: a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the default model.
+        model: a GGUF file, a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the
+            built-in model.
         tokenizer: with a loaded model, its tokenizer.
-        device, dtype: where and how a model given by name is loaded (CPU, float32).
+        backend: what runs a model given by name: "llamacpp" or "transformers"; None: llama.cpp for GGUF files and the
+            built-in model, where it is installed, else transformers.
+        device, dtype: where and how transformers loads a model given by name (CPU, float32).
         vocabulary: in place of the tokenizer's own.
         draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
@@ -66,15 +72,16 @@ class Generator:
         model: Any = None,
         tokenizer: Any = None,
         *,
+        backend: str | None = None,
         device: Any = None,
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
         draft: Any = None,
     ) -> None:
         if model is None or isinstance(model, (str, os.PathLike)):
-            from structgen.models.store import load_model
+            from structgen.loading import load_model
 
-            model, loaded_tokenizer = load_model(model, device=device, dtype=dtype)
+            model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel
@@ -106,15 +113,23 @@ class Generator:
 
         Raises:
             IncompleteOutputError: the output cannot be closed within the budget (``partial`` holds the text).
-            GenerationError: no room for the prompt, or the type's own validators refuse the value.
+            RefusedValueError: the type's own validators refuse the value, in each of the ``attempts``.
+            GenerationError: no room for the prompt.
             ConstraintError: the constraint cannot be used.
         """
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction)
-        for _ in self._write(request):
-            pass
-        return result_of(request.output, checked)
+        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        while True:
+            request = self._request(row, checked, settings)
+            for _ in self._write(request):
+                pass
+            row = replace(row, attempt=row.attempt + 1)
+            try:
+                return result_of(request.output, checked, row.attempt)
+            except RefusedValueError:
+                if row.attempt == settings.attempts:
+                    raise
 
     def stream(
         self,
@@ -123,10 +138,14 @@ class Generator:
         **options: Unpack[GenerationOptions],
     ) -> Iterator[StreamEvent]:
         """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
-        the ``result``. Bad arguments raise at the call, before the first event."""
+        the ``result``. Bad arguments raise at the call, before the first event. There is one attempt: what was shown
+        cannot be taken back."""
         settings = checked_settings(**options)
+        if settings.attempts != 1:
+            raise OptionsError(f"a stream has one attempt, not attempts={settings.attempts}; use generate")
         checked = as_constraint(constraint)
-        request = self._request(prompt, checked, settings, settings.params.seed, settings.prediction, streams=True)
+        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        request = self._request(row, checked, settings, streams=True)
         return _stream(self._write(request), request.output, checked)
 
     @overload
@@ -210,12 +229,13 @@ class Generator:
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
-            rows.common.compile(self.vocabulary)  # what is wrong with it is wrong with the call
+            unbudgeted(rows.common).compile(self.vocabulary)  # what is wrong with it is wrong with the call
         overlapped = reads_asynchronously(self.model)
         return rows.written(
-            lambda row, constraint: self._request(row.prompt, constraint, settings, row.seed, row.prediction),
+            lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
             progress,
+            settings.attempts,
         )
 
     def choice(self, prompt: Prompt, options: Sequence[str]) -> ChoiceResult:
@@ -271,10 +291,11 @@ class Generator:
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
         ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
+        thinking = after_prompt(checked, ids, self.vocabulary)
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
-        return Target(self.model, ids, checked, self.vocabulary, params, max_new_tokens)
+        return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
 
     def sample(
         self,
@@ -324,17 +345,11 @@ class Generator:
         return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
 
     def _request(
-        self,
-        prompt: Prompt,
-        constraint: Constraint | None,
-        settings: GenerationSettings,
-        seed: int | None,
-        prediction: Any,
-        *,
-        streams: bool = False,
+        self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
-        ids = self._prompt_ids(prompt, constraint, settings.instruct)
+        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.instruct), row.prediction
+        constraint = after_prompt(constraint, ids, self.vocabulary)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
             budget = min(budget, self.model.context_length - len(ids))
@@ -343,11 +358,11 @@ class Generator:
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
-        params = settings.params if seed == settings.params.seed else replace(settings.params, seed=seed)
-        matcher = None if constraint is None else constraint.compile(self.vocabulary).matcher()
+        params = settings.drawn(row.seed, row.attempt)
+        matcher = None if constraint is None else unbudgeted(constraint).compile(self.vocabulary).matcher()
         output = Output(
             self.vocabulary, matcher, params,
-            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids,
+            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
@@ -378,6 +393,28 @@ class Generator:
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator
+
+
+def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
+    """The constraint of what follows a prompt: thinking may have been begun in it."""
+    if not isinstance(constraint, Thinking):
+        return constraint
+    last = prompt_ids[-LAST_TOKENS:]
+    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
+    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
+    return constraint.after(shown.decode(errors="replace"))
+
+
+def unbudgeted(constraint: Constraint) -> Constraint:
+    """A constraint as it is compiled by whoever keeps its ``section_of``."""
+    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
+
+
+def section_of(constraint: Constraint | None) -> SectionBudget | None:
+    """What its thinking may take; None where nothing says so."""
+    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
+        return None
+    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)
 
 
 def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint | None) -> Iterator[StreamEvent]:

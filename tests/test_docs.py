@@ -6,7 +6,9 @@ Blocks of one page share a namespace and run in order, as a reader would type th
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,8 +29,10 @@ def blocks(page: str) -> list[tuple[int, str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks(page: str) -> None:
-    namespace: dict[str, Any] = {"__name__": "documentation"}
+def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("documentation")  # whose classes and functions are looked up in it, as in any module
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    namespace: dict[str, Any] = vars(module)
     for line, words, code in blocks(page):
         assert words in ("", "model"), f"{page}:{line}: unknown kind of block: {words}"
         program = compile("\n" * (line - 1) + code, str(ROOT / page), "exec", dont_inherit=True)

@@ -26,6 +26,10 @@ ARGUMENTS: dict[str, Any] = {
     "line": 1,
     "column": 3,
     "source": "root ::= x",
+    "attempts": ("an attempt",),
+    "text": '{"a": 1}',
+    "value": {"a": 1},
+    "name": "get_weather",
 }
 
 

@@ -43,6 +43,8 @@ DOORS = [
     Door("torch", r"torch\.ops\b", ("models/packed_linear.py",)),
     Door("torch", r"\._modules\b", ("models/layer_skipping.py",)),
     Door("transformers", r"\b_attn_implementation\b", ("models/transformers_model.py",)),
+    Door("pydantic", r"adapter\._config\b", ("python_types/schemas.py",)),
+    Door("transformers", r"continuous_batching\.|\.logit_processor\b", ("integrations/transformers/continuous.py",)),
     Door("numba", r"\bnumba\.core\b", ("kernels/build.py", "kernels/memory.py")),
 ]
 

@@ -12,10 +12,10 @@ import pytest
 
 import structgen.api
 from structgen.decoding.prompts import prompt_token_ids
-from structgen.errors import GenerationError, IncompleteOutputError, ModelError, OptionsError
+from structgen.errors import GenerationError, IncompleteOutputError, ModelError, OptionsError, RefusedValueError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
-from tests.fakes import CharTokenizer, vocabulary, words
+from tests.fakes import CharTokenizer, FakeConstraint, vocabulary, words
 
 VOCABULARY = vocabulary(b'{"', b'":', eos=1)
 PEOPLE = words('{"name": "Ada", "age": 36}', '{"name": "Bob", "age": 7}', '{"name": "Al"}')
@@ -166,3 +166,49 @@ def test_a_loaded_model_needs_its_tokenizer() -> None:
 def test_generate_json_takes_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(structgen.api, "json_schema", lambda schema: schema)
     assert structgen.api.generate_json("p", words("[1]"), model=generator()) == [1]
+
+
+def refusing(*refused: str) -> Any:
+    """A constraint of the letters a to h whose type's validators refuse some of them."""
+
+    class Refusing(FakeConstraint):
+        def parse(self, text: str) -> Any:
+            if text in refused:
+                raise RefusedValueError(f"not {text}", text=text, value=text)
+            return text
+
+    return Refusing(words(*"abcdefgh").factory)
+
+
+def test_refused_values_are_written_again_with_other_seeds() -> None:
+    first = [generator().generate("p", refusing(), temperature=1.0, seed=seed).value for seed in range(9)]
+    picky = refusing(first[3], generator().generate("p", refusing()).value)
+    with pytest.raises(RefusedValueError) as caught:
+        generator().generate("p", picky, temperature=1.0, seed=3)
+    assert caught.value.text == first[3] and caught.value.value == first[3]
+    found = generator().generate("p", picky, temperature=1.0, seed=3, attempts=200)
+    assert found.value != first[3] and found.attempts > 1
+    again = generator().generate("p", picky, temperature=1.0, seed=3, attempts=found.attempts)
+    assert (again.value, again.attempts) == (found.value, found.attempts)
+    with pytest.raises(RefusedValueError):
+        generator().generate("p", picky, temperature=1.0, seed=3, attempts=found.attempts - 1)
+    assert generator().generate("p", picky, seed=0, attempts=200).attempts > 1  # greedy at first only
+
+
+def test_batches_write_refused_rows_again() -> None:
+    picky = refusing(generator().generate("p", refusing(), temperature=1.0, seed=5).value)
+    prompts = ["p", "q", "r", "s"]
+    found = generator().batch(prompts, picky, temperature=1.0, seed=5, attempts=100)
+    alone = [
+        generator().generate(prompt, picky, temperature=1.0, seed=5 + row, attempts=100)
+        for row, prompt in enumerate(prompts)
+    ]
+    assert [(result.value, result.attempts) for result in found] == [(one.value, one.attempts) for one in alone]
+    assert found[0].attempts > 1
+
+
+def test_streams_have_one_attempt() -> None:
+    with pytest.raises(OptionsError, match="a stream has one attempt"):
+        generator().stream("p", words("a"), attempts=2)
+    with pytest.raises(OptionsError, match="attempts must be"):
+        generator().generate("p", words("a"), attempts=0)

@@ -25,7 +25,7 @@ PUBLIC_MODULES = [
     "decoding.sampling",
     "decoding.speculative.model_drafter",
     "device.masks",
-    "models.store",
+    "loading",
     "serving.openai_types",
     "serving.settings",
 ]

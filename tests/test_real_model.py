@@ -20,7 +20,7 @@ from structgen.constraints.json import json_schema
 from structgen.decoding.closing import ClosingTokens
 from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
-from structgen.models.store import DEFAULT_MODEL_PACKAGE
+from structgen.models.built_in import DEFAULT_MODEL_PACKAGE
 from structgen.options import JsonOptions
 
 for package in ("torch", "transformers", "gguf", "accelerate", DEFAULT_MODEL_PACKAGE):
@@ -38,7 +38,7 @@ def generator() -> Iterator[Generator]:
     # (measured: ten times slower).
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield Generator()
+    yield Generator(backend="transformers")
     torch.set_num_threads(threads)
 
 

@@ -1,6 +1,6 @@
 """DSPy: structured output and tools, plain and streamed.
 
-Run `structgen serve` first. STRUCTGEN_URL says where it listens.
+Run `structgen serve --name gpt-4o-mini` first. STRUCTGEN_URL says where it listens.
 """
 
 from __future__ import annotations
@@ -10,24 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import dspy
-from dspy import lm15
 from pydantic import BaseModel, Field
 
 URL = os.environ.get("STRUCTGEN_URL", "http://127.0.0.1:8000/v1")
-# Of models that it does not know, DSPy believes neither schemas nor tools; this says that the server has both.
-lm15.register_provider(
-    lm15.ProviderDefinition.chat(
-        lm15.AccessPolicy(
-            provider="structgen",
-            supports=lm15.EndpointSupport(complete=True, stream=True),
-            auth_modes=("bearer",),
-            base_url=URL,
-        ),
-        compat=lm15.OpenAIChatCompat.preset("vllm"),
-    ),
-    supports=lm15.ModelSupport(function_calling=True, response_schema=True),
-)
-server = dspy.LM("structgen/SmolLM2-135M-Instruct", api_base=URL, api_key="unused", cache=False)
+# What a model can do DSPy tells by its name: to those that it does not know it sends neither schemas nor tools.
+server = dspy.LM("openai/gpt-4o-mini", api_base=URL, api_key="unused", cache=False)
 dspy.configure(lm=server, adapter=dspy.JSONAdapter())
 
 

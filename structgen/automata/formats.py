@@ -52,7 +52,7 @@ def _build(name: str) -> Dfa:
 
 # RFC 3339 section 5.6 and appendix A
 
-_DATE = (
+DATE = (
     r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
@@ -152,9 +152,9 @@ _URI_TEMPLATE = (
 _JSON_POINTER = "(?:/(?:[^~/]|~[01])*)*"
 
 _BUILDERS: dict[str, str | Callable[[], Dfa]] = {
-    "date": _DATE,
+    "date": DATE,
     "time": _TIME,
-    "date-time": f"{_DATE}[Tt]{_TIME}",
+    "date-time": f"{DATE}[Tt]{_TIME}",
     "time-draft3": rf"{_HOUR}:{_MINUTE}:{_MINUTE}",
     "duration": _DURATION,
     "email": _EMAIL,

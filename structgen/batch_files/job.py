@@ -38,7 +38,7 @@ class BatchJob:
     """What is asked of all rows of a file; it pickles.
 
     Attributes:
-        model, device, dtype, draft: see ``Generator``.
+        model, backend, device, dtype, draft: see ``Generator``.
         constraint: of rows that name none; None: free text.
         described: what ``constraint`` is, as text that is the same in another process.
         options: of generation, without ``seed``.
@@ -47,6 +47,7 @@ class BatchJob:
     """
 
     model: str | None = None
+    backend: str | None = None
     device: str | None = None
     dtype: str | None = None
     draft: Any = None
@@ -58,7 +59,7 @@ class BatchJob:
 
     def load(self) -> Generator:
         """The model."""
-        return Generator(self.model, device=self.device, dtype=self.dtype, draft=self.draft)
+        return Generator(self.model, backend=self.backend, device=self.device, dtype=self.dtype, draft=self.draft)
 
     def row_seed(self, id: RowId) -> int:
         """The seed of a row, 64 bits."""
@@ -69,7 +70,7 @@ class BatchJob:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
         own = row.specification
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
-        asked = [row.prompt, said, self.model, self.dtype, sorted(self.options.items()), self.seed]
+        asked = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
     def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:

@@ -59,7 +59,7 @@ class ModelSetting:
 
     def describe(self) -> dict[str, Any]:
         """What must agree between two runs for their records to stand in one file (not which engines took part)."""
-        from structgen.models.store import DEFAULT_MODEL
+        from structgen.models.built_in import DEFAULT_MODEL
 
         names = ("dtype", "pace", "temperature", "seed", "max_new_tokens", "max_prompt_tokens", "shots")
         return {"model": self.model or DEFAULT_MODEL, **{name: getattr(self, name) for name in names}}

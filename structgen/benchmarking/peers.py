@@ -219,3 +219,47 @@ def xgrammar_application(kernel: str) -> Callable[[Any, Any], None]:
         raise ImportError(f"{type(error).__name__}: {error}") from error
     apply: Callable[[Any, Any], None] = getattr(module, name)
     return apply
+
+
+def xgrammar_processor(tokens: list[bytes], eos: int, schema: str) -> Callable[[], Callable[[Any, Any], Any]]:
+    """What makes xgrammar's logits processor for transformers, one a generation; scores are masked in place."""
+    import xgrammar
+
+    info = xgrammar.TokenizerInfo(tokens, xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[eos])
+    compiled = xgrammar.GrammarCompiler(info).compile_json_schema(schema, strict_mode=True)
+    module = import_module("xgrammar.contrib.hf")
+    return lambda: module.LogitsProcessor(compiled)
+
+
+def llguidance_processor(
+    vocabulary: BenchVocabulary, schema: str, rows: int
+) -> Callable[[], Callable[[Any, Any], Any]]:
+    """The same of llguidance, which has no class for it: its executor fills, its numpy helper masks in place."""
+    import llguidance
+    import llguidance.numpy as helper
+
+    wrapper = llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary))
+    tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=len(vocabulary.tokens))
+    prototype = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_json_schema(schema))
+    executor = llguidance.LLExecutor()
+
+    def make() -> Callable[[Any, Any], Any]:
+        matchers = [prototype.deep_copy() for _ in range(rows)]
+        pairs = [(matcher, row) for row, matcher in enumerate(matchers)]
+        bitmask = helper.allocate_token_bitmask(rows, len(vocabulary.tokens))
+        is_first = True
+
+        def process(input_ids: Any, scores: Any) -> Any:
+            nonlocal is_first
+            if not is_first:
+                for matcher, token in zip(matchers, input_ids[:, -1].tolist(), strict=True):
+                    if not matcher.is_stopped():
+                        matcher.consume_token(token)
+            is_first = False
+            helper.fill_next_token_bitmask_par(executor, pairs, bitmask)
+            helper.apply_token_bitmask_inplace(scores.numpy(), bitmask)
+            return scores
+
+        return process
+
+    return make

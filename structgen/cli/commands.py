@@ -29,7 +29,13 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Model = Annotated[str | None, typer.Option(help="Hugging Face id or folder; the built-in model if not given.")]
+Model = Annotated[
+    str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
 Draft = Annotated[
     list[str] | None,
@@ -76,6 +82,7 @@ def generate(
     stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -91,7 +98,7 @@ def generate(
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
         constraint = source.read()
-        events = load(model, device, dtype).stream(
+        events = load(model, backend, device, dtype).stream(
             text,
             constraint,
             temperature=temperature,
@@ -183,6 +190,7 @@ def batch(
     ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
     actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -201,7 +209,7 @@ def batch(
         }  # fmt: skip
         json_options = source.json_options()
         constraint, described = batches.constraint_of(source, json_options)
-        job = BatchJob(model, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        job = BatchJob(model, backend, device, dtype, draft or None, constraint, described, options, seed, batch_size)
         rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
 
@@ -232,6 +240,7 @@ def demo(
     model: Model = None,
     temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -240,7 +249,7 @@ def demo(
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
-        generator = load(model, device, dtype)
+        generator = load(model, backend, device, dtype)
         raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
 
 
@@ -279,6 +288,7 @@ def sample(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -291,7 +301,8 @@ def sample(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_sample(
-            load(model, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
+            as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -312,6 +323,7 @@ def compare_distributions(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     model: Model = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
     as_json: AsJson = False,
@@ -323,7 +335,8 @@ def compare_distributions(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_compare(
-            load(model, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot, as_json,
+            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
+            as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
         raise typer.Exit(code)
@@ -332,7 +345,7 @@ def compare_distributions(
 @app.command()
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="Hugging Face id or folder; the built-in model if not given.")
+        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -350,6 +363,9 @@ def serve(
         str, typer.Option(help="Tell the model about the schema: user, system or none.")
     ] = "user",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
+    max_think_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
+    ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
     max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
@@ -364,14 +380,19 @@ def serve(
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Run the model in replicas of Ray Serve.")] = False,
     replicas: Annotated[int, typer.Option(min=1, help="With --ray: how many, of --max-rows outputs each.")] = 2,
+    max_mask_seconds: Annotated[
+        float,
+        typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
+    ] = 10.0,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
+    backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
-    from structgen.models.store import DEFAULT_MODEL
+    from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings
 
     with exit_codes():
@@ -380,24 +401,27 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
-            default_max_tokens=default_max_tokens, max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
+            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
         start = (
-            serving.replicated(model, device, dtype, draft or None, settings, replicas)
+            serving.replicated(model, backend, device, dtype, draft or None, settings, replicas)
             if ray
-            else partial(load, model, device, dtype, draft or None)
+            else partial(load, model, backend, device, dtype, draft or None)
         )
         code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)
 
 
-def load(model: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None) -> Generator:
+def load(
+    model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
+) -> Generator:
     """A generator, with a progress line on standard error."""
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, device=device, dtype=dtype, draft=draft)
+    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
     err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
     return generator
 

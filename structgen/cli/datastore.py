@@ -7,7 +7,7 @@ from pathlib import Path
 
 from structgen.cli.common import BadInput, out, print_json, read_text
 from structgen.decoding.speculative.datastore import Datastore
-from structgen.models.store import load_tokenizer
+from structgen.loading import load_tokenizer
 from structgen.vocabulary.vocabulary import Vocabulary
 
 

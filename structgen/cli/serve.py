@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -55,7 +56,13 @@ def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:
 
 
 def replicated(
-    model: str | None, device: str | None, dtype: str | None, draft: Any, settings: ServingSettings, replicas: int
+    model: str | None,
+    backend: str | None,
+    device: str | None,
+    dtype: str | None,
+    draft: Any,
+    settings: ServingSettings,
+    replicas: int,
 ) -> Callable[[], ServedModel]:
     """Starts replicas of Ray Serve, and waits until they have loaded the model. Arguments as ``Generator``.
 
@@ -66,7 +73,7 @@ def replicated(
     from structgen.integrations.ray_serve import ReplicatedModel
 
     connect()
-    load = partial(Generator, model, device=device, dtype=dtype, draft=draft)
+    load = partial(Generator, model, backend=backend, device=device, dtype=dtype, draft=draft)
     gpus = 1 if (device or "").startswith("cuda") else 0
 
     def start() -> ServedModel:
@@ -90,6 +97,8 @@ def run(
 
     log_to_stderr()
     server = ApiServer(load(), settings)
+    gc.collect()
+    gc.freeze()  # a full collection over a model and a vocabulary would hold up all outputs for the time of some steps
 
     class DrainingServer(uvicorn.Server):
         """Drains at the first signal, and stops at the second."""

@@ -87,7 +87,7 @@ def _name(value: int) -> str:
 def _vocabulary(tokenizer: str | None) -> Vocabulary:
     if tokenizer is None:
         return byte_vocabulary()
-    from structgen.models.store import load_tokenizer
+    from structgen.loading import load_tokenizer
 
     return Vocabulary.from_transformers(load_tokenizer(None if tokenizer == "default" else tokenizer))
 

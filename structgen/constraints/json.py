@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, Same, joined
 from structgen.constraints.combined import Combinable
-from structgen.constraints.python_types import TypeSchemas
-from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
+from structgen.constraints.text import choice, compiled_regex
+from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
+from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
+from structgen.python_types.schemas import Derived, derive, readable_options
+from structgen.python_types.signatures import arguments_type
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -39,6 +43,8 @@ class JsonSchemaConstraint(Combinable):
         options: how the JSON may be spelled, see ``JsonOptions``.
         type: the type that values are instances of; None: plain JSON values.
         registry: where references to other documents are looked up.
+        report: of a type, where the schema is narrower than what pydantic reads, and what pydantic may still refuse
+            when a value is read (``report.checked``); of a schema, nothing.
     """
 
     options: JsonOptions
@@ -47,6 +53,8 @@ class JsonSchemaConstraint(Combinable):
     type: Any = None
     _adapter: pydantic.TypeAdapter[Any] | None = field(default=None, repr=False, compare=False)
     registry: Registry[Any] | None = field(default=None, repr=False)
+    report: Report = field(default_factory=lambda: Report([]), repr=False, compare=False)
+    _shown: Schema | None = field(default=None, repr=False, compare=False)
 
     @property
     def schema(self) -> Schema:
@@ -74,15 +82,18 @@ class JsonSchemaConstraint(Combinable):
         """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
 
         Raises:
-            GenerationError: the text is no JSON, or the type's own validators refuse it.
+            GenerationError: the text is no JSON.
+            RefusedValueError: the type's own validators refuse it.
         """
         if self._adapter is None:
             return loads_exact(text)
         try:
             return self._adapter.validate_json(text)
-        except pydantic.ValidationError as error:
-            raise GenerationError(
-                f"The output satisfies the schema, but not the type's own validators: {error}\nThe output: {text}"
+        except Exception as error:  # a user's validators may raise anything
+            raise RefusedValueError(
+                f"The type's own validators refuse the output: {error}\nThe output: {text}",
+                text=text,
+                value=loads_exact(text),
             ) from error
 
     def parse_partial(self, text: str) -> Any:
@@ -91,7 +102,8 @@ class JsonSchemaConstraint(Combinable):
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""
-        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(self._schema)}"
+        shown = self._schema if self._shown is None else self._shown
+        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(shown)}"
 
 
 def json_schema(
@@ -103,7 +115,7 @@ def json_schema(
         source: a schema (dict or bool), its JSON text, a path to it (``Path``, or a string that is no JSON), or a
             type: pydantic model, dataclass, TypedDict, enum, ``Literal``, ``list[int]``, ``TypeAdapter``: whatever
             pydantic reads. With a type, values are instances of it, and undeclared members are not written unless
-            it keeps them (``extra="allow"``).
+            it keeps them (``extra="allow"``). A function stands for its arguments: a dict of them by name.
         options: how the JSON may be spelled; None: ``JsonOptions()``.
         registry: where references to other documents are looked up.
 
@@ -115,22 +127,35 @@ def json_schema(
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        kind, adapter, schema = None, None, _load(source)
+        kind, adapter, found = None, None, Derived(_load(source), None, Report([]))
     else:
         kind = source
-        adapter, schema = _from_type(source)
+        adapter, found = _from_type(source)
+        options = readable_options(options)
     try:
-        schema = copy.deepcopy(plain_json(schema))  # the caller's dict may change later
-        return JsonSchemaConstraint(options, schema, _key_of(schema), kind, adapter, registry)
+        schema = copy.deepcopy(plain_json(found.schema))  # the caller's dict may change later
+        return JsonSchemaConstraint(
+            options, schema, _key_of(schema), kind, adapter, registry, found.report, plain_json(found.shown)
+        )
     except (RecursionError, ValueError):  # ValueError: json found a circle
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
 def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
-    """A constraint as it is, None as None, and anything else as ``json_schema`` reads it, with these options."""
+    """A constraint as it is, None as None, ``re.compile(...)`` as ``regex``, a list of strings as ``choice``; anything
+    else as ``json_schema`` reads it, with these options."""
     if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
         return source
+    if isinstance(source, re.Pattern):
+        return compiled_regex(source)
+    if isinstance(source, (list, tuple)):
+        if not all(isinstance(option, str) for option in source):
+            raise ConstraintError(
+                f"A list of options is strings, not {source!r:.200}. For other values, give Literal[...], an enum or "
+                '{"enum": [...]}.'
+            )
+        return choice(source)
     return json_schema(source, options)
 
 
@@ -152,20 +177,21 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 
-def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Schema]:
+def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     """Pydantic's reading of a type."""
     advice = (
         "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
         "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
     )
     try:
-        if inspect.isroutine(source):
-            raise TypeError("pydantic would call the function with the value")
+        if inspect.isroutine(source):  # of which pydantic would read a call, and make it
+            source = arguments_type(source)
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
-        return adapter, adapter.json_schema(schema_generator=TypeSchemas)
+        return adapter, derive(adapter)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
-        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {error}. {advice}") from error
+        reason = str(getattr(error, "message", None) or error).rstrip(".")
+        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
 
 
 def _key_of(schema: Schema) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -180,6 +181,18 @@ def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:
     return RegexConstraint(pattern, syntax)
 
 
+def compiled_regex(pattern: re.Pattern[Any]) -> RegexConstraint:
+    """The same of ``re.compile(...)``, with its flags.
+
+    Raises:
+        ConstraintError: an expression for bytes.
+    """
+    if not isinstance(pattern.pattern, str):
+        raise ConstraintError(f"Outputs are text; {pattern!r:.100} is an expression for bytes.")
+    letters = "".join(letter for letter, flag in _FLAGS.items() if pattern.flags & flag)
+    return RegexConstraint(f"(?{letters}){pattern.pattern}" if letters else pattern.pattern)
+
+
 def choice(options: Iterable[str]) -> ChoiceConstraint:
     """One of these texts; see ``compile_choice``.
 
@@ -193,6 +206,9 @@ def choice(options: Iterable[str]) -> ChoiceConstraint:
             f"a choice needs texts, not {wrong!r:.100}" if texts else "a choice needs at least one text"
         )
     return ChoiceConstraint(tuple(texts))
+
+
+_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
 def _text(source: str | Path) -> str:

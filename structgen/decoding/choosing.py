@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,26 +39,36 @@ def choose(
         GenerationError: the logits of a row are not numbers, or rule out all that is allowed.
         IncompleteOutputError: see ``Output``.
     """
+    for output, take in zip(outputs, drawn(outputs, logits, rows, rules), strict=True):
+        with guarded(output, failed):
+            take()
+
+
+def drawn(
+    outputs: Sequence[Output],
+    logits: Any,
+    rows: Sequence[int] | None = None,
+    rules: Sequence[FirstDraw | None] | None = None,
+) -> list[Callable[[], None]]:
+    """Draw one token for each output, as ``choose`` does: what takes it, to be called once for each."""
     places = range(len(outputs)) if rows is None else rows
-    drawn, numbers = [], []
+    takes: dict[int, Callable[[], None]] = {}
+    by_sampler = []
     for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
         rule = None if rules is None else rules[number]
         if rule is None or output.params.temperature == 0:
-            drawn.append(output)
-            numbers.append(place)
+            by_sampler.append((number, output, place))
         else:
-            with guarded(output, failed):
-                output.take_by_rule(rule, logits[place])
-    if not drawn:
-        return
-    bitmask = drawn[0].bitmask if len(drawn) == 1 else np.concatenate([output.bitmask for output in drawn])
-    sampler = sampler_for(logits)
-    requests = [output.request(place, row) for row, (output, place) in enumerate(zip(drawn, numbers, strict=True))]
-    choices = sampler.draw(logits, sampler.send(bitmask), requests)
-    tokens, log_probs = choices.token_ids.tolist(), choices.log_probs.tolist()
-    for output, place, token, log_prob in zip(drawn, numbers, tokens, log_probs, strict=True):
-        with guarded(output, failed):
-            output.take(token, log_prob, logits, place)
+            takes[number] = partial(output.take_by_rule, rule, logits[place])
+    if by_sampler:
+        masks = [output.bitmask for _, output, _ in by_sampler]
+        sampler = sampler_for(logits)
+        requests = [output.request(place, row) for row, (_, output, place) in enumerate(by_sampler)]
+        choices = sampler.draw(logits, sampler.send(masks[0] if len(masks) == 1 else np.concatenate(masks)), requests)
+        found = zip(by_sampler, choices.token_ids.tolist(), choices.log_probs.tolist(), strict=True)
+        for (number, output, place), token, log_prob in found:
+            takes[number] = partial(output.take, token, log_prob, logits, place)
+    return [takes[number] for number in range(len(outputs))]
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from structgen.decoding.sampling import (
 from structgen.decoding.sampling.penalties import History
 from structgen.decoding.sampling.sampler import DrawRequest
 from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
+from structgen.decoding.sections import SectionBudget, SectionMeter
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.vocabulary.special_tokens import STAND_IN_BYTES
@@ -53,7 +54,8 @@ class GenerationStats:
         output_tokens: tokens of the output, end of sequence not included.
         target_forwards: calls of the model, reading the prompt included (a batched call counts for each row in it).
         forced_tokens: output tokens that were the only ones allowed, taken without asking the model.
-        steered_tokens: drawn tokens that were turned down so that the output can be closed within the budget.
+        steered_tokens: drawn tokens that were turned down so that the output, or a section of it, can be closed within
+            its budget.
         mask_seconds: time spent on masks and on advancing the matcher.
         seconds: wall-clock time from the first mask to the end.
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
@@ -99,6 +101,9 @@ class Output:
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
 
+    Args:
+        section: what a section of the output may take, whose marks its constraint demands. None: there is none.
+
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
     """
@@ -112,6 +117,7 @@ class Output:
         max_new_tokens: int,
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
+        section: SectionBudget | None = None,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
@@ -127,6 +133,8 @@ class Output:
         self._stop = [text.encode() for text in stop if text]
         self._speller = Speller(closing_tokens(vocabulary))
         self._closer = None if matcher is None else Closer(matcher, self._speller)
+        self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
+        self._is_shaped = False  # whether tokens were turned down for the budget
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
@@ -209,6 +217,11 @@ class Output:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
         eos = self._vocabulary.eos_token_ids
         while self.finish_reason is None:
+            closing = self._closing_token()
+            if closing is not None:
+                self.stats.forced_tokens += 1
+                self._follow(closing)
+                continue
             few = self._fill()
             if few is not None and all(token in eos for token in few):
                 self._end()
@@ -329,9 +342,12 @@ class Output:
             self._end(token)
             return True
         if self._matcher is not None and self._closer is not None:
-            start = time.perf_counter()
+            start, plan = time.perf_counter(), self._closer.plan
             self._accept(token)
             closes = self._closer.closes_after(token, self.remaining - 1)
+            self._is_shaped |= not closes
+            if closes and not self._section_closes(token):
+                closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
             self.stats.mask_seconds += time.perf_counter() - start
@@ -339,6 +355,26 @@ class Output:
                 return False
         self._append(token)
         return True
+
+    def _section_closes(self, token: int) -> bool:
+        """Whether the section can be closed within its budget behind ``token``, which was just accepted."""
+        if self._section is None or self._closer is None or not self._section.is_near(1):
+            return True
+        data = bytes(self._bytes) + self._vocabulary.tokens[token]
+        return self._section.fits(data, len(self._bytes), self._closer.completion())
+
+    def _closing_token(self) -> int | None:
+        """The next token of what closes the section, if its budget is used up."""
+        if self._section is None or self._closer is None or self.remaining <= 0 or not self._section.is_near(0):
+            return None
+        completion = self._closer.completion()
+        tokens = self._section.closing(self._bytes, completion)
+        if not tokens:
+            return None
+        rest = completion[len(self._vocabulary.tokens[tokens[0]]) :]
+        if not self._speller.fits(rest, self.remaining - 1):  # spelled so, the output would not fit
+            tokens = self._speller.fewest(completion) or tokens
+        return tokens[0]
 
     def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
         """Take the first token of the known completion, the fewest tokens that spell it."""
@@ -377,6 +413,8 @@ class Output:
         self.pending.append(token)
         self._bytes += self._vocabulary.tokens[token]
         self.stats.output_tokens += 1
+        if self._section is not None and not self._section.is_over:
+            self._section.add(self._bytes, before)
         self._stop_at_string(before)
 
     def _stop_at_string(self, before: int) -> None:
@@ -397,7 +435,7 @@ class Output:
         """End of sequence: ``token`` if the model chose it, None if nothing else may follow."""
         if self._matcher is not None:
             self._accept(self._vocabulary.eos_token_ids[0] if token is None else token)
-        self.finish_reason = "length" if self.stats.steered_tokens else "stop"
+        self.finish_reason = "length" if self._is_shaped else "stop"
         self._stop_clock()
 
     def _stop_clock(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import FirstDraw, SamplingParams
+from structgen.decoding.sections import SectionBudget
 from structgen.engines.protocols import Matcher
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -32,9 +33,13 @@ class RecordedOutput(Output):
         max_new_tokens: int,
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
+        section: SectionBudget | None = None,
         top: int = 0,
     ) -> None:
-        super().__init__(vocabulary, matcher, params, max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids)
+        super().__init__(
+            vocabulary, matcher, params,
+            max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
+        )  # fmt: skip
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
 

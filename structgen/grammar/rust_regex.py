@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
-from structgen.automata.ecma_ast import Alternate, Anchor, Chars, Concat, Node, Repeat
+from structgen.automata.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.automata.ecma_classes import fold
 from structgen.errors import PatternError
 from structgen.grammar.rust_classes import ASCII_CLASSES, ascii_class, operated, perl_class, property_by_name
@@ -24,6 +24,7 @@ _ESCAPES = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _HEX = {"x": 2, "u": 4, "U": 8}
 _COUNT = re.compile(r"\{\s*(\d+)\s*(,?)\s*(\d*)\s*\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<(?P<name>[^>]*)>|(?P<flags>[a-zA-Z-]*)(?P<colon>[:)])))?")
+_BOUNDARY = re.compile(r"\\([bB])(?!\{)")
 _NO_LOOKAROUND = "lookarounds and word boundaries are not supported, as in llguidance"
 
 
@@ -62,6 +63,29 @@ def parse_rust_regex(pattern: str, flags: str = "") -> RustRegex:
     return RustRegex(_without_anchors(parser.whole(), True, True, parser), parser.lazy)
 
 
+def parse_rust_search(pattern: str) -> Node:
+    """Read an expression that is searched for, as ``Regex::is_match`` does: anchors and word boundaries are kept.
+
+    Raises:
+        PatternError: as ``parse_rust_regex``, but for these.
+    """
+    parser = _Parser(pattern, Flags())
+    parser.searches = True
+    return parser.whole()
+
+
+def _of_line(at_end: bool, crlf: bool) -> Node:
+    """The anchors of the flag m: the start or the end of a line; with R by carriage returns too (not in CR LF)."""
+    feed, carriage = Chars(charset.single(10)), Chars(charset.single(13))
+    edges: list[Node] = [Anchor(at_end)]
+    if not crlf:
+        return Alternate((*edges, Look(feed, not at_end, False)))
+    inside = Look(carriage if at_end else feed, at_end, True)
+    outer, inner = (carriage, feed) if at_end else (feed, carriage)
+    edges.append(Look(outer, not at_end, False))
+    return Alternate((*edges, Concat((inside, Look(inner, not at_end, False)))))
+
+
 def without_case(text: str) -> Node:
     """A text in any case."""
     return Concat(tuple(Chars(fold(charset.single(ord(c)))) for c in text))
@@ -72,6 +96,7 @@ class _Parser:
         self._text = pattern
         self._at = 0
         self._flags = flags
+        self.searches = False  # what stands around the match is seen
         self.lazy: list[int] = []
         self.anchors: list[int] = []  # offsets, from left to right
 
@@ -145,6 +170,8 @@ class _Parser:
             return Chars(self._bytes_too(charset.ANY if self._flags.s else charset.complement(ends), self._at - 1))
         if character in "^$":
             self._at += 1
+            if self._flags.m and self.searches:
+                return _of_line(character == "$", self._flags.R)
             if self._flags.m:
                 self.fail(f"an anchor of lines, by the flag m: {_NO_LOOKAROUND}", self._at - 1)
             self.anchors.append(self._at - 1)
@@ -154,6 +181,9 @@ class _Parser:
                 self.anchors.append(self._at)
                 self._at += 2
                 return Anchor(self._text[self._at - 1] == "z")
+            if self.searches and (found := _BOUNDARY.match(self._text, self._at)):
+                self._at = found.end()
+                return Boundary(perl_class("w", self._flags.u), found[1] == "B")
             return Chars(self._escape())
         self._at += 1
         return Chars(self._cased(charset.single(ord(character))))

@@ -26,12 +26,13 @@ KEPT_VOCABULARIES = 4
 """One for the model, and a few for requests that end at tokens of text."""
 
 
-def engine_constraint(kind: str, value: Any, options: JsonOptions | None = None) -> Constraint:
+def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: JsonOptions | None = None) -> Constraint:
     """The constraint that a request asks for.
 
     Args:
         kind: json, json_object, regex, choice, grammar or structural_tag.
         value: what belongs to it, as `structured_outputs` has it; that of ``choice`` may be a list or its JSON text.
+        vocabulary: the model's; names of its special tokens mean these in structural tags.
         options: how JSON may be spelled.
 
     Raises:
@@ -40,7 +41,7 @@ def engine_constraint(kind: str, value: Any, options: JsonOptions | None = None)
     if kind == "choice" and isinstance(value, str):
         value = json.loads(value)
     given = read_request(StructuredOutputs, {kind: True if kind == "json_object" else value})
-    placed = structured_constraint(given, _LIMITS, options)
+    placed = structured_constraint(given, _LIMITS, options, special_names(vocabulary))
     assert placed is not None
     return placed.constraint
 
@@ -56,22 +57,27 @@ def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = 
     Raises:
         TokenizerError: the bytes of its tokens cannot be told (Mistral's own tokenizers, say).
     """
-    ends = {*eos_token_ids, getattr(tokenizer, "eos_token_id", None)} - {None}
-    return _read(Same(tokenizer), tokenizer_type(tokenizer), size, tuple(sorted(i for i in ends if 0 <= i < size)))
-
-
-def tokenizer_type(tokenizer: Any) -> str:
-    """The name of its class, for messages."""
-    return type(tokenizer).__name__
+    own = getattr(tokenizer, "eos_token_id", None)
+    ends = sorted({i for i in (*eos_token_ids, *([] if own is None else [own])) if 0 <= i < size})
+    return _read(Same(tokenizer), size, tuple(ends))
 
 
 @lru_cache(KEPT_VOCABULARIES)
-def _read(tokenizer: Same, name: str, size: int, eos_token_ids: tuple[int, ...]) -> Vocabulary:
+def _read(tokenizer: Same, size: int, eos_token_ids: tuple[int, ...]) -> Vocabulary:
     try:
         return Vocabulary.from_transformers(tokenizer.value, size, eos_token_ids=eos_token_ids)
     except TokenizerError as error:
-        error.add_note(f"The engine's tokenizer is a {name}; structgen reads tokenizers of transformers.")
+        error.add_note(
+            f"The engine's tokenizer is a {type(tokenizer.value).__name__}; structgen reads those of transformers."
+        )
         raise
+
+
+@lru_cache(KEPT_VOCABULARIES)
+def special_names(vocabulary: Vocabulary) -> dict[str, int]:
+    """Ids of the tokens that are no text, by name."""
+    ids = set(vocabulary.special_token_ids)
+    return {name: token_id for name, token_id in vocabulary.special_tokens.items() if token_id in ids}
 
 
 @lru_cache(KEPT_VOCABULARIES)

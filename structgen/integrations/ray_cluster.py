@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
-from structgen.errors import OptionsError, StructgenError
+from structgen.errors import ModelError, OptionsError, StructgenError
 
 
 def connect() -> Any:
@@ -26,10 +27,14 @@ def connect() -> Any:
 
 
 def raised_by(error: BaseException) -> BaseException:
-    """What a worker raised: the library's own error where there is one, else the error as it is."""
+    """What a worker raised: the library's own error where there is one, else the error as it is.
+
+    Of an error in an actor's beginning Ray keeps the text only: it becomes a ModelError.
+    """
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, StructgenError):
             return found
         found = getattr(found, "cause", None) or found.__cause__
-    return error
+    text = re.search(r"structgen\.errors\.\w+: (.+)", str(error), re.DOTALL)
+    return error if text is None else ModelError(text[1].strip())

@@ -83,5 +83,5 @@ def write_with_ray(
     try:
         for line in written.iter_rows():
             yield RowLine(*(line[name] for name in RESULTS))
-    except ray.exceptions.RayError as error:
+    except Exception as error:  # Ray's, and those of Ray Data, which are no RayError
         raise raised_by(error) from error

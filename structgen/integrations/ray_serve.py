@@ -127,14 +127,19 @@ class ReplicaWriter:
     def prepare(self) -> None:
         """Replicas prepare themselves."""
 
-    def submit(self, row: RowRequest) -> _Sent:
-        """Have an output written."""
+    def output(self, row: RowRequest) -> _Sent:
+        """What is sent of a request."""
         grammar: Any = row.grammar
         params = replace(row.params, seed=seed_or_entropy(row.params.seed))  # so that another replica draws the same
-        sent = _Sent(replace(row, grammar=None, params=params), None if grammar is None else grammar.constraint)
-        self._open.add(sent)
-        self._loop.call_soon_threadsafe(self._begin, sent)
-        return sent
+        # The clocks of other machines are not this one's.
+        row = replace(row, grammar=None, params=params, arrived=None)
+        return _Sent(row, None if grammar is None else grammar.constraint)
+
+    def submit(self, _: RowRequest, output: _Sent) -> _Sent:
+        """Have an output written."""
+        self._open.add(output)
+        self._loop.call_soon_threadsafe(self._begin, output)
+        return output
 
     def cancel(self, handle: _Sent) -> None:
         """Forget an output."""
@@ -143,6 +148,12 @@ class ReplicaWriter:
 
     def hurry(self) -> None:
         """Replicas close their outputs at their deadlines."""
+
+    def close(self) -> None:
+        """Forget all outputs."""
+        for sent in list(self._open):
+            self.cancel(sent)
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
     def step(self) -> list[tuple[_Sent, RowEvent]]:
         """What has come of all outputs lately."""

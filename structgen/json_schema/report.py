@@ -11,7 +11,7 @@ from structgen.json_schema.places import Place, pointer
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
-Status = Literal["enforced", "annotation", "ignored", "closed"]
+Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked"]
 
 _STRUCTURE = frozenset(
     {
@@ -33,7 +33,10 @@ _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": 
 class Entry(NamedTuple):
     """One keyword occurrence: its JSON Pointer, name, what becomes of it and why.
 
-    The status "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with.
+    The status "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with. Of
+    schemas that are derived from Python types, "narrowed" and "checked" say what became of a type, whose name in
+    pydantic's core schema stands in place of the keyword: the schema is narrower than the type, or the type's own
+    validators may refuse what satisfies it.
     """
 
     pointer: str
@@ -60,6 +63,11 @@ class Report:
     def closed(self) -> list[str]:
         """JSON Pointers of the schemas that were closed, since ``JsonOptions.additional_members`` is "closed"."""
         return [entry.pointer.rpartition("/")[0] for entry in self.entries if entry.status == "closed"]
+
+    @property
+    def checked(self) -> list[Entry]:
+        """What only the validators of a Python type say, when the value is read."""
+        return [entry for entry in self.entries if entry.status == "checked"]
 
     def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
         """The same with the keywords at these pointers (and why) marked as ignored on request."""

@@ -118,10 +118,13 @@ def prepare_for_trees(model: Any) -> None:
 
 
 def check_reads_trees(model: Any) -> None:
-    """Raise where a model is no ``TreeLanguageModel``.
+    """Raise where a model is no ``TreeLanguageModel``, or says ``why_no_trees``.
 
     Raises:
-        ModelError: it lacks ``forward_tree``.
+        ModelError: it lacks ``forward_tree``, or what it says.
     """
+    reason = getattr(model, "why_no_trees", None)
+    if reason is not None:
+        raise ModelError(reason)
     if not hasattr(model, "forward_tree"):
         raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")

@@ -27,6 +27,8 @@ class PackedModel:
     """
 
     reads_apart = True
+    max_bytes = None
+    max_rows = None
 
     def __init__(self, target: TransformersModel, prefix_bytes: int = 0) -> None:
         from structgen.models.ragged_attention import register

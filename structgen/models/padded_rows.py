@@ -45,6 +45,8 @@ class PaddedRows:
     shares_prefixes = False
     token_bytes = 0
     bytes = 0
+    max_bytes = None
+    max_rows = None
 
     def __init__(self, model: LanguageModel) -> None:
         self._model: Any = model

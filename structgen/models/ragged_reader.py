@@ -70,6 +70,16 @@ class RaggedReader(Protocol):
         """What all rows take, unused room included."""
         ...
 
+    @property
+    def max_bytes(self) -> int | None:
+        """What all rows may take: a call that needs more raises ``MemoryError``. None: no limit is known."""
+        ...
+
+    @property
+    def max_rows(self) -> int | None:
+        """How many rows may be open at once; None: any number."""
+        ...
+
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """A new row that begins with the longest known prefix of ``tokens``, at most all but the last: its number, and
         how many tokens it holds. Prefixes are shared under equal ``salt`` only."""

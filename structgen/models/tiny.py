@@ -139,6 +139,8 @@ class TinyRows:
     reads_apart = True
     shares_prefixes = True
     token_bytes = 1
+    max_bytes: int | None = None
+    max_rows: int | None = None
 
     def __init__(self, model: TinyModel) -> None:
         self._model = model

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -58,7 +59,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = settings or ServingSettings()
+        self.settings = _with_prompt_length(settings or ServingSettings(), model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None
@@ -166,7 +167,7 @@ class ApiServer:
     @contextmanager
     def _preparing(self) -> Iterator[None]:
         """A request that is being read and compiled: it waits, too."""
-        if self._in_preparation + self.engine.waiting >= self.settings.max_waiting:
+        if self._in_preparation >= self.engine.room:
             raise overloaded("Too many requests wait already.", self.engine.retry_after())
         self._in_preparation += 1
         try:
@@ -179,6 +180,7 @@ class ApiServer:
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
+        arrived = time.monotonic()
         key = self.admission.check(request.headers, request.client.host if request.client else "")
         body = await self.admission.body(request.headers, receive)
         asked = read_request(surface.request, read_json(body))
@@ -189,7 +191,8 @@ class ApiServer:
         record.asked(work, model)
         grammar = await _while_there(self._compiled(work.constraint, record), receive)
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
-        return work, writer, work.rows(grammar, self.engine.budget, key, settings)
+        rows = work.rows(grammar, self.engine.budget, key, settings)
+        return work, writer, [replace(row, arrived=arrived) for row in rows]
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -308,6 +311,7 @@ class ApiServer:
         return JSONResponse({"status": state}, 200 if ready else 503)
 
     async def _metrics(self, _: Request) -> Response:
+        self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
 
 
@@ -327,6 +331,16 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+def _with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
+    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    context = model.model.context_length if isinstance(model, Generator) else model.context_length
+    if settings.max_prompt_length is not None or context is None:
+        return settings
+    vocabulary = model.vocabulary
+    longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
+    return replace(settings, max_prompt_length=context * longest)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from structgen.constraints.base import Constraint
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.constraints.tools import ToolCalls, tool_call
 from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
@@ -21,7 +23,7 @@ from structgen.serving.openai_types import (
     Message,
     ToolMessage,
 )
-from structgen.serving.outputs import CUSTOM_INPUT, OutputForm, OutputPart, OutputReader
+from structgen.serving.outputs import CUSTOM_INPUT, OutputForm, OutputPart, OutputReader, ThinkingState
 from structgen.serving.prompts import (
     ChatPrompt,
     check_template_fields,
@@ -31,7 +33,7 @@ from structgen.serving.prompts import (
     token_ids,
 )
 from structgen.serving.reading import check_limits
-from structgen.serving.replies import THINK, THOUGHT, ReplyConstraint, Thinking
+from structgen.serving.replies import ReplyConstraint
 from structgen.serving.rows import RowEnd, RowEvent
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tool_formats import messages_for_template, messages_in_words, tool_format
@@ -122,14 +124,16 @@ def reply_work(
     shown = messages_for_template(messages) if takes_tools else messages_in_words(messages)
     given = [{"type": "function", "function": dict(tool.definition)} for tool in calls.calls.tools] if calls else []
     text = rendered(tokenizer, ChatPrompt(shown, given if takes_tools else (), notes, fields))
-    thinking = thinking_of(tokenizer, text)
+    thinking, max_think_tokens = thinking_of(tokenizer, text), request.structgen.max_think_tokens
+    if max_think_tokens is None:
+        max_think_tokens = settings.max_think_tokens
     form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
     return Work(
-        prompts=[token_ids(tokenizer, text)],
+        prompts=[token_ids(tokenizer, text, settings)],
         params=sampling_of(request, vocabulary),
         max_tokens=max_tokens,
         choices=choices_of(request, settings) if hasattr(request, "n") else 1,
-        constraint=_whole(constraint, calls, thinking),
+        constraint=_whole(constraint, calls, thinking, max_think_tokens),
         stop=stops_of(request) if hasattr(request, "stop") else (),
         priority=request.priority or 0,
         salt=request.cache_salt or "",
@@ -182,7 +186,7 @@ def arguments_of(text: str) -> Any:
     return value if isinstance(value, dict) else {CUSTOM_INPUT: text}
 
 
-def thinking_of(tokenizer: Any, prompt: str) -> Thinking:
+def thinking_of(tokenizer: Any, prompt: str) -> ThinkingState:
     """Whether the reply to a prompt has a section of thinking: the template has begun one, or knows of them."""
     if prompt.rstrip().endswith(THINK):
         return "begun"
@@ -250,22 +254,33 @@ def _calls(
         raise as_request_error(error, place) from error
 
 
-def _whole(constraint: PlacedConstraint | None, calls: ToolCalls | None, thinking: Thinking) -> PlacedConstraint | None:
+def _whole(
+    constraint: PlacedConstraint | None, calls: ToolCalls | None, thinking: ThinkingState, max_think_tokens: int | None
+) -> PlacedConstraint | None:
     """Everything that a reply must be."""
-    if constraint is None and (calls is None or thinking == "none"):
-        return None if calls is None else PlacedConstraint(calls, ("tools",), "tools")
-    answer = None if constraint is None else constraint.constraint
-    if calls is not None and calls.calls.format.harmony and answer is not None:
-        raise RequestError(
-            "A constraint on the answer is not supported for models of the harmony format yet.",
-            code="unsupported_parameter",
-            param="response_format",
-        )
-    if constraint is not None and calls is None and thinking == "none":
-        return constraint
-    place = ("tools",) if constraint is None else constraint.place
-    kind = "tools" if constraint is None else constraint.kind
-    return PlacedConstraint(ReplyConstraint(thinking, answer, calls), place, kind)
+    if calls is not None and calls.calls.format.harmony:
+        if constraint is not None:
+            raise RequestError(
+                "A constraint on the answer is not supported for models of the harmony format yet.",
+                code="unsupported_parameter",
+                param="response_format",
+            )
+        if max_think_tokens is not None:
+            raise RequestError.at(
+                ("structgen", "max_think_tokens"),
+                "Budgets of thinking are not supported for models of the harmony format yet.",
+                "unsupported_parameter",
+            )
+    body: Constraint | None = None if constraint is None else constraint.constraint
+    if calls is not None:
+        body = calls if body is None else ReplyConstraint(body, calls)
+    if thinking != "none" and (body is not None or max_think_tokens is not None):
+        body = Thinking(body, thinking, max_think_tokens)
+    if body is None:
+        return None
+    if constraint is not None:
+        return PlacedConstraint(body, constraint.place, constraint.kind)
+    return PlacedConstraint(body, ("tools",), "tools") if calls is not None else PlacedConstraint(body, (), "thinking")
 
 
 # --- what is answered ---

@@ -9,13 +9,15 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import islice
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
@@ -35,7 +37,7 @@ class CompileLimits:
         depth: nesting of its values.
         nodes: values in it.
         pattern_length: code points of one regular expression.
-        seconds: for compiling it and a first mask.
+        seconds: for compiling it, a first mask and the shortest text.
         memory_bytes: resident memory of the process in which that is tried.
     """
 
@@ -89,7 +91,7 @@ class CompileService:
         try:
             check_size(constraint, self.limits)
             self._try(constraint, key)
-            return constraint.compile(self.vocabulary)
+            return _begun(constraint.compile(self.vocabulary))
         except StructgenError as error:
             self._refuse(key, error)
             raise
@@ -145,8 +147,7 @@ class _Trials:
 
     def __call__(self, job: bytes) -> StructgenError | None:
         try:
-            grammar = pickle.loads(job).compile(self._vocabulary)
-            grammar.matcher().fill_next_token_bitmask(allocate_token_bitmask(1, self._vocabulary.size))
+            _begun(pickle.loads(job).compile(self._vocabulary))
         except StructgenError as error:
             return error
         except Exception as error:
@@ -154,16 +155,35 @@ class _Trials:
         return None
 
 
+def _begun(grammar: Grammar) -> Grammar:
+    """The grammar with what all outputs begin with: the first mask, and the shortest way to close."""
+    matcher = grammar.matcher()
+    matcher.fill_next_token_bitmask(allocate_token_bitmask(1, grammar.vocabulary.size))
+    shortest_completion(matcher)
+    return grammar
+
+
 def check_size(constraint: Any, limits: CompileLimits) -> None:
     """Raise TooComplexError where a constraint is larger than allowed. O(its size), at most the limits."""
-    text = 0
-    for nodes, (value, depth, is_pattern) in enumerate(_values(constraint), 1):
-        text += len(value.encode(errors="replace")) if isinstance(value, str) else 0
+    waiting: list[_Value] = [(constraint, 0, False)]
+    text = nodes = 0
+    while waiting:
+        value, depth, is_pattern = waiting.pop()
+        nodes += 1
+        if isinstance(value, str):
+            text += len(value.encode(errors="replace"))
+        else:
+            waiting += islice(_inner(value, depth, is_pattern), limits.nodes + 1)
         for found, most, budget, what in (
-            (nodes, limits.nodes, "nodes", "values"),
+            (nodes + len(waiting), limits.nodes, "nodes", "values"),
             (depth, limits.depth, "depth", "levels of nesting"),
             (text, limits.text_bytes, "text_bytes", "bytes of text"),
-            (len(value) if is_pattern else 0, limits.pattern_length, "pattern_length", "characters in one pattern"),
+            (
+                len(value) if is_pattern and isinstance(value, str) else 0,
+                limits.pattern_length,
+                "pattern_length",
+                "characters in one pattern",
+            ),
         ):
             if found > most:
                 raise TooComplexError(
@@ -171,20 +191,21 @@ def check_size(constraint: Any, limits: CompileLimits) -> None:
                 )
 
 
-def _values(constraint: Any) -> Iterator[tuple[Any, int, bool]]:
-    """All values inside a constraint, with their depth, and whether each is a regular expression."""
-    waiting: list[tuple[Any, int, bool]] = [(constraint, 0, False)]
-    while waiting:
-        value, depth, is_pattern = waiting.pop()
-        yield value, depth, is_pattern and isinstance(value, str)
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                waiting.append((key, depth + 1, is_pattern))
-                waiting.append((inner, depth + 1, key == "pattern"))
-                if key == "patternProperties" and isinstance(inner, Mapping):
-                    waiting += [(name, depth + 2, True) for name in inner]
-        elif isinstance(value, list | tuple):
-            waiting += [(inner, depth + 1, False) for inner in value]
-        elif is_dataclass(value) and not isinstance(value, type):
-            own = [(field.name, getattr(value, field.name)) for field in fields(value) if field.name != "_key"]
-            waiting += [(inner, depth, name == "pattern") for name, inner in own]
+_Value: TypeAlias = "tuple[Any, int, bool]"
+"""Something in a constraint, its depth, and whether it is a regular expression if it is a text."""
+
+
+def _inner(value: Any, depth: int, is_pattern: bool) -> Iterable[_Value]:
+    """What is directly inside a value."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key, depth + 1, is_pattern
+            yield inner, depth + 1, key == "pattern"
+            if key == "patternProperties" and isinstance(inner, Mapping):
+                yield from ((name, depth + 2, True) for name in inner)
+    elif isinstance(value, list | tuple):
+        yield from ((inner, depth + 1, False) for inner in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            if field.name != "_key":
+                yield getattr(value, field.name), depth, field.name == "pattern"

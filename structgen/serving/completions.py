@@ -26,14 +26,21 @@ def completion_work(
     Raises:
         RequestError: what it asks for cannot be done, with the field that asks for it.
     """
+    if request.structgen.max_think_tokens is not None:
+        raise RequestError.at(
+            ("structgen", "max_think_tokens"), "Completions have no thinking; leave it out", "unsupported_parameter"
+        )
     choices = choices_of(request, settings)
-    prompts = _prompts(request.prompt, tokenizer, vocabulary)
+    prompts = _prompts(request.prompt)
     if len(prompts) * choices > settings.max_rows:
         raise RequestError.at(
             ("prompt",), f"{len(prompts)} prompts of {choices} outputs; at most {settings.max_rows} are written at once"
         )
     return Work(
-        prompts=prompts,
+        prompts=[
+            _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, place, vocabulary)
+            for place, prompt in prompts
+        ],
         params=sampling_of(request, vocabulary),
         max_tokens=request.max_tokens or DEFAULT_TOKENS,
         choices=choices,
@@ -48,22 +55,18 @@ def completion_work(
     )
 
 
-def _prompts(prompt: Any, tokenizer: Any, vocabulary: Vocabulary) -> list[list[int]]:
-    """Token ids of each prompt."""
-    if isinstance(prompt, str):
-        return [token_ids_of_text(tokenizer, prompt)]
-    if prompt and isinstance(prompt[0], int):
-        return [_checked_ids(prompt, ("prompt",), vocabulary)]
-    if not prompt:
+def _prompts(prompt: Any) -> list[tuple[Place, str | list[int]]]:
+    """Each prompt with its place."""
+    if not prompt and not isinstance(prompt, str):
         raise RequestError.at(("prompt",), "there is no prompt")
-    if isinstance(prompt[0], str):
-        return [token_ids_of_text(tokenizer, each) for each in prompt]
-    return [_checked_ids(each, ("prompt", number), vocabulary) for number, each in enumerate(prompt)]
+    if isinstance(prompt, str) or isinstance(prompt[0], int):
+        return [(("prompt",), prompt)]
+    return [(("prompt", number), each) for number, each in enumerate(prompt)]
 
 
-def token_ids_of_text(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a prompt as it is."""
-    return list(tokenizer.encode(text)) or token_ids(tokenizer, text)
+def _ids_of(prompt: str, tokenizer: Any, settings: ServingSettings) -> list[int]:
+    """The tokens of a prompt as it is, with those that the tokenizer puts around texts."""
+    return token_ids(tokenizer, prompt, settings, add_special_tokens=True)
 
 
 def _checked_ids(ids: Sequence[int], place: Place, vocabulary: Vocabulary) -> list[int]:

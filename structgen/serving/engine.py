@@ -17,13 +17,14 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
+from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
 from structgen.generation_results import GenerationResult, StreamEvent
-from structgen.generator import Generator
+from structgen.generator import Generator, after_prompt, section_of, unbudgeted
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
@@ -53,12 +54,17 @@ class RequestStream:
     """What comes of a request with one or several outputs. Read it in the loop that made it.
 
     A slow reader holds up nobody: events that were not read yet become one.
+
+    Attributes:
+        loop: in which it was made.
+        is_left: whether nobody reads it any more.
     """
 
     def __init__(self, engine: AsyncEngine, count: int) -> None:
         self.loop = asyncio.get_running_loop()
         self._engine = engine
         self._open = set(range(count))
+        self.is_left = False
         self._pending: dict[int, RowEvent] = {}
         self._arrived = asyncio.Event()
 
@@ -132,12 +138,16 @@ class AsyncEngine:
             rows_a_key=self.settings.max_rows_a_key,
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
+            max_mask_seconds=self.settings.max_mask_seconds,
         )
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         own = compile or (lambda constraint: constraint.compile(served.vocabulary))
         self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
+        self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
+        self._lock = threading.Lock()  # of the two below and ``_entering``
+        self._is_over = False  # whether the model thread takes nothing out of the inbox any more
         self._inbox: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -158,7 +168,8 @@ class AsyncEngine:
     @property
     def waiting(self) -> int:
         """Outputs that wait for their turn."""
-        return self._entering + self._writer.waiting
+        with self._lock:
+            return self._entering + self._writer.waiting
 
     @property
     def is_idle(self) -> bool:
@@ -176,6 +187,11 @@ class AsyncEngine:
         """Whether the model thread was begun and outputs still wait for what drafts."""
         return self._thread is not None and self._thread.is_alive() and not self.is_prepared
 
+    @property
+    def room(self) -> int:
+        """How many more outputs may come: those that can begin at once, and those that may wait."""
+        return max(0, self.settings.max_rows - self.running) + self.settings.max_waiting - self.waiting
+
     def retry_after(self) -> float:
         """Seconds in which what waits now should have been written."""
         tokens = (self.waiting + self.running / 2) * self._length
@@ -189,17 +205,18 @@ class AsyncEngine:
         """
         if self.failure is not None or self._closed:
             raise RequestError("The model thread is gone.", status=503, type="server_error", code="model_thread_failed")
-        if self.waiting + len(requests) > self.settings.max_waiting:
+        if len(requests) > self.room:
             raise overloaded(
                 f"{self.waiting} outputs wait already, and at most {self.settings.max_waiting} may.", self.retry_after()
             )
         stream = RequestStream(self, len(requests))
-        self._entering += len(requests)
-        self._ask(lambda: self._enter(stream, requests))
+        self._count_entering(len(requests))
+        self._making.submit(self._make, stream, requests)
         return stream
 
     def cancel(self, stream: RequestStream) -> None:
         """Forget the outputs of a request; within a step the model no longer works on them."""
+        stream.is_left = True
         self._ask(lambda: self._leave(stream))
 
     def hurry(self) -> None:
@@ -207,8 +224,8 @@ class AsyncEngine:
         self._ask(self._writer.hurry)
 
     async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint; what compiling it raises."""
-        return await self._compiler.compile(constraint)
+        """The compiled form of a constraint, whose section the rows keep; what compiling it raises."""
+        return await self._compiler.compile(unbudgeted(constraint))
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""
@@ -234,6 +251,7 @@ class AsyncEngine:
         """Stop the model thread after its step; what is being written fails. One that still prepares itself is not
         waited for."""
         self._closed = True
+        self._making.shutdown()
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=10 if self.is_prepared else 0)
@@ -275,14 +293,16 @@ class AsyncEngine:
         schema_in_prompt: bool | Place = True,
         **sampling: Any,
     ) -> RowRequest:
+        arrived = time.monotonic()  # while its constraint is compiled, it waits already
         unknown = next((name for name in sampling if name not in _SAMPLING), None)
         if unknown is not None:
             refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
         check_count("max_new_tokens", max_new_tokens)
         place = place_of_instruction(schema_in_prompt)
         instruction = constraint.instruction() if constraint is not None and place is not None else None
-        grammar = None if constraint is None else await self.compile(constraint)
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
+        constraint = after_prompt(constraint, ids, self.vocabulary)
+        grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(
             ids,
             grammar,
@@ -290,17 +310,48 @@ class AsyncEngine:
             self.budget(len(ids), max_new_tokens),
             (stop,) if isinstance(stop, str) else tuple(stop),
             streams=True,
+            section=section_of(constraint),
+            arrived=arrived,
         )
 
-    # --- the model thread ---
-    def _ask(self, what: Callable[[], None]) -> None:
-        """Have the model thread do something before its next step."""
-        self._inbox.append(what)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="structgen-model", daemon=True)
-            self._stepped = time.monotonic()
-            self._thread.start()
+    # --- beside the loop and the model thread ---
+    def _count_entering(self, change: int) -> None:
+        with self._lock:
+            self._entering += change
+
+    def _make(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
+        """Make the outputs, which may take a while, and have the model thread take them on."""
+        made = []
+        for index, request in enumerate(requests):
+            try:
+                made.append((index, request, self._writer.output(request)))
+            except Exception as error:  # of this output: the others are written
+                self._refuse(stream, index, error)
+        if made and not self._ask(lambda: self._enter(stream, made)):
+            for index, _, _ in made:
+                self._refuse(stream, index, self._gone())
+
+    def _refuse(self, stream: RequestStream, index: int, error: Exception) -> None:
+        self._count_entering(-1)
+        self._bring([(stream, index, RowEvent("", error=error))])
+
+    def _gone(self) -> GenerationError:
+        return GenerationError(str(self.failure or "The server stops."))
+
+    def _ask(self, what: Callable[[], None]) -> bool:
+        """Have the model thread do something before its next step. False: it is over."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._inbox.append(what)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="structgen-model", daemon=True)
+                self._stepped = time.monotonic()
+                self._thread.start()
         self._wake.set()
+        return True
+
+    # --- the model thread ---
 
     def _run(self) -> None:
         try:
@@ -320,10 +371,12 @@ class AsyncEngine:
             if self.is_prepared or not isinstance(error, StructgenError):  # else the caller made a mistake
                 LOG.exception("the model thread failed")
             self.failure = error
-        gone = self.failure or GenerationError("The server stops.")
+        with self._lock:
+            self._is_over = True
         while self._inbox:
             self._inbox.popleft()()
-        self._hand_out([(handle, RowEvent("", error=GenerationError(str(gone)))) for handle in self._rows])
+        self._hand_out([(handle, RowEvent("", error=self._gone())) for handle in self._rows])
+        self._writer.close()
 
     def _step(self) -> None:
         started = time.perf_counter()
@@ -340,12 +393,17 @@ class AsyncEngine:
             writer, handed = self._writer, time.perf_counter() - started - seconds
             self._observe(StepReport(seconds, handed, tokens, writer.running, writer.waiting, writer.cache_bytes))
 
-    def _enter(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
-        for index, request in enumerate(requests):
-            self._entering -= 1
-            try:
-                self._rows[self._writer.submit(request)] = stream, index
-            except Exception as error:  # of this output: the others are written
+    def _enter(self, stream: RequestStream, made: Sequence[tuple[int, RowRequest, Output]]) -> None:
+        for index, request, output in made:
+            error = None
+            with self._lock:  # so that nobody counts it twice
+                self._entering -= 1
+                try:
+                    if not stream.is_left:
+                        self._rows[self._writer.submit(request, output)] = stream, index
+                except Exception as found:  # of this output: the others are written
+                    error = found
+            if error is not None:
                 self._bring([(stream, index, RowEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:

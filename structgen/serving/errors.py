@@ -13,6 +13,7 @@ from structgen.errors import (
     GrammarError,
     GrammarTooComplexError,
     IncompleteOutputError,
+    MaskTimeoutError,
     OptionsError,
     PatternError,
     PatternTooComplexError,
@@ -103,7 +104,10 @@ def pointer_to(place: Place) -> str:
 
 
 _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
-    ((SchemaTooComplexError, GrammarTooComplexError, PatternTooComplexError, TooComplexError), "grammar_too_complex"),
+    (
+        (SchemaTooComplexError, GrammarTooComplexError, PatternTooComplexError, TooComplexError, MaskTimeoutError),
+        "grammar_too_complex",
+    ),
     (UnsupportedSchemaError, "unsupported_schema"),
     (UnsatisfiableSchemaError, "unsatisfiable_schema"),
     (SchemaError, "invalid_schema"),
@@ -125,7 +129,7 @@ def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
         return error
     for kinds, code in _CODES:
         if isinstance(error, kinds):
-            within = getattr(error, "pointer", "")
+            within = getattr(error, "pointer", None) or ""
             return RequestError.at(place, str(error), code, within if within.startswith("/") else "")
     if isinstance(error, (IncompleteOutputError, CompletionTooLongError)):
         why = str(error).replace("max_new_tokens", "max_tokens")

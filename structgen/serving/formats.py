@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from structgen.constraints.base import Constraint
-from structgen.constraints.composed import tag_dispatch
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
-from structgen.errors import ConstraintError, GrammarError
+from structgen.errors import ConstraintError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.llguidance.reader import read_llguidance
@@ -23,6 +24,7 @@ from structgen.serving.openai_types import (
 )
 from structgen.serving.reading import check_limits, read_json
 from structgen.serving.settings import ServingSettings
+from structgen.serving.structural_tags import StructuralTags
 
 ANY_OBJECT = {"type": "object"}
 LENIENT = JsonOptions(unsupported="ignore")
@@ -64,9 +66,13 @@ def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSe
 
 
 def structured_constraint(
-    given: StructuredOutputs | None, settings: ServingSettings, options: JsonOptions | None = None
+    given: StructuredOutputs | None,
+    settings: ServingSettings,
+    options: JsonOptions | None = None,
+    special_tokens: Mapping[str, int] | None = None,
 ) -> PlacedConstraint | None:
-    """The constraint that ``structured_outputs`` asks for; ``options`` say how its JSON may be spelled.
+    """The constraint that ``structured_outputs`` asks for; ``options`` say how its JSON may be spelled, and
+    ``special_tokens`` which names in structural tags are no text.
 
     Raises:
         RequestError: not exactly one is asked for, it is too large, or it cannot be read.
@@ -86,7 +92,9 @@ def structured_constraint(
     if isinstance(value, str) and name in ("json", "structural_tag"):
         value = _json_of(value, place) if value.lstrip().startswith("{") else value
     check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
-    return PlacedConstraint(_checked(lambda: _constraint(name, value, place, options), place), place, name)
+    return PlacedConstraint(
+        _checked(lambda: _constraint(name, value, place, options, special_tokens), place), place, name
+    )
 
 
 def _json_of(text: str, place: Place) -> Any:
@@ -97,7 +105,9 @@ def _json_of(text: str, place: Place) -> Any:
         raise RequestError.at(place, error.message.replace("The body", "The text"), "invalid_json") from None
 
 
-def _constraint(name: str, value: Any, place: Place, options: JsonOptions | None) -> Constraint:
+def _constraint(
+    name: str, value: Any, place: Place, options: JsonOptions | None, specials: Mapping[str, int] | None
+) -> Constraint:
     if name == "json_object":
         return json_schema(ANY_OBJECT, options)
     if name == "json":
@@ -112,7 +122,7 @@ def _constraint(name: str, value: Any, place: Place, options: JsonOptions | None
         return choice(value)
     if name == "grammar":
         return grammar_text(value)
-    return _structural_tag(value, place, options)
+    return StructuralTags(specials or {}, options, grammar_text).read(value, place)
 
 
 def grammar_text(text: str) -> TextConstraint:
@@ -122,55 +132,27 @@ def grammar_text(text: str) -> TextConstraint:
     Raises:
         ConstraintError: neither reads it; the error of the first.
     """
+    text += "\n"  # of one line: text, and never a path
+    ways: list[tuple[Callable[[], Any], TextConstraint]]
     if "::=" in text:
-        first, second = gbnf(text, dialect="xgrammar"), gbnf(text)
-        readers = (lambda: read_gbnf(text, dialect="xgrammar"), lambda: read_gbnf(text))
+        ways = [
+            (partial(read_gbnf, text, dialect="xgrammar"), gbnf(text, dialect="xgrammar")),
+            (partial(read_gbnf, text), gbnf(text)),
+        ]
     else:
-        text += "\n"  # of one line: text, and never a path
-        first, second = lark(text), lark(text, dialect="llguidance")
-        readers = (lambda: read_lark(text), lambda: read_llguidance(text))
-    try:
-        readers[0]()
-        return first
-    except ConstraintError as error:
-        refusal = error
-    try:
-        readers[1]()
-        return second
-    except GrammarError:
-        raise refusal from None
-
-
-def _structural_tag(value: Any, place: Place, options: JsonOptions | None) -> Constraint:
-    """vLLM's and SGLang's older form of structural tags: triggers, and what may follow them."""
-    if not isinstance(value, dict) or value.get("type", "structural_tag") != "structural_tag":
-        raise RequestError.at(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
-    unknown = sorted(value.keys() - {"type", "structures", "triggers", "at_least_one"})
-    if unknown:
-        raise RequestError.at(
-            (*place, unknown[0]),
-            f"The field {unknown[0]!r} of structural tags is not supported; give structures and triggers",
-            "unsupported_parameter",
-        )
-    structures, triggers = _list_of(value.get("structures"), dict), _list_of(value.get("triggers"), str)
-    if not structures or not triggers or not all(triggers):
-        raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
-    tags: list[Any] = []
-    for number, structure in enumerate(structures):
-        begin, end, schema = structure.get("begin"), structure.get("end"), structure.get("schema")
-        where = (*place, "structures", number)
-        if not isinstance(begin, str) or not isinstance(end, str) or structure.keys() - {"begin", "end", "schema"}:
-            raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
-        if not begin.startswith(tuple(triggers)):
-            raise RequestError.at(where, f"no trigger begins {begin!r}")
-        tags.append(((begin, end), True if schema is None else schema))
-    at_least = 1 if value.get("at_least_one") is True else 0
-    return tag_dispatch(tags, triggers=triggers, min_uses=at_least, json_options=options)
-
-
-def _list_of(value: Any, kind: type) -> list[Any]:
-    """A list of such things; empty if it is none."""
-    return value if isinstance(value, list) and all(isinstance(item, kind) for item in value) else []
+        ways = [
+            (partial(read_lark, text), lark(text)),
+            (partial(read_llguidance, text), lark(text, dialect="llguidance")),
+        ]
+    refusal: ConstraintError | None = None
+    for read, constraint in ways:
+        try:
+            read()
+            return constraint
+        except ConstraintError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
 
 
 def _checked(make: Any, place: Place) -> Constraint:

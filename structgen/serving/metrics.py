@@ -44,6 +44,7 @@ class ServerMetrics:
         self.drafts = self._counter("spec_decode_num_drafts", "Calls of the model that read drafts.")
         self.draft_tokens = self._counter("spec_decode_num_draft_tokens", "Draft tokens that the model read.")
         self.accepted_tokens = self._counter("spec_decode_num_accepted_tokens", "Draft tokens that became output.")
+        self.late_masks = self._counter("late_masks", "Masks that the other outputs did not wait for.")
         self.forced_tokens = self._counter("forced_tokens", "Tokens that were the only ones allowed.")
         self.steered_tokens = self._counter("steered_tokens", "Tokens turned down so that an output can be closed.")
         self.success = self._counter("request_success", "Outputs that were finished.", ["finished_reason"])
@@ -69,14 +70,18 @@ class ServerMetrics:
 
     def step(self, report: StepReport) -> None:
         """Note a step of the model thread; called there."""
-        self.running.set(report.running)
-        self.waiting.set(report.waiting)
+        self.outputs(report.running, report.waiting)
         self.cache_bytes.set(report.cache_bytes)
         self.step_tokens.observe(report.tokens)
         self.step_seconds.labels(self._model, "write").observe(report.seconds)
         self.step_seconds.labels(self._model, "hand_out").observe(report.hand_out_seconds)
         if self._max_cache_bytes is not None:
             self.cache_share.set(report.cache_bytes / self._max_cache_bytes)
+
+    def outputs(self, running: int, waiting: int) -> None:
+        """Note how many outputs there are."""
+        self.running.set(running)
+        self.waiting.set(waiting)
 
     def asked(self, prompt_tokens: int) -> None:
         """Note a request that can be answered."""
@@ -95,6 +100,7 @@ class ServerMetrics:
         self.draft_tokens.inc(end.stats.draft_tokens)
         self.accepted_tokens.inc(end.stats.accepted_draft_tokens)
         self.hurried.inc(end.is_hurried)
+        self.late_masks.inc(end.late_masks)
         self.queued.observe(end.times.admitted - end.times.submitted)
         self.prefilled.observe(end.times.first - end.times.admitted)
         self.decoded.observe(end.times.ended - end.times.first)

@@ -43,11 +43,13 @@ class StructgenExtension(RequestPart):
     Attributes:
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         trace: whether the chunks of a streamed chat tell of each token how it came about.
     """
 
     on_budget: Literal["length", "close"] = "length"
     schema_in_prompt: Literal["none", "user", "system"] | None = None
+    max_think_tokens: Annotated[int, Field(ge=0)] | None = None
     trace: bool = False
 
 
@@ -358,6 +360,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "truncation": (None, "disabled"),
     "max_tool_calls": (None,),
     "context_management": (None, []),
+    "access_programs": (None,),
+    "background_options": (None,),
+    "image": (None,),
 }
 """Fields of OpenAI's API that are not supported, and the values with which they say nothing."""
 SUCCESSORS = {

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from structgen.constraints.thinking import THINK, THOUGHT
 from structgen.constraints.tools import ToolCalls
 from structgen.errors import GenerationError
-from structgen.serving.replies import THINK, THOUGHT, Thinking
 from structgen.tool_calls.calls import ToolCall
 
 PartKind = Literal["thinking", "text", "call", "custom"]
 _MESSAGE = re.compile(
     r"<\|channel\|>(analysis|commentary|final)<\|message\|>(.*?)(?:<\|end\|>(?:<\|start\|>assistant)?|\Z)", re.S
 )
+ThinkingState = Literal["none", "begun", "may"]
+"""Whether a reply has a section of thinking: no; the prompt has begun one; it may begin with one."""
 CUSTOM_INPUT = "input"
 """The one argument of the function that stands for a custom tool."""
 _CUT = "\0"
@@ -72,7 +74,7 @@ class OutputForm:
     """
 
     calls: ToolCalls | None = None
-    thinking: Thinking = "none"
+    thinking: ThinkingState = "none"
     answer_or_calls: bool = False
     custom: frozenset[str] = frozenset()
 

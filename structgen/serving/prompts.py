@@ -10,6 +10,7 @@ from typing import Any
 
 from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
+from structgen.serving.settings import ServingSettings
 
 NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
 
@@ -78,9 +79,20 @@ def rendered(tokenizer: Any, prompt: ChatPrompt) -> str:
         ) from error
 
 
-def token_ids(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a rendered prompt, whose template wrote the special tokens."""
-    ids = list(tokenizer.encode(text, add_special_tokens=False))
+def token_ids(tokenizer: Any, text: str, settings: ServingSettings, *, add_special_tokens: bool = False) -> list[int]:
+    """The tokens of a prompt; of a rendered one, the template wrote the special tokens.
+
+    Raises:
+        RequestError: there are none, or the text is longer than the settings allow.
+    """
+    most = settings.max_prompt_length
+    if most is not None and len(text) > most:
+        raise RequestError(
+            f"The prompt has {len(text):,} characters, and at most {most:,} are read; shorten it.",
+            code="context_length_exceeded",
+            param="messages",
+        )
+    ids = list(tokenizer.encode(text, add_special_tokens=add_special_tokens))
     if not ids:
         raise RequestError("The prompt is empty; give some text.", param="prompt")
     return ids

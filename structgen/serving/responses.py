@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from structgen.constraints.thinking import THOUGHT
 from structgen.serving.chat import arguments_of, one_constraint, reply_work
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import RequestError
 from structgen.serving.formats import PlacedConstraint, format_constraint, schema_constraint, structured_constraint
 from structgen.serving.openai_types import CustomTool, FunctionTool, JsonSchemaFormat
 from structgen.serving.outputs import CUSTOM_INPUT, OutputPart, OutputReader
-from structgen.serving.replies import THOUGHT
 from structgen.serving.responses_types import (
     CustomCallItem,
     CustomCallOutputItem,
@@ -190,7 +190,8 @@ class ResponseWriter:
 
     def failure(self, error: RequestError) -> dict[str, Any]:
         """The event for an error in a stream."""
-        told = {"code": error.code or "server_error", "message": error.message}
+        code = {429: "rate_limit_exceeded", 400: "invalid_prompt"}.get(error.status, "server_error")  # those there are
+        told = {"code": code, "message": error.message}
         return self._event("response.failed", response={**self._head, "status": "failed", "error": told})
 
     # --- items ---

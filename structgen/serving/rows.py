@@ -13,6 +13,7 @@ from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.decoding.recorded import RecordedOutput, TopTokens
 from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.sections import SectionBudget
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
@@ -66,10 +67,10 @@ class RowRequest:
         prompt_ids: tokens of the prompt, at least one.
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
-        max_new_tokens, stop: see ``Output``.
+        max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds, prediction: see ``Request``.
+        priority, key, salt, seconds, queue_seconds, prediction, arrived: see ``Request``.
         streams: whether its text is told before it is whole.
         written: what another process had written of it; events go on behind that.
     """
@@ -89,6 +90,8 @@ class RowRequest:
     streams: bool = False
     written: Written | None = None
     prediction: str | None = None
+    arrived: float | None = None
+    section: SectionBudget | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class RowEnd:
 
     Attributes:
         finish_reason, logprob, token_ids, stats, captures: see ``GenerationResult``.
-        cached_tokens, preemptions: see ``Handle``.
+        cached_tokens, preemptions, late_masks: see ``Handle``.
         times: when.
         is_hurried: whether it was closed early, because it took too long or the server stops.
     """
@@ -120,6 +123,7 @@ class RowEnd:
     preemptions: int = 0
     times: RowTimes = RowTimes()
     is_hurried: bool = False
+    late_masks: int = 0
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -164,10 +168,12 @@ class OutputWriter(Protocol):
     def cache_bytes(self) -> int: ...
 
     def prepare(self) -> None: ...
-    def submit(self, row: RowRequest) -> Any: ...
+    def output(self, row: RowRequest) -> Any: ...
+    def submit(self, row: RowRequest, output: Any) -> Any: ...
     def cancel(self, handle: Any) -> None: ...
     def hurry(self) -> None: ...
     def step(self) -> list[tuple[Any, RowEvent]]: ...
+    def close(self) -> None: ...
 
 
 class ServedModel(Protocol):
@@ -260,17 +266,39 @@ class RowWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def submit(self, row: RowRequest) -> Handle:
-        """Take an output on.
+    def output(self, row: RowRequest) -> Output:
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
+            GenerationError: what was written before is not of this request.
+        """
+        matcher = None if row.grammar is None else row.grammar.matcher()
+        options: dict[str, Any] = {
+            "max_new_tokens": row.max_new_tokens,
+            "stop": row.stop,
+            "prompt_ids": row.prompt_ids,
+            "section": row.section,
+        }
+        output = (
+            RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+            if row.top_logprobs or row.traced
+            else Output(self._vocabulary, matcher, row.params, **options)
+        )
+        if row.written is not None:
+            output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
+        return output
+
+    def submit(self, row: RowRequest, output: Output) -> Handle:
+        """Take on an output that ``output`` has made.
+
+        Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
         prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
         request = Request(
             row.prompt_ids,
-            self._output(row),
+            output,
             self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
             key=row.key,
@@ -280,6 +308,7 @@ class RowWriter:
             streams=row.streams,
             prediction=prediction,
             told=0 if row.written is None else len(row.written.token_ids),
+            arrived=row.arrived,
         )
         handle = self._scheduler.submit(request)
         self._handles[handle] = 0.0
@@ -289,6 +318,11 @@ class RowWriter:
         """Forget an output; nothing more comes of it."""
         self._handles.pop(handle, None)
         self._scheduler.cancel(handle)
+
+    def close(self) -> None:
+        """Forget all outputs, and end what works on them."""
+        self._handles.clear()
+        self._scheduler.close()
 
     def hurry(self) -> None:
         """Close all outputs, validly and soon."""
@@ -306,22 +340,6 @@ class RowWriter:
                     del self._handles[event.handle]
                 told.append((event.handle, _row_event(event, first, now)))
         return told
-
-    def _output(self, row: RowRequest) -> Output:
-        output = self._fresh(row)
-        if row.written is not None:
-            output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
-        return output
-
-    def _fresh(self, row: RowRequest) -> Output:
-        matcher = None if row.grammar is None else row.grammar.matcher()
-        budget, stop, prompt = row.max_new_tokens, row.stop, row.prompt_ids
-        if not row.top_logprobs and not row.traced:
-            return Output(self._vocabulary, matcher, row.params, max_new_tokens=budget, stop=stop, prompt_ids=prompt)
-        return RecordedOutput(
-            self._vocabulary, matcher, row.params,
-            max_new_tokens=budget, stop=stop, prompt_ids=prompt, top=row.top_logprobs,
-        )  # fmt: skip
 
 
 def _row_event(event: Event, first: float, now: float) -> RowEvent:
@@ -346,6 +364,7 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
         handle.preemptions,
         RowTimes(handle.submitted, handle.admitted or now, first, now),
         handle.is_hurried,
+        handle.late_masks,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
     return RowEvent(output.text, tokens, end)

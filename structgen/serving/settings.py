@@ -10,6 +10,7 @@ from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 
 DEFAULT_LIMITS = CompileLimits()
+_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length")
 SchemaInPrompt = Literal["none", "user", "system"]
 
 
@@ -24,16 +25,20 @@ class ServingSettings:
             own machine, this keeps out pages whose name was made to lead there.
         tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
+        max_prompt_length: longest text of a prompt, in characters; None: in an ``ApiServer``, as long as what the
+            model reads could be at the most, so that no time goes into the tokens of what cannot fit.
         compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
-        max_waiting: outputs that wait for their turn; more are turned away (429).
+        max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
     Raises:
@@ -45,8 +50,10 @@ class ServingSettings:
     hosts: frozenset[str] = frozenset()
     tool_format: str | None = None
     schema_in_prompt: SchemaInPrompt = "user"
+    max_think_tokens: int | None = None
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
+    max_prompt_length: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
     compile_workers: int = 1
     max_choices: int = 16
@@ -59,16 +66,18 @@ class ServingSettings:
     body_seconds: float = 30.0
     write_seconds: float = 60.0
     drain_seconds: float = 30.0
+    max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
 
     def __post_init__(self) -> None:
         if not self.model_names or not all(self.model_names):
             raise OptionsError("model_names must name the model at least once")
         for name, value in vars(self).items():
-            if name.startswith(("max_", "default_max")):
-                check_count(name, value, optional=name in ("max_rows_a_key", "max_cache_bytes"))
+            if name.startswith(("max_", "default_max")) and name not in ("max_think_tokens", "max_mask_seconds"):
+                check_count(name, value, optional=name in _OPTIONAL)
             if name.endswith("_seconds") and not 0 < value < float("inf"):
                 raise OptionsError(f"{name} must be a positive number of seconds, not {value!r}")
+        check_count("max_think_tokens", self.max_think_tokens, 0, optional=True)
         check_count("compile_workers", self.compile_workers, 0)
         check_count("requests_per_minute", self.requests_per_minute, optional=True)
         if self.schema_in_prompt not in ("none", "user", "system"):

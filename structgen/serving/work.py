@@ -12,6 +12,7 @@ from structgen.decoding.output import FinishReason
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
+from structgen.generator import section_of
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
 from structgen.serving.openai_types import CommonFields, SamplingFields
@@ -70,6 +71,7 @@ class Work:
             key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
         """
         rows = []
+        section = section_of(None if self.constraint is None else self.constraint.constraint)
         for ids in self.prompts:
             for number in range(self.choices):
                 seed = self.params.seed
@@ -89,6 +91,7 @@ class Work:
                         queue_seconds=settings.queue_seconds,
                         streams=self.stream,
                         prediction=self.prediction,
+                        section=section,
                     )
                 )
         return rows

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
+from structgen.python_types.schemas import readable_options
 from structgen.tool_calls.definitions import Tool
 from structgen.tool_calls.patterns import NAME, ToolFormat, stops
 
@@ -54,6 +55,8 @@ class Calls:
 
     def options_of(self, tool: Tool) -> JsonOptions:
         """How the schema of a tool is read."""
+        if tool.function is not None:
+            return readable_options(self.options)
         return replace(self.options, unsupported="ignore") if tool.lenient else self.options
 
     @property

@@ -11,6 +11,8 @@ from typing import Any, Literal, NoReturn
 
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 from structgen.json_schema.plain import plain_json
+from structgen.tool_calls.functions import PythonTool
+from structgen.tool_calls.functions import tool as function_tool
 
 MAX_TOOLS = 1_000
 """Tools of one constraint."""
@@ -28,6 +30,7 @@ class Tool:
         definition: what was given, ``{"name": ..., "parameters": ...}``.
         pointer: the JSON Pointer of ``parameters`` in the list of tools.
         lenient: ``strict`` was given as false: what cannot be enforced of the schema is left out.
+        function: what is called, where the tool was given as a Python function.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Tool:
     pointer: str
     lenient: bool
     key: str = field(repr=False)
+    function: PythonTool | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,14 @@ class ToolChoice:
 
 
 def read_tools(tools: Any) -> tuple[Tool, ...]:
-    """Read a list of function definitions: ``{"type": "function", "function": {...}}``, or what stands inside.
+    """Read a list of tools: function definitions (``{"type": "function", "function": {...}}``, or what stands inside),
+    Python functions, tools as MCP lists them (``inputSchema``); or a whole result of MCP's ``tools/list``.
 
     Raises:
         ConstraintError: no list, something that is no function, no name, or one that occurs twice.
         SchemaError: ``parameters`` is no object of JSON (the pointer leads into the list).
     """
+    tools = tools.get("tools", tools) if isinstance(tools, Mapping) else getattr(tools, "tools", tools)
     if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Sequence):
         raise ConstraintError(f"tools are a list of function definitions, not {type(tools).__name__}")
     if len(tools) > MAX_TOOLS:
@@ -72,11 +78,15 @@ def read_tools(tools: Any) -> tuple[Tool, ...]:
 
 
 def _read(tool: Any, number: int) -> Tool:
+    if callable(tool) and not isinstance(tool, type):
+        return _of_function(tool if isinstance(tool, PythonTool) else function_tool(tool), number)
+    if hasattr(tool, "inputSchema") and not isinstance(tool, Mapping):  # the class of MCP's own package
+        tool = {name: getattr(tool, name, None) for name in ("name", "description", "inputSchema")}
     if not isinstance(tool, Mapping):
         raise ConstraintError(f"tool {number} is {type(tool).__name__}; expected a function definition (a dict)")
     if tool.get("type", "function") != "function" and "function" not in tool and "parameters" not in tool:
         raise ConstraintError(f"tool {number} is of type {tool['type']!r}; only functions are supported")
-    pointer, inner = f"/{number}", tool
+    pointer, inner, keyword = f"/{number}", tool, "parameters"
     if "function" in tool:
         pointer, inner = f"/{number}/function", tool["function"]
         if not isinstance(inner, Mapping):
@@ -89,10 +99,13 @@ def _read(tool: Any, number: int) -> Tool:
     strict = inner.get("strict")
     if not isinstance(strict, bool | None):
         raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")
+    if "inputSchema" in inner and "parameters" not in inner:
+        keyword, inner = "inputSchema", {**inner, "parameters": inner["inputSchema"]}
+        inner = {name: inner[name] for name in ("name", "description", "parameters") if inner.get(name) is not None}
     parameters = NO_PARAMETERS if inner.get("parameters") is None else inner["parameters"]
-    pointer += "/parameters"
+    pointer += f"/{keyword}"
     if not isinstance(parameters, Mapping):
-        what = f"'parameters' of the tool {name!r} is {type(parameters).__name__}; expected a JSON Schema (a dict)"
+        what = f"{keyword!r} of the tool {name!r} is {type(parameters).__name__}; expected a JSON Schema (a dict)"
         raise SchemaError(what, pointer=pointer)
     with placed(pointer):
         parameters = copy.deepcopy(plain_json(parameters))
@@ -100,6 +113,12 @@ def _read(tool: Any, number: int) -> Tool:
     return Tool(
         name, parameters, definition, pointer, strict is False, repr((name, parameters, inner.get("description")))
     )
+
+
+def _of_function(tool: PythonTool, number: int) -> Tool:
+    definition = tool.definition["function"]
+    key = repr((tool.name, tool.parameters, tool.description))
+    return Tool(tool.name, tool.parameters, definition, f"/{number}/parameters", False, key, tool)
 
 
 @contextmanager

@@ -137,7 +137,7 @@ def _speller(decoder: Mapping[str, Any] | None, *, byte_fallback: bool) -> Calla
         return _sentencepiece_speller(replacements, byte_fallback)
     if replacements or byte_fallback:
         raise TokenizerError(f"The decoder mixes ByteLevel with steps of SentencePiece: {steps}. {_ADVICE}")
-    return _byte_level_speller()
+    return byte_level_speller()
 
 
 def _sentencepiece_speller(replacements: list[tuple[str, str]], byte_fallback: bool) -> Callable[[str], bytes]:
@@ -152,7 +152,8 @@ def _sentencepiece_speller(replacements: list[tuple[str, str]], byte_fallback: b
     return spell
 
 
-def _byte_level_speller() -> Callable[[str], bytes]:
+def byte_level_speller() -> Callable[[str], bytes]:
+    """The function from a piece in GPT-2's alphabet to its bytes; other pieces are text as they stand."""
     alphabet = byte_alphabet()
 
     def spell(piece: str) -> bytes:

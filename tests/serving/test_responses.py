@@ -173,4 +173,4 @@ def test_a_failure_is_an_event() -> None:
     list(writer.opening())
     event = writer.failure(RequestError("It broke.", status=500, code="generation_failed"))
     assert event["type"] == "response.failed" and event["sequence_number"] == 2
-    assert event["response"]["error"] == {"code": "generation_failed", "message": "It broke."}
+    assert event["response"]["error"] == {"code": "server_error", "message": "It broke."}

@@ -51,7 +51,7 @@ def written_by(rows: list[RowRequest]) -> list[list[RowEvent]]:
     """The events of each row, from a writer of their own."""
     generator = Generator(TinyModel(VOCABULARY.size), CharTokenizer(eos=1), vocabulary=VOCABULARY)
     writer = RowWriter(generator, SchedulerLimits(rows=4, waiting=None))
-    handles = [writer.submit(each) for each in rows]
+    handles = [writer.submit(each, writer.output(each)) for each in rows]
     found: dict[Any, list[RowEvent]] = {handle: [] for handle in handles}
     while not writer.is_idle:
         for handle, event in writer.step():

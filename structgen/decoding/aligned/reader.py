@@ -1,8 +1,9 @@
 """Asking the model about many prefixes of one prompt at once: logits after each, in one call.
 
 `TreeReader` keeps the keys and values of every prefix read so far in one row of a cache and tells the model what is on
-a prefix's own path (`VisibleLanguageModel`): a new prefix costs one token. `RowReader` works with any `LanguageModel`
-and reads every prefix anew.
+a prefix's own path (`VisibleLanguageModel`): a new prefix costs one token. `BranchReader` lets a `RaggedReader` keep
+the prefixes; one that it has forgotten is read again. `RowReader` works with any `LanguageModel` and reads every prefix
+anew.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from structgen.decoding.sampling import to_numpy
 from structgen.errors import GenerationError
 from structgen.models.language_model import prepare_for_trees, reads_visible
+from structgen.models.ragged_reader import Part, RaggedReader
 
 Logits = npt.NDArray[np.floating[Any]]
 Prefix = tuple[int, ...]
@@ -55,7 +57,12 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Reade
             f"The prompt has {len(prompt_ids)} tokens and texts have up to {max_tokens}, but the model reads {limit}; "
             "shorten the prompt or lower max_tokens."
         )
-    return TreeReader(model, prompt_ids) if reads_visible(model) else RowReader(model, prompt_ids)
+    if reads_visible(model):
+        return TreeReader(model, prompt_ids)
+    own: RaggedReader | None = model.ragged_reader() if hasattr(model, "ragged_reader") else None
+    if own is not None and own.reads_apart and own.shares_prefixes:
+        return BranchReader(own, prompt_ids)
+    return RowReader(model, prompt_ids)
 
 
 class RowReader:
@@ -75,6 +82,40 @@ class RowReader:
             self.calls += 1
             self.tokens += sum(len(row) - len(self._prompt) for row in rows)
         return np.concatenate(found)
+
+
+class BranchReader:
+    """Every prefix is a row of a `RaggedReader` that begins with the longest one known."""
+
+    def __init__(self, reader: RaggedReader, prompt_ids: Sequence[int]) -> None:
+        self._reader, self._prompt = reader, list(prompt_ids)
+        self._batch = MAX_BATCH if reader.max_rows is None else max(1, min(MAX_BATCH, reader.max_rows // 2))
+        self.tokens = self.calls = 0
+
+    def read(self, prefixes: Sequence[Prefix]) -> Logits:
+        """See ``Reader.read``."""
+        if not self.calls:
+            self._read([()])
+            self.tokens = 0  # the prompt does not count
+        batches = (prefixes[start : start + self._batch] for start in range(0, len(prefixes), self._batch))
+        return np.concatenate([self._read(batch) for batch in batches])
+
+    def _read(self, prefixes: Sequence[Prefix]) -> Logits:
+        parts = list[Part]()
+        try:
+            for prefix in prefixes:
+                text = [*self._prompt, *prefix]
+                row, held = self._reader.open(text)
+                parts.append(Part(row, text[held:]))
+            logits = to_numpy(self._reader.read(parts).logits)
+            for part in parts:
+                self._reader.remember(part.row)
+        finally:
+            for part in parts:
+                self._reader.drop(part.row)
+        self.calls += 1
+        self.tokens += sum(len(part.tokens) for part in parts)
+        return logits
 
 
 class TreeReader:

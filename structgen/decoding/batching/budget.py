@@ -6,7 +6,10 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
-WEIGHT = 0.2  # of the latest step in the running means
+WEIGHT, RATE_WEIGHT, SPREAD_WEIGHT = 0.2, 0.4, 0.1  # of the latest step in the running means
+REFRESH = 64  # steps beside prompts, after which one without tells what it takes now
+LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
+DEVIATIONS = 3.0  # mean deviations that 99 of 100 steps stay below (normal: 2.33 standard, 2.9 mean deviations)
 FIXED = 16  # tokens that a step's fixed cost is worth, while only one number of tokens was seen
 
 
@@ -24,6 +27,9 @@ class SchedulerLimits:
         least_chunk: tokens.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
+        late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.
+            Rows that are not read apart are always waited for. None: all masks are made in the loop.
+        max_mask_seconds: after which a row whose mask is not made yet fails; None: never. Needs ``late_seconds``.
     """
 
     rows: int = 32
@@ -34,25 +40,43 @@ class SchedulerLimits:
     least_chunk: int = 16
     max_bytes: int | None = None
     patience: float = 10.0
+    late_seconds: float | None = 0.01
+    max_mask_seconds: float | None = None
 
 
 class StepCost:
-    """Seconds of a step by the tokens that it reads, learned from the steps that were made.
+    """Seconds of a step, learned from the steps that were made: by the tokens that it reads for rows that are written,
+    and a rate for each token of a prompt beside them.
 
-    Running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
+    The first are running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
+    The rate follows the last steps closely, since it grows with what was read of the prompt. What a step takes beyond
+    that (other work of the machine) is known as a spread.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
+        self._rate: float | None = None
+        self._spread = FIRST_SPREAD
+        self._beside = 0  # steps in a row that read prompts
 
-    def observe(self, tokens: int, seconds: float) -> None:
-        """A step that read so many tokens took so long."""
-        key = tokens.bit_length()
-        count, mean = self._seen.get(key, (float(tokens), seconds))
-        self._seen[key] = (count + WEIGHT * (tokens - count), mean + WEIGHT * (seconds - mean))
+    def observe(self, tokens: int, chunks: int, seconds: float) -> None:
+        """A step that read so many tokens, ``chunks`` of them of prompts, took so long."""
+        written = tokens - chunks
+        expected = self.seconds(written) + chunks * (self._rate or 0.0)
+        if expected and (not chunks or self._rate is not None):
+            self._spread += SPREAD_WEIGHT * (min(abs(seconds / expected - 1), MOST_SPREAD) - self._spread)
+        if not chunks:
+            self._beside = 0
+            key = tokens.bit_length()
+            count, mean = self._seen.get(key, (float(tokens), seconds))
+            self._seen[key] = (count + WEIGHT * (tokens - count), mean + WEIGHT * (seconds - mean))
+            return
+        self._beside += 1
+        rate = max(0.0, seconds - self.seconds(written)) / chunks
+        self._rate = rate if self._rate is None else self._rate + RATE_WEIGHT * (rate - self._rate)
 
     def seconds(self, tokens: int) -> float:
-        """What a step takes; 0 while nothing is known. Never falls with ``tokens``."""
+        """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
         points = sorted(self._seen.values())
         if not points:
             return 0.0
@@ -66,10 +90,12 @@ class StepCost:
         (low, first), (high, second) = points[place - 1], points[place]
         return max(highest, first + (second - first) * (tokens - low) / (high - low))
 
-    def tokens_within(self, seconds: float, most: int) -> int:
-        """The most tokens that a step reads in so many seconds, at most ``most``; ``most`` while nothing is known."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle - 1)
-        return low
+    def room(self, written: int, factor: float) -> int | None:
+        """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
+        ``factor`` times as long as without; None: a step without prompts should tell first what that is."""
+        if written.bit_length() not in self._seen or self._beside >= REFRESH:
+            return None
+        if not self._rate:
+            return 0
+        without, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
+        return max(0, int((factor / slack - 1) * without / self._rate))

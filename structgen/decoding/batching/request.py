@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from structgen.decoding.batching.tasks import Task
 from structgen.decoding.output import FinishReason, Output
 from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.speculator import Row, Speculator
@@ -36,6 +37,8 @@ class Request:
         streams: whether events tell its text.
         told: how many tokens of the output, which then was ``take_up``, were told elsewhere, and are not told again.
         prediction: a text that the output may be much like, drafted along by the speculator.
+        arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
+            its place in the queue and its deadlines count from there; None: when it is submitted.
     """
 
     prompt: Sequence[int]
@@ -49,6 +52,7 @@ class Request:
     streams: bool = False
     told: int = 0
     prediction: str | None = None
+    arrived: float | None = None
 
 
 @dataclass(eq=False)
@@ -59,9 +63,10 @@ class Handle:
         request: it.
         state: where it stands.
         error: why it failed; None: it did not.
-        submitted, admitted: when (seconds of the scheduler's clock).
+        submitted, admitted: when it arrived, and when it was begun (seconds of the scheduler's clock).
         preemptions: how often its keys and values were given up for others.
         cached_tokens: of the prompt, how many were known and not read.
+        late_masks: how often the others went on without it.
     """
 
     request: Request
@@ -77,6 +82,10 @@ class Handle:
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
+    late_masks: int = 0
+    task: Task | None = None  # what is late: till it is done, the output is not the loop's
+    probation: int = 0  # tasks that must be in time till the row is waited for again
+    owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
     told: int = 0  # tokens that events have told
     shown: str = field(default="", repr=False)  # text that they have told

@@ -15,14 +15,17 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
+from structgen.decoding.batching.row_tasks import RowTasks
 from structgen.decoding.batching.step import MIN_SHARED, ModelStep
 from structgen.decoding.choosing import OnError, guarded
 from structgen.decoding.closing import MAX_TOKEN_BYTES
+from structgen.decoding.output import Output
 from structgen.decoding.speculative.prediction import Prediction
 from structgen.decoding.speculative.tree import DraftTree
 from structgen.errors import CancelledError, GenerationError, QueueError
@@ -32,6 +35,7 @@ from structgen.models.ragged_reader import RaggedReader
 ROOM = 64  # tokens that a row must find room for beside its prompt
 FILL = 0.9  # of the memory that rows are admitted to
 MAX_PREEMPTIONS = 3  # then a row keeps what it has
+LOOK_AGAIN = 0.01  # seconds, where all rows are late: others may come
 
 
 class Scheduler:
@@ -43,7 +47,7 @@ class Scheduler:
         overlapped: whether masks are made while the model reads, for models that only begin to read when they are
             called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
         spell: the tokens of a predicted text; None: requests bring none.
-        clock: seconds.
+        clock: seconds, for waiting, deadlines and what steps take.
     """
 
     def __init__(
@@ -56,15 +60,18 @@ class Scheduler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reader, self.limits = reader, limits or SchedulerLimits()
+        self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._new: deque[Handle] = deque()
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
         self._open: list[Handle] = []  # being read or written, in the order of their admission
-        self._rows = self.limits.rows  # fewer once memory has run out
+        self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
+        patience = self.limits.late_seconds if reader.reads_apart else self.limits.max_mask_seconds
+        self._tasks = RowTasks(patience, self.limits.max_mask_seconds, self._fail)
         self._events: list[Event] = []
 
     def submit(self, request: Request) -> Handle:
@@ -84,10 +91,11 @@ class Scheduler:
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")
         most = len(request.prompt) + len(request.output.token_ids) + request.output.remaining
-        if self.limits.max_bytes is not None and most * self.reader.token_bytes > self.limits.max_bytes:
-            fits = self.limits.max_bytes // self.reader.token_bytes
+        if self._max_bytes is not None and most * self.reader.token_bytes > self._max_bytes:
+            fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
-        handle = Handle(request, self._clock(), told=request.told)
+        arrived = self._clock() if request.arrived is None else request.arrived
+        handle = Handle(request, arrived, told=request.told)
         self._new.append(handle)
         return handle
 
@@ -116,19 +124,25 @@ class Scheduler:
         for handle in [*self._open, *self._queue]:
             self._fail(handle, CancelledError("The request was withdrawn."))
         self._leave()
+        self._tasks.rest()
 
     def step(self) -> list[Event]:
         """One call of the model for all rows, at most; what it did for each request."""
         self._intake()
+        self._settle()
         self._watch_the_clock()
         self._admit()
         step = self._plan()
         if step.parts:
             self._run(step)
+        elif any(handle.task is not None for handle in [*self._open, *self._queue]):
+            self._tasks.wait(LOOK_AGAIN)
         self._leave()
         for handle in dict.fromkeys(self._touched):
             self._tell(handle)
         self._touched.clear()
+        if self.is_idle:
+            self._tasks.rest()
         events, self._events = self._events, []
         return events
 
@@ -141,21 +155,32 @@ class Scheduler:
             handle = self._withdrawn.popleft()
             self._fail(handle, CancelledError("The request was withdrawn."))
 
+    def _settle(self) -> None:
+        """Take up rows that were late."""
+        for handle in self._tasks.settled([*self._open, *self._queue]):
+            self._touched.append(handle)
+            output = handle.output
+            self._queue.charge(handle.request.key, len(output.token_ids) - handle.told)
+            if handle.drafts is not None and output.finish_reason is not None:
+                with guarded(output, self._failed(handle)):
+                    handle.drafts.end()
+        self._leave()
+
     def _watch_the_clock(self) -> None:
         now = self._clock()
         for handle in list(self._queue):
             limit = handle.request.queue_seconds
             if limit is not None and now - handle.submitted > limit and not handle.preemptions:
                 self._fail(handle, QueueError(f"The request has waited for {limit:g} seconds; try again later."))
+        hurried = []
         for handle in self._open:
             limit = handle.request.seconds
-            if limit is not None and now - handle.submitted > limit and not handle.is_hurried:
+            is_over = limit is not None and now - handle.submitted > limit
+            if is_over and not handle.is_hurried and handle.task is None:
                 handle.is_hurried = True
-                with guarded(handle.output, self._failed(handle)):
-                    handle.output.hurry()
-                    if handle.has_mask:
-                        handle.output.advance_forced()
+                hurried.append((handle, partial(_hurry, handle.output, handle.has_mask)))
                 self._touched.append(handle)
+        self._tasks.do(hurried)
         self._leave()
 
     def _admit(self) -> None:
@@ -170,6 +195,10 @@ class Scheduler:
             if self.limits.rows_a_key is not None and of_key >= self.limits.rows_a_key:
                 continue
             if not handle.is_started and not self._start(handle):
+                if handle.task is not None:
+                    return  # one at a time is waited for
+                continue
+            if handle.task is not None or not self._prepare(handle):
                 continue
             if self._shares_unread(handle):
                 continue
@@ -179,19 +208,22 @@ class Scheduler:
             self._begin(handle, now)
 
     def _start(self, handle: Handle) -> bool:
-        """Look at what must come first. Whether there is anything to be read for."""
+        """Look at what must come first. Whether it is known."""
         handle.is_started = handle.has_mask = True
+        handle.output.stats.prompt_tokens = len(handle.request.prompt)
+        return self._tasks.do([(handle, handle.output.advance_forced)])[0]
+
+    def _prepare(self, handle: Handle) -> bool:
+        """Make drafts ready. Whether there is anything to be read for."""
         output, request = handle.output, handle.request
-        output.stats.prompt_tokens = len(request.prompt)
         with guarded(output, self._failed(handle)):
-            if request.prediction is not None and self._spell is not None:
+            if request.prediction is not None and self._spell is not None and handle.prediction is None:
                 handle.prediction = Prediction(self._spell(request.prediction[: output.remaining * MAX_TOKEN_BYTES]))
-            output.advance_forced()
-            if output.finish_reason is None and request.speculator is not None:
+            if output.finish_reason is not None:
+                self._queue.remove(handle)
+                self._finish(handle)
+            elif request.speculator is not None and handle.drafts is None:
                 handle.drafts = request.speculator.start(request.prompt, output, handle.prediction)
-        if handle.state is not State.DONE and output.finish_reason is not None:
-            self._queue.remove(handle)
-            self._finish(handle)
         return handle.state is not State.DONE
 
     def _begin(self, handle: Handle, now: float) -> None:
@@ -216,7 +248,7 @@ class Scheduler:
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
-        limit, size = self.limits.max_bytes, self.reader.token_bytes
+        limit, size = self._max_bytes, self.reader.token_bytes
         if limit is None or not self._open:
             return True
         needed = (handle.length + ROOM) * size
@@ -227,7 +259,7 @@ class Scheduler:
     # What is read.
 
     def _plan(self) -> ModelStep:
-        writing = [handle for handle in self._open if handle.state is State.WRITING]
+        writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
         reading = [handle for handle in self._open if handle.state is State.READING]
         waiting = sum(len(handle.output.pending) for handle in writing)
         chunks = self._chunks(reading, waiting)
@@ -249,8 +281,10 @@ class Scheduler:
         bear."""
         room = self.limits.step_tokens - waiting
         if waiting and self.limits.step_factor < math.inf:
-            seconds = self.limits.step_factor * self.cost.seconds(waiting)
-            room = self.cost.tokens_within(seconds, self.limits.step_tokens) - waiting
+            beside = self.cost.room(waiting, self.limits.step_factor)
+            if beside is None:
+                return {}
+            room = min(room, beside)
         room = max(room, self.limits.least_chunk)
         chunks: dict[int, list[int]] = {}
         for handle in reading:
@@ -264,7 +298,7 @@ class Scheduler:
 
     def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
         """Trees of the rows that have drafters, by row."""
-        drafting = {id(handle.output): handle for handle in writing if handle.drafts is not None}
+        drafting = {id(each.output): each for each in writing if each.drafts is not None and not each.probation}
         trees = self._drafting.choose(
             [handle.drafts for handle in drafting.values() if handle.drafts is not None],
             beside=beside,
@@ -277,7 +311,7 @@ class Scheduler:
 
     def _make_room(self, tokens: int) -> None:
         """Give up prefixes, then rows, until so many tokens fit."""
-        limit, needed = self.limits.max_bytes, tokens * self.reader.token_bytes
+        limit, needed = self._max_bytes, tokens * self.reader.token_bytes
         if limit is None or self.reader.bytes + needed <= limit:
             return
         self.reader.forget_prefixes()
@@ -304,23 +338,24 @@ class Scheduler:
     # What comes of it.
 
     def _run(self, step: ModelStep) -> None:
-        start = time.perf_counter()
+        start = self._clock()
+        chunks = sum(len(p.tokens) for h, p in zip(step.handles, step.parts, strict=True) if h.state is State.READING)
         try:
             reading = self.reader.read(step.parts)
         except Exception as error:
             self._model_failed(step, error)
             return
         try:
-            step.take(reading, self.reader, self._fail, overlapped=self._overlapped)
+            step.take(reading, self.reader, self._tasks.do, self._fail, overlapped=self._overlapped)
         except Exception as error:  # not of a row: a sampler that cannot read these logits
             for handle in step.handles:
                 self._fail(handle, error)
             return
         for handle, tokens in zip(step.handles, step.gained, strict=True):
             self._queue.charge(handle.request.key, tokens)
-        self._touched += step.handles
+        self._touched += [handle for handle in step.handles if handle.task is None]
         self._drafting.observe(step.chosen, sum(step.gained), step.tokens)
-        self.cost.observe(step.tokens, time.perf_counter() - start)
+        self.cost.observe(step.tokens, chunks, self._clock() - start)
 
     def _model_failed(self, step: ModelStep, error: Exception) -> None:
         """Out of memory: half of the rows wait; all of them where they share what the call may have spoiled, and half
@@ -351,7 +386,7 @@ class Scheduler:
     def _leave(self) -> None:
         """Rows that have failed, and those whose outputs are whole, leave."""
         for handle in list(self._open):
-            if handle.state is not State.DONE and handle.output.finish_reason is None:
+            if handle.state is not State.DONE and (handle.task is not None or handle.output.finish_reason is None):
                 continue
             self._open.remove(handle)
             self._close(handle)
@@ -376,6 +411,9 @@ class Scheduler:
     def _tell(self, handle: Handle) -> None:
         """Say what is new."""
         output, told = handle.output, handle.told
+        if handle.task is not None:  # failed, and not at rest: no look at the output
+            self._events.append(Event(handle, (), (), error=handle.error))
+            return
         text = ""
         if handle.request.streams and handle.error is None:
             whole = output.text if handle.state is State.DONE else output.shown(output.settled_data())
@@ -385,3 +423,15 @@ class Scheduler:
             reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
             new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
             self._events.append(Event(handle, *new, text, reason, handle.error))
+
+
+def _hurry(output: Output, has_mask: bool) -> None:
+    """Close an output as soon as it can be."""
+    output.hurry()
+    if has_mask:
+        output.advance_forced()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """The lower of two limits; None is none."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from structgen.decoding.batching.request import Handle, State
@@ -15,6 +15,7 @@ from structgen.models.ragged_reader import Part, RaggedReader, Reading
 MIN_SHARED = 32  # tokens of a prompt from which on others may take it over
 
 Fail = Callable[[Handle, Exception], None]
+Do = Callable[[Sequence[tuple[Handle, Callable[[], None]]]], Sequence[bool]]
 
 
 class _Undrafted:
@@ -24,17 +25,15 @@ class _Undrafted:
     place = 0
 
     def __init__(self, handle: Handle, looks_ahead: bool) -> None:
-        self.output, self._handle, self._looks_ahead = handle.output, handle, looks_ahead
+        self.output, self._handle, self.looks_ahead = handle.output, handle, looks_ahead
 
     def begin(self) -> None:
         """See ``Walk``."""
         self.output.pending.clear()
+        self._handle.has_mask = self.looks_ahead
 
     def follow(self) -> bool:
         """See ``Walk``."""
-        self._handle.has_mask = self._looks_ahead
-        if self._looks_ahead:
-            self.output.advance_forced()
         return False
 
 
@@ -75,10 +74,11 @@ class ModelStep:
         self.handles.append(handle)
         self.parts.append(part)
 
-    def take(self, reading: Reading, reader: RaggedReader, fail: Fail, *, overlapped: bool) -> None:
+    def take(self, reading: Reading, reader: RaggedReader, do: Do, fail: Fail, *, overlapped: bool) -> None:
         """Choose a token of every row that was read to its end, and go along drafts as far as they were right.
 
         Args:
+            do: see ``RowTasks.do``.
             fail: told of a row that raised, and what.
             overlapped: see ``Scheduler``.
         """
@@ -87,6 +87,9 @@ class ModelStep:
 
         def failed(output: Output, error: Exception) -> None:
             fail(by_output[id(output)], error)
+
+        def run(acts: Sequence[tuple[Walk, Callable[[], None]]]) -> Sequence[bool]:
+            return do([(by_output[id(walk.output)], act) for walk, act in acts])
 
         walks, starts = list[Walk](), list[int]()
         for handle, start, count in zip(self.handles, reading.starts, reading.counts, strict=True):
@@ -99,15 +102,16 @@ class ModelStep:
                 walks.append(walk)
                 starts.append(start)
         self.chosen = len(walks)
-        verify(walks, reading.logits, starts, failed)
+        verify(walks, reading.logits, starts, run, failed)
         for handle, part, start in zip(self.handles, self.parts, reading.starts, strict=True):
             if handle.row in self.trees and handle.drafts is not None and handle.state is State.WRITING:
                 with guarded(handle.output, failed):
-                    kept = handle.drafts.finish(reading.logits[start : start + len(part.tokens)])
+                    whole = reading.logits[start : start + len(part.tokens)]
+                    kept = handle.drafts.finish(whole) if handle.task is None else handle.drafts.leave()
                     reader.keep(handle.row, kept)
                     handle.held += len(kept)
         pairs = zip(self.handles, before, strict=True)
-        self.gained = [len(handle.output.token_ids) - known for handle, known in pairs]
+        self.gained = [len(handle.output.token_ids) - known if handle.task is None else 0 for handle, known in pairs]
 
 
 def _arrived(handle: Handle, count: int, reader: RaggedReader, overlapped: bool) -> Walk | None:
@@ -128,4 +132,4 @@ def _arrived(handle: Handle, count: int, reader: RaggedReader, overlapped: bool)
         handle.has_mask = True
     if output.finish_reason is not None or output.pending:
         return None
-    return _Undrafted(handle, looks_ahead=handle.drafts is not None or not overlapped)
+    return _Undrafted(handle, looks_ahead=handle.drafts is not None or handle.probation > 0 or not overlapped)

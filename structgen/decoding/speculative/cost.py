@@ -12,6 +12,7 @@ import numpy as np
 COUNTS = (1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 48)  # steps, where models pad
 CONTEXT = 128  # tokens in the cache while measuring
 REPEATS = 3
+MOST = 8.0  # times of one token: what takes longer is not measured, the curve goes on straight
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,25 @@ def measure(model: Any, counts: Sequence[int] = COUNTS, token: int = 0) -> CostC
     context = CONTEXT if room is None else min(CONTEXT, room - max(counts))
     _, cache = model.prefill([[token] * max(1, context)])
     length = cache.length
-    times: list[list[float]] = [[] for _ in counts]
-    for repeat in range(REPEATS + 1):
-        for place, number in enumerate(counts):
-            start = time.perf_counter()
-            _wait_for(model.forward([[token] * number], cache))
-            if repeat:  # the first round warms up
-                times[place].append(time.perf_counter() - start)
-            cache.crop(length)
-    least = np.maximum.accumulate([min(each) for each in times])
-    return CostCurve(tuple(counts), tuple((least / least[0]).tolist()), float(least[0]))
+
+    def timed(number: int) -> float:
+        start = time.perf_counter()
+        _wait_for(model.forward([[token] * number], cache))
+        seconds = time.perf_counter() - start
+        cache.crop(length)
+        return seconds
+
+    times: dict[int, list[float]] = {}
+    single = min(timed(1), timed(1))
+    for number in counts:  # the first round warms up
+        times[number] = []
+        if timed(number) > MOST * single and timed(number) > MOST * single:  # twice: something else may have been busy
+            break
+    for _ in range(REPEATS):
+        for number, seen in times.items():
+            seen.append(timed(number))
+    least = np.maximum.accumulate([min(each) for each in times.values()])
+    return CostCurve(tuple(times), tuple((least / least[0]).tolist()), float(least[0]))
 
 
 def _wait_for(logits: Any) -> None:

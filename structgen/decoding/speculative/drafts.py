@@ -59,8 +59,8 @@ def make_speculator(
 
     - a name of ``NAMES``; "auto" stands for ``AUTO``;
     - a ``Datastore``, or the path of one;
-    - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id or
-      a folder;
+    - a draft model with the target's vocabulary: a ``LanguageModel``, a loaded transformers model, a Hugging Face id,
+      a folder or a GGUF file;
     - a ``Drafter``; or, alone, a ``Speculator`` or None: no drafters, for requests that bring a prediction.
 
     The policy is ``CostAware`` with the target's cost curve, which ``curve`` gives; None: it is measured now.
@@ -97,12 +97,13 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
             raise GenerationError("The datastore holds tokens of another vocabulary; build it with this model.")
         return RetrievalDrafter(part)
     if isinstance(part, (str, os.PathLike)):
-        if Path(part).is_file():
+        from structgen.loading import is_gguf, load_model
+
+        if Path(part).is_file() and not is_gguf(part):
             return RetrievalDrafter(Datastore.load(part, vocabulary))
         near = get_close_matches(str(part), NAMES, 1, 0.7)
         if near and not Path(part).exists():  # rather than a model to be looked for in the network
             raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
-        from structgen.models.store import load_model
 
         return ModelDrafter(load_model(part)[0])
     if hasattr(part, "start"):

@@ -137,6 +137,11 @@ class Row:
         return self._node.draws
 
     @property
+    def looks_ahead(self) -> bool:
+        """See ``Walk``: what must follow is judged."""
+        return True
+
+    @property
     def is_drawn_alone(self) -> bool:
         """Whether each node's draw needs nothing but its logits and mask: no bias or penalties, no drafts drawn at
         random."""
@@ -175,7 +180,6 @@ class Row:
         only decide how many of them one forward gives.
         """
         output = self.output
-        output.advance_forced()
         while output.pending:
             following = self._judge(self._node, output.pending[0])
             if following is None:
@@ -184,6 +188,18 @@ class Row:
             self._kept.append(self._read + following.index)
             self._node = following
         return not output.pending and output.finish_reason is None
+
+    def leave(self) -> list[int]:
+        """Do without what is not judged yet, and learn nothing of this step: the output is not at rest. Which of the
+        tokens that the target read are output."""
+        self.tree = DraftTree(self.tree.root)
+        return self._kept
+
+    def end(self) -> None:
+        """The output is whole: let the sources learn it."""
+        self._tell()
+        for source in self._sources:
+            source.finish()
 
     def finish(self, logits: Any) -> list[int]:
         """Learn from what was accepted. Which of the tokens that the target read are output: indices, ascending.
@@ -227,9 +243,7 @@ class Row:
                 spent = self._spent + time.perf_counter() - start
                 self._rest.observe(len(nodes), tokens, spent, self._beside, self._rows)
         if self.output.finish_reason is not None:
-            self._tell()
-            for source in self._sources:
-                source.finish()
+            self.end()
         stats.draft_seconds += time.perf_counter() - start
 
     def _tell(self) -> None:

@@ -1,6 +1,6 @@
 """Choosing along drafts: many rows of which the model has read a token, or a tree of what may follow it.
 
-Every token is chosen by ``choosing.choose`` from the target's logits after exactly the tokens before it: masks,
+Every token is drawn by ``choosing.drawn`` from the target's logits after exactly the tokens before it: masks,
 filters, steering by the budget and random numbers are those of a loop without drafts. So greedy outputs are the same,
 and samples too where no draft was drawn at random (a seed gives the same text); with random drafts the verification
 rules keep the distribution. Both up to the last bits of the logits: float32 sums come out in another order when several
@@ -9,12 +9,13 @@ tokens are read at once, which can decide a tie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from structgen.decoding.choosing import OnError, choose, guarded
+from structgen.decoding.choosing import OnError, drawn, guarded
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import FirstDraw
 from structgen.decoding.sampling.host import HostSampler
@@ -37,6 +38,11 @@ class Walk(Protocol):
         """What draws it in place of the sampler."""
         ...
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the next mask is made once a token was taken."""
+        ...
+
     def begin(self) -> None:
         """The target has read."""
         ...
@@ -46,51 +52,49 @@ class Walk(Protocol):
         ...
 
 
-def verify(rows: Sequence[Walk], logits: Any, starts: Sequence[int], failed: OnError | None = None) -> None:
+Run = Callable[[Sequence[tuple[Walk, Callable[[], None]]]], Sequence[bool]]
+"""Does something for each row; whether it was done, and without an error. Rows of which it was not are left alone from
+then on, and may still be worked on."""
+
+
+def verify(rows: Sequence[Walk], logits: Any, starts: Sequence[int], run: Run, failed: OnError | None = None) -> None:
     """Choose along the drafts of all rows, a token of every row that is still on its tree with each draw. On a device,
     what comes after every node is drawn at once, and the paths are found there.
 
     Args:
         logits: [N, V], of all rows.
         starts: the first row of ``logits`` of each.
-        failed: as of ``choose``.
+        run: takes the tokens and makes the masks after them.
+        failed: as of ``choose``, for what ``run`` does not do.
     """
-    lost: set[int] = set()
-
-    def lose(output: Output, error: Exception) -> None:
-        if failed is None:
-            raise error
-        lost.add(id(output))
-        failed(output, error)
-
     for row in rows:
         row.begin()
-    drawn = draw_paths(rows, logits, starts)
-    walking = list(range(len(rows)))
+    known = draw_paths(rows, logits, starts)
+    walking = list(zip(rows, starts, strict=True))
     while walking:
-        waiting = []
-        for number in walking:
-            row, place = rows[number], starts[number] + rows[number].place
-            known = drawn.get(place)
-            if known is None:
-                waiting.append((row, place))
-            else:
-                with guarded(row.output, lose):
-                    row.output.take(*known, logits, place)
-        choose(
-            [row.output for row, _ in waiting],
-            logits,
-            [place for _, place in waiting],
-            [row.rule for row, _ in waiting],
-            failed=lose,
-        )
-        further = []
-        for number in walking:
-            row = rows[number]
-            with guarded(row.output, lose):
-                if id(row.output) not in lost and row.follow():
-                    further.append(number)
-        walking = further
+        at = [(row, start + row.place) for row, start in walking]
+        asked = [(row, place) for row, place in at if place not in known]
+        outputs, rules = [row.output for row, _ in asked], [row.rule for row, _ in asked]
+        places = [place for _, place in asked]
+        takes = dict(zip(places, drawn(outputs, logits, places, rules), strict=True))
+        for row, place in at:
+            if place in known:
+                takes[place] = partial(row.output.take, *known[place], logits, place)
+        done = run([(row, partial(_advance, row, takes[place])) for row, place in at])
+        walking = [pair for pair, is_done in zip(walking, done, strict=True) if is_done and _goes_on(pair[0], failed)]
+
+
+def _goes_on(row: Walk, failed: OnError | None) -> bool:
+    with guarded(row.output, failed):
+        return row.follow()
+    return False
+
+
+def _advance(row: Walk, take: Callable[[], None]) -> None:
+    """Take a token, and see what may come after it."""
+    take()
+    if row.looks_ahead:
+        row.output.advance_forced()
 
 
 def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict[int, tuple[int, float]]:

@@ -41,8 +41,8 @@ def json_options() -> JsonOptions:
     serving = get_serving()
     if serving.constrained_json_whitespace_pattern is not None:
         raise IntegrationError(
-            "structgen has no --constrained-json-whitespace-pattern; it writes a space behind separators, or none with "
-            "--constrained-json-disable-any-whitespace, or up to n with --constrained-json-max-whitespace-cnt n"
+            "structgen has no constrained_json_whitespace_pattern; it writes a space behind separators, or none with "
+            "constrained_json_disable_any_whitespace, or up to n with constrained_json_max_whitespace_cnt"
         )
     if serving.constrained_json_disable_any_whitespace:
         return JsonOptions(whitespace="compact")
@@ -51,7 +51,7 @@ def json_options() -> JsonOptions:
     return JsonOptions()
 
 
-class StructgenGrammar(BaseGrammarObject):
+class SglangGrammar(BaseGrammarObject):
     """One request's grammar; what its methods are for is said by SGLang's class.
 
     Attributes:
@@ -94,7 +94,7 @@ class StructgenGrammar(BaseGrammarObject):
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fill the rows of these grammars; other rows stay."""
-        if all(isinstance(entry.grammar, StructgenGrammar) for entry in entries):
+        if all(isinstance(entry.grammar, SglangGrammar) for entry in entries):
             fill_rows([(entry.row, entry.grammar.request) for entry in entries], vocab_mask)
             return
         for entry in entries:
@@ -115,10 +115,10 @@ class StructgenGrammar(BaseGrammarObject):
         """Set the logits of disallowed tokens to -inf, where they are."""
         apply_token_bitmask_inplace(logits, vocab_mask)
 
-    def copy(self) -> StructgenGrammar:
+    def copy(self) -> SglangGrammar:
         """The same grammar at the start, for another request."""
         stats = dataclasses.replace(self.grammar_stats, is_cache_hit=True, tree_traversal_time=[])
-        return StructgenGrammar(self.request.fresh(), self.key_string, stats)
+        return SglangGrammar(self.request.fresh(), self.key_string, stats)
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
         """The text that must come next, if any."""
@@ -147,7 +147,7 @@ class StructgenGrammar(BaseGrammarObject):
             )
 
 
-class StructgenGrammarBackend(BaseGrammarBackend):
+class SglangBackend(BaseGrammarBackend):
     """The backend of a server.
 
     Args:
@@ -207,19 +207,19 @@ class StructgenGrammarBackend(BaseGrammarBackend):
 
     @staticmethod
     def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
-        """See `StructgenGrammar`; these three are asked of the backend where only thinking is filtered."""
+        """See `SglangGrammar`; these three are asked of the backend where only thinking is filtered."""
         return allocate(vocab_size, batch_size)
 
-    move_vocab_mask = staticmethod(StructgenGrammar.move_vocab_mask)
-    apply_vocab_mask = staticmethod(StructgenGrammar.apply_vocab_mask)
+    move_vocab_mask = staticmethod(SglangGrammar.move_vocab_mask)
+    apply_vocab_mask = staticmethod(SglangGrammar.apply_vocab_mask)
 
     def _compiled(self, kind: str, value: str, told: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
         try:
-            grammar = engine_constraint(kind, value, self.options).compile(self.vocabulary)
+            grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
-        return StructgenGrammar(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
+        return SglangGrammar(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
 
 
 class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
@@ -238,7 +238,7 @@ class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
             self.popitem(last=False)
 
 
-def behind_reasoning(backend: StructgenGrammarBackend, tokenizer: Any) -> BaseGrammarBackend:
+def behind_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBackend:
     """The backend as the server's reasoning parser wants it: what is asked for begins behind the thinking.
 
     SGLang does so for its own backends, and not for registered ones.
@@ -264,12 +264,12 @@ def allocate(vocab_size: int, batch_size: int) -> torch.Tensor:
 
 
 _OVERRIDDEN = {
-    StructgenGrammar: (
+    SglangGrammar: (
         "accept_token", "rollback", "is_terminated", "allocate_vocab_mask", "fill_vocab_mask",
         "fill_vocab_mask_batched", "reset_vocab_mask", "move_vocab_mask", "apply_vocab_mask", "copy",
         "try_jump_forward", "jump_forward_str_state", "jump_and_retokenize",
     ),
-    StructgenGrammarBackend: (
+    SglangBackend: (
         "initialize_vocab_mask_buffer", "dispatch_json", "dispatch_regex", "dispatch_ebnf", "dispatch_structural_tag",
         "set_token_filter",
     ),

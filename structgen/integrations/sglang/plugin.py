@@ -39,13 +39,13 @@ def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Itera
         TokenizerError: the bytes of the tokens cannot be told.
     """
     try:
-        from structgen.integrations.sglang.backend import StructgenGrammarBackend, behind_reasoning, check_interface
+        from structgen.integrations.sglang.backend import SglangBackend, behind_reasoning, check_interface
     except ImportError as error:
         raise _other_version(str(error)) from error
     wrong = check_interface()
     if wrong:
         raise _other_version(wrong)
-    return behind_reasoning(StructgenGrammarBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
+    return behind_reasoning(SglangBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
 
 
 def _other_version(what: str) -> IntegrationError:
@@ -57,5 +57,5 @@ def _other_version(what: str) -> IntegrationError:
         found = "of no known version"
     return IntegrationError(
         f"structgen's backend is made for SGLang {MADE_FOR}; SGLang {found} has another interface ({what}). "
-        f"Install sglang=={MADE_FOR}, or choose another --grammar-backend"
+        f"Install sglang {MADE_FOR}, or choose another grammar_backend"
     )

@@ -1,8 +1,8 @@
 """Which text a call of a logits processor continues: `generate` does not say, its sequences of token ids do.
 
-A processor is called with whole sequences, prompt included. Plain loops add a token a call, beams change places, assisted
-decoding goes ahead along a draft, then back to read the same draft again with the model, then on from what was kept.
-And a processor may be used again, for another prompt.
+A processor is called with whole sequences, prompt included. Plain loops add a token a call, beams change places,
+assisted decoding goes ahead along a draft, then back to read the same draft again with the model, then on from what was
+kept. And a processor may be used again, for another prompt.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ class Generation:
     Attributes:
         prompt: int64 [rows, n], the sequences of its first call.
         written: int64 [rows, m], what those of the last call had behind the prompt.
-        is_part: whether the last call was given the beginning of a longer sequence: a view, as only verification does.
-        verified: whether the last call was part of a verification; the last one of those gets the whole sequence.
+        is_part: whether the last call had the beginning of a longer sequence: a view, as only verification has.
+        verified: tokens that were kept when the verification began that the last call was part of (its last call has
+            the whole sequence); None: it was part of none.
+        jumped: whether the last call went on from a verified draft, with the model's token behind what was kept.
     """
 
     prompt: Ids
     written: Ids
     is_part: bool = False
-    verified: bool = False
+    verified: int | None = None
+    jumped: bool = False
 
     def parents(self, ids: Ids, is_part: bool) -> list[int] | None:
         """For each row, the row of the last call that it goes on from; None: this is no call of this `generate`.
@@ -42,13 +45,15 @@ class Generation:
         new = ids[:, width:]
         parents = self._parents(new, is_part)
         if parents is not None:
-            goes_on = new.shape[1] == self.written.shape[1] + 1
-            self.verified = is_part or (goes_on and self.is_part)
+            goes_on = self.is_part and new.shape[1] == self.written.shape[1] + 1
+            if not goes_on:
+                self.verified = new.shape[1] if is_part else None
             self.written, self.is_part = new.copy(), is_part
         return parents
 
     def _parents(self, new: Ids, is_part: bool) -> list[int] | None:
         (rows, length), last = new.shape, self.written
+        self.jumped = False
         if length == last.shape[1] + 1 and (found := _found(new[:, :-1], last)) is not None:
             return found
         if length == 0:
@@ -57,8 +62,8 @@ class Generation:
             return None
         shared = new[0] == last[0, :length]
         begins = (is_part or length == last.shape[1]) and shared.all()  # a draft is verified, or another one tried
-        ends = self.verified and shared[:-1].all()  # what was kept of it, and the model's next token
-        return [0] if begins or ends else None
+        self.jumped = not begins and self.verified is not None and length > self.verified and bool(shared[:-1].all())
+        return [0] if begins or self.jumped else None
 
 
 def _found(beginnings: Ids, last: Ids) -> list[int] | None:

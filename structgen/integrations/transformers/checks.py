@@ -57,9 +57,7 @@ def grammars_of(constraints: Any, vocabulary: Vocabulary) -> list[Grammar | None
     """
     each = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     if not each:
-        raise ConstraintError(
-            "the list of constraints is empty; give one constraint, or one a prompt (None: free text)"
-        )
+        raise ConstraintError("the list of constraints is empty; give one, or one a prompt (None: free text)")
     checked = [as_constraint(constraint) for constraint in each]
     return [None if constraint is None else constraint.compile(vocabulary) for constraint in checked]
 

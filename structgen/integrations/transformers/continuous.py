@@ -1,14 +1,14 @@
 """Constraints in transformers' continuous batching, which has no door for processors: the one module that makes one.
 
-Its manager builds its list of processors from the generation settings. Ours is put before them: a mask behind top-k could
-leave nothing. One integer a request tells which constraint it has; its text so far is in the request's state.
+Its manager builds its list of processors from the generation settings. Ours is put before them: a mask behind top-k
+could leave nothing. One integer a request tells which constraint it has; its text so far is in the request's state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
 from structgen.integrations.transformers.masking import Masker
-from structgen.integrations.transformers.row import Row, check_budget
+from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.models.transformers_model import TransformersModel
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -95,14 +95,14 @@ class RequestConstraints:
         error: what went wrong in transformers' thread, which says no more than that something did.
     """
 
-    supported_kwargs = {"constraint": int}  # noqa: RUF012: as its base class has it
-    ignored_kwargs = ()
+    supported_kwargs: ClassVar[dict[str, type]] = {"constraint": int}
+    ignored_kwargs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, grammars: Sequence[Grammar | None], vocabulary: Vocabulary) -> None:
         self.error: Exception | None = None
         self._grammars, self._masker = grammars, Masker(vocabulary)
-        self._rows: dict[str, Row] = {}
-        self._step: list[Row | None] = []
+        self._rows: dict[str, ConstrainedRow] = {}
+        self._step: list[ConstrainedRow | None] = []
 
     def fill_defaults(self, int32_tensor: Tensor) -> None:
         """For requests that say nothing."""
@@ -127,7 +127,7 @@ class RequestConstraints:
             self.error = error
             raise
 
-    def _row(self, state: Any) -> Row | None:
+    def _row(self, state: Any) -> ConstrainedRow | None:
         number = state.logit_processor_kwargs.get("constraint", -1)
         grammar = self._grammars[number] if 0 <= number < len(self._grammars) else None
         if grammar is None:
@@ -136,7 +136,7 @@ class RequestConstraints:
         row = self._rows.get(state.request_id)
         if row is None:
             budget = None if state.max_new_tokens is None else state.max_new_tokens + len(written)
-            row = self._rows[state.request_id] = Row(grammar.matcher(), budget)
+            row = self._rows[state.request_id] = ConstrainedRow(grammar.matcher(), budget)
         row.follow(np.array(written, np.int64))
         return row
 
@@ -150,8 +150,8 @@ def _manager(model: Any, settings: Any, config: Any, processor: RequestConstrain
 
     if not transformers.__version__.startswith(f"{VERSION}."):
         raise ModelError(
-            f"Constraints in continuous batching need transformers {VERSION}, not {transformers.__version__}: "
-            f"pip install 'transformers=={VERSION}.*', or use model.generate with GrammarLogitsProcessor"
+            f"Constraints in continuous batching need transformers {VERSION}, not {transformers.__version__}: install "
+            "that, or use model.generate with GrammarLogitsProcessor"
         )
     config = config or ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False)
     for name in ("use_async_batching", "use_cuda_graph"):
@@ -162,7 +162,8 @@ def _manager(model: Any, settings: Any, config: Any, processor: RequestConstrain
             raise OptionsError(f"{name}={value} does not go with constraints; pass {name}=False")
     manager = model.init_continuous_batching(generation_config=settings, continuous_batching_config=config)
     if manager.is_running() or manager.batch_processor is not None:
-        raise ModelError("The model has a manager already: call model.destroy_cached_continuous_batching_manager() first")
+        advice = "call model.destroy_cached_continuous_batching_manager() first"
+        raise ModelError(f"The model has a manager already: {advice}")
     ContinuousBatchingLogitsProcessor.register(RequestConstraints)
     processors = manager.logit_processor
     processors.logits_processor.insert(0, processor)

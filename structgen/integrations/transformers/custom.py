@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from structgen.decoding.batching.inline import write
@@ -112,19 +113,16 @@ class _Generate:
 
 def _check(model: Any, config: Any, input_ids: Tensor, synced_gpus: bool, model_kwargs: dict[str, Any]) -> None:
     """Refuse what is not done."""
-    wrong = next((name for name in OUTPUTS if getattr(config, name, None)), None)
+    wrong = "synced_gpus" if synced_gpus else next((name for name in OUTPUTS if getattr(config, name, None)), None)
     if config.num_beams and config.num_beams > 1:
         raise OptionsError(f"num_beams={config.num_beams} is not for custom_generate; {USE_PROCESSOR}")
     if config.prompt_lookup_num_tokens:
         raise OptionsError('prompt_lookup_num_tokens is not for custom_generate; say generate(..., draft="ngram")')
     if wrong is not None:
         raise OptionsError(f"{wrong}=True is not for custom_generate; {USE_PROCESSOR}")
-    if synced_gpus:
-        raise OptionsError(f"synced_gpus=True is not for custom_generate; {USE_PROCESSOR}")
     if model.config.is_encoder_decoder:
-        raise OptionsError(
-            f"{type(model).__name__} has an encoder, which custom_generate does not run; {USE_PROCESSOR}"
-        )
+        name = type(model).__name__
+        raise OptionsError(f"{name} has an encoder, which custom_generate does not run; {USE_PROCESSOR}")
     if not input_ids.shape[1]:
         raise OptionsError(f"inputs_embeds without input_ids are not for custom_generate; {USE_PROCESSOR}")
     known = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep", "cache_position"}
@@ -154,9 +152,8 @@ def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]
     """The tokens of each row without its padding."""
     if attention_mask is None:
         return list(input_ids.tolist())
-    return [
-        ids[mask].tolist() for ids, mask in zip(input_ids, attention_mask[:, : input_ids.shape[1]].bool(), strict=True)
-    ]
+    masks = attention_mask[:, : input_ids.shape[1]].bool()
+    return [ids[mask].tolist() for ids, mask in zip(input_ids, masks, strict=True)]
 
 
 def _budget(config: Any, input_ids: Tensor) -> int:
@@ -166,8 +163,6 @@ def _budget(config: Any, input_ids: Tensor) -> int:
 def _output(
     generator: Generator, grammar: Grammar | None, params: SamplingParams, prompt: Sequence[int], budget: int
 ) -> Output:
-    from dataclasses import replace
-
     import torch
 
     context = generator.model.context_length
@@ -228,7 +223,7 @@ class _Watch:
 def _result(input_ids: Tensor, outputs: Sequence[Output], config: Any, watch: _Watch) -> Any:
     """What `generate` returns: prompts and texts, each with its end if there is room, padded on the right."""
     import torch
-    from transformers.generation import GenerateDecoderOnlyOutput
+    from transformers.generation.utils import GenerateDecoderOnlyOutput
 
     most = _budget(config, input_ids)
     rows = []
@@ -237,25 +232,22 @@ def _result(input_ids: Tensor, outputs: Sequence[Output], config: Any, watch: _W
         ends = ends or (output.matcher is None and output.finish_reason == "stop")
         end = [output.vocabulary.eos_token_ids[0]] if ends and len(output.token_ids) < most else []
         rows.append([*output.token_ids, *end])
-    if len(rows) == 1:
-        watch.end(rows[0][len(outputs[0].token_ids) :])
+    watch.end(rows[0][len(outputs[0].token_ids) :])
     width = max(map(len, rows))
     pads = _ids(config.pad_token_id) or outputs[0].vocabulary.eos_token_ids
     texts = torch.tensor(
         [[*row, *[pads[0]] * (width - len(row))] for row in rows], dtype=input_ids.dtype, device=input_ids.device
     ).reshape(len(rows), width)
     sequences = torch.cat([input_ids, texts], dim=1)
-    return GenerateDecoderOnlyOutput(sequences=sequences) if config.return_dict_in_generate else sequences
+    if config.return_dict_in_generate:
+        return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
+    return sequences
 
 
 def _ids(ids: Any) -> tuple[int, ...]:
     """Of a setting that is an id, several, a tensor of them, or None."""
     if ids is None:
         return ()
-    return (
-        tuple(ids.flatten().tolist())
-        if hasattr(ids, "flatten")
-        else tuple(ids)
-        if isinstance(ids, Iterable)
-        else (ids,)
-    )
+    if hasattr(ids, "flatten"):
+        return tuple(ids.flatten().tolist())
+    return tuple(ids) if isinstance(ids, Iterable) else (ids,)

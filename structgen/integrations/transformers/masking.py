@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
 from structgen.errors import GenerationError
-from structgen.integrations.transformers.row import Row
+from structgen.integrations.transformers.row import ConstrainedRow
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 # With a budget each token that is left allowed is tried: of many, the likeliest up to this share of the probability.
-SHARE, LEAST, MOST = 0.999, 64, 256
+SHARE, LEAST, MOST = 0.999, 16, 256
 
 
 class Masker:
@@ -29,7 +29,7 @@ class Masker:
         self._size = vocabulary.size
         self._said = set[str]()
 
-    def masked(self, scores: Tensor, rows: Sequence[Row | None]) -> Tensor:
+    def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
         """New scores [rows, width], on the same device; the given ones stay as they are.
 
         Rows that are None, and those whose text the constraint does not allow, come out as they went in. In no row all
@@ -41,9 +41,9 @@ class Masker:
         bitmask = self._filled(rows)
         masked = scores.clone()
         apply_token_bitmask_inplace(masked, bitmask, None if len(places) == len(rows) else places)
-        blocked = masked.amax(dim=1) == -float("inf")
-        if bool(blocked.any()):
-            masked[blocked] = self._unblocked(masked[blocked], bitmask[blocked.cpu().numpy()])
+        for place in _suspects(masked, bitmask, places):
+            if bool((masked[place] == -float("inf")).all()):
+                masked[place] = self._unblocked(masked[place], bitmask[place])
         return _closable(masked, rows) if any(rows[place].has_budget for place in places) else masked  # type: ignore[union-attr]
 
     def say(self, message: str) -> None:
@@ -52,7 +52,7 @@ class Masker:
             self._said.add(message)
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
-    def _filled(self, rows: Sequence[Row | None]) -> npt.NDArray[np.int32]:
+    def _filled(self, rows: Sequence[ConstrainedRow | None]) -> npt.NDArray[np.int32]:
         """The masks of all rows; those of rows that are not masked are arbitrary."""
         if len(self._bitmask) != len(rows):
             self._bitmask = allocate_token_bitmask(len(rows), self._size)
@@ -71,7 +71,7 @@ class Masker:
         return masks
 
     def _unblocked(self, scores: Tensor, masks: npt.NDArray[np.int32]) -> Tensor:
-        """Scores of rows in which other processors have forbidden all that the constraint allows: it wins."""
+        """Scores of a row in which other processors have forbidden all that the constraint allows: it wins."""
         self.say(
             "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
             "that the constraint allows; the constraint is kept, and its tokens are equally likely there."
@@ -81,7 +81,18 @@ class Masker:
         return allowed
 
 
-def _closable(scores: Tensor, rows: Sequence[Row | None]) -> Tensor:
+def _suspects(scores: Tensor, masks: npt.NDArray[np.int32], places: list[int]) -> list[int]:
+    """Rows whose first allowed token has no score: only in these nothing may be left. Looks at one score a row."""
+    own = masks[places]
+    words = (own != 0).argmax(axis=1)
+    found = own[np.arange(len(places)), words].astype(np.int64)
+    tokens = 32 * words + np.log2((found & -found).astype(np.float64)).astype(np.int64)
+    tokens = np.minimum(tokens, scores.shape[1] - 1)
+    first = scores[places, tokens.tolist()].tolist()
+    return [place for place, score in zip(places, first, strict=True) if score == -float("inf")]
+
+
+def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
     """Masked scores with only tokens left after which the texts can be closed within their budgets."""
     import torch
 

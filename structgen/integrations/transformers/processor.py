@@ -12,7 +12,7 @@ from structgen.errors import TokenizerError
 from structgen.integrations.transformers.calls import Generation, Ids
 from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
 from structgen.integrations.transformers.masking import Masker
-from structgen.integrations.transformers.row import Row, check_budget
+from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.options import check_count
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ class GrammarLogitsProcessor:
     again, for any prompts; not from two threads at once. A prompt that is exactly what the last call returned goes on
     with it; ``reset`` makes it a prompt like any other.
 
-    A text that is complete and cannot go on may only end, and so may rows that have ended. Sequences that the constraint
-    does not allow (drafts that are about to be turned down) are left as they are.
+    A text that is complete and cannot go on may only end, and so may rows that have ended. Sequences that the
+    constraint does not allow (drafts that are about to be turned down) are left as they are.
 
     Args:
-        constraint: a constraint, or anything ``json_schema`` takes; a list: one for each prompt of the batch. None: free
-            text.
+        constraint: a constraint, or anything ``json_schema`` takes; a list: one for each prompt of the batch. None:
+            free text.
         tokenizer: the model's tokenizer, or its ``Vocabulary``, which takes a moment to make and can be used again.
         vocab_size: width of the model's logits. Only needed where an assistant has another: its logits are then left
             alone.
@@ -43,7 +43,7 @@ class GrammarLogitsProcessor:
             tokenizer's own. A ``Vocabulary`` has its own.
         max_new_tokens: the budget that is given to ``generate``: tokens after which the text could not be closed within
             it are masked too. Every token that stays allowed is then tried first, so of many only the likeliest stay
-            (99.9 % of the probability, at least 64, at most 256). None: a text may be cut off by ``generate``.
+            (99.9 % of the probability, at least 16, at most 256). None: a text may be cut off by ``generate``.
 
     Raises:
         TokenizerError: ``tokenizer`` is none that can be read.
@@ -71,7 +71,7 @@ class GrammarLogitsProcessor:
         for grammar in self._grammars:
             if grammar is not None and max_new_tokens is not None:
                 check_budget(grammar, max_new_tokens)
-        self._generations: deque[tuple[Generation, list[Row | None]]] = deque(maxlen=REMEMBERED)
+        self._generations: deque[tuple[Generation, list[ConstrainedRow | None]]] = deque(maxlen=REMEMBERED)
         self._masker = Masker(self.vocabulary)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class GrammarLogitsProcessor:
             )
         return True
 
-    def _rows(self, ids: Ids, is_part: bool) -> list[Row | None]:
+    def _rows(self, ids: Ids, is_part: bool) -> list[ConstrainedRow | None]:
         """The rows at the ends of their sequences."""
         for place, (generation, known) in enumerate(self._generations):
             parents = generation.parents(ids, is_part)
@@ -117,9 +117,11 @@ class GrammarLogitsProcessor:
             for row, text in zip(rows, ids[:, generation.prompt.shape[1] :], strict=True):
                 if row is not None:
                     row.follow(text)
+            if generation.jumped and rows[0] is not None and rows[0].is_dead:
+                break  # the model's token is always allowed: a prompt that begins like the last text
             del self._generations[place]
             self._generations.appendleft((generation, rows))
-            if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and not generation.verified:
+            if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and generation.verified is None:
                 self._masker.say(
                     "The text has ended, but generation goes on: the model's settings do not name its end. Pass "
                     f"eos_token_id={list(self.vocabulary.eos_token_ids)} to generate, or to the processor the "
@@ -128,7 +130,7 @@ class GrammarLogitsProcessor:
             return rows
         return self._begun(ids, is_part)
 
-    def _begun(self, ids: Ids, is_part: bool) -> list[Row | None]:
+    def _begun(self, ids: Ids, is_part: bool) -> list[ConstrainedRow | None]:
         """Rows at the beginning of their texts, behind new prompts."""
         if self._width is None and ids.size and ids.max() >= self.vocabulary.size:
             raise TokenizerError(
@@ -137,15 +139,15 @@ class GrammarLogitsProcessor:
             )
         nothing = np.zeros((len(ids), 0), np.int64)
         grammars = [grammar_of_row(row, len(ids), self._grammars) for row in range(len(ids))]
-        rows = [None if grammar is None else Row(grammar.matcher(), self._budget) for grammar in grammars]
-        generation = Generation(ids.copy(), nothing, is_part, is_part)
+        rows = [None if grammar is None else ConstrainedRow(grammar.matcher(), self._budget) for grammar in grammars]
+        generation = Generation(ids.copy(), nothing, is_part, 0 if is_part else None)
         self._generations.appendleft((generation, rows))
         return rows
 
 
-def _moved(rows: list[Row | None], parents: list[int]) -> list[Row | None]:
+def _moved(rows: list[ConstrainedRow | None], parents: list[int]) -> list[ConstrainedRow | None]:
     """Rows that go on from others: one takes its parent over, its siblings copies."""
-    moved = list[Row | None]()
+    moved = list[ConstrainedRow | None]()
     taken = set[int]()
     for parent in parents:
         row = rows[parent]

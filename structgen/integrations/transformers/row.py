@@ -12,7 +12,7 @@ from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import IncompleteOutputError
 
 
-class Row:
+class ConstrainedRow:
     """The text that one row has written behind its prompt, and where its constraint stands.
 
     Args:
@@ -28,9 +28,9 @@ class Row:
         self._taken: list[int] = []
         self._length = 0  # of the text; beyond what was taken once it is finished or dead
 
-    def fork(self) -> Row:
+    def fork(self) -> ConstrainedRow:
         """An independent row in the same state."""
-        other = Row(self.matcher.fork(), self._budget)
+        other = ConstrainedRow(self.matcher.fork(), self._budget)
         other._closer.plan = self._closer.plan
         other._taken, other._length = self._taken.copy(), self._length
         return other

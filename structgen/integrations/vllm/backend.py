@@ -30,11 +30,11 @@ def compile_request(kind: str, value: Any, tokenizer: Any, vocab_size: int, stop
     """
     vocabulary = engine_vocabulary(tokenizer, vocab_size)
     ends = frozenset(i for i in stop_token_ids or () if 0 <= i < vocab_size and vocabulary.tokens[i])
-    constraint = engine_constraint(kind, value, json_options())
+    constraint = engine_constraint(kind, value, vocabulary, json_options())
     return constraint.compile(ending_at(vocabulary, ends) if ends else vocabulary)
 
 
-class StructgenGrammar(StructuredOutputGrammar):
+class VllmGrammar(StructuredOutputGrammar):
     """One request's grammar; what its methods promise is said by vLLM's class.
 
     Attributes:
@@ -81,7 +81,7 @@ class StructgenGrammar(StructuredOutputGrammar):
 
 
 @dataclass
-class StructgenBackend(StructuredOutputBackend):
+class VllmBackend(StructuredOutputBackend):
     """The backend of an engine. Compiled forms are kept for the process, up to a number and a sum of bytes
     (`structgen.constraints.cache`)."""
 
@@ -90,7 +90,7 @@ class StructgenBackend(StructuredOutputBackend):
         request_type: StructuredOutputOptions,
         grammar_spec: str,
         stop_token_ids: set[int] | None = None,
-    ) -> StructgenGrammar:
+    ) -> VllmGrammar:
         """Compile in the calling thread, which is one of vLLM's own.
 
         Raises:
@@ -98,7 +98,7 @@ class StructgenBackend(StructuredOutputBackend):
         """
         kind = request_type.name.lower()
         grammar = compile_request(kind, grammar_spec, self.tokenizer, self.vocab_size, stop_token_ids)
-        return StructgenGrammar(RequestMatcher(grammar, stop_token_ids))
+        return VllmGrammar(RequestMatcher(grammar, stop_token_ids))
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """int32[max_num_seqs, ceil(vocab_size / 32)], all tokens allowed."""
@@ -110,7 +110,7 @@ class StructgenBackend(StructuredOutputBackend):
 
 def check_interface() -> str:
     """What of vLLM's classes is not as these are made for; "" if all is."""
-    for ours, theirs in ((StructgenBackend, StructuredOutputBackend), (StructgenGrammar, StructuredOutputGrammar)):
+    for ours, theirs in ((VllmBackend, StructuredOutputBackend), (VllmGrammar, StructuredOutputGrammar)):
         unknown = sorted(getattr(ours, "__abstractmethods__", ()))
         if unknown:
             return f"{theirs.__name__} asks for {', '.join(unknown)}"

@@ -66,7 +66,7 @@ def _other_version(what: str) -> IntegrationError:
         found = "of no known version"
     return IntegrationError(
         f"structgen's backend is made for vLLM {MADE_FOR}; vLLM {found} has another interface ({what}). "
-        f"Install vllm=={MADE_FOR}.*, or unset {SWITCH}"
+        f"Install vllm {MADE_FOR}, or unset {SWITCH}"
     )
 
 
@@ -74,7 +74,7 @@ def _replace(owner: type, name: str, wrapping: Callable[[Any], Any]) -> None:
     """Put a wrapper around a method, unless it is there."""
     original = getattr(owner, name)
     if not hasattr(original, "structgen_original"):
-        wrapper = wraps(original)(wrapping(original))
+        wrapper: Any = wraps(original)(wrapping(original))
         wrapper.structgen_original = original
         setattr(owner, name, wrapper)
 
@@ -84,7 +84,9 @@ def _validating(original: Callable[..., None]) -> Callable[..., None]:
 
     def validate(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
         asked, config = self.structured_outputs, structured_outputs_config
-        told_by_vllm = config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", 0)
+        told_by_vllm = (
+            config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", False)
+        )
         if told_by_vllm or config.backend != "auto":
             if not told_by_vllm:
                 _log.warning(
@@ -139,10 +141,10 @@ def _initialising(original: Callable[..., None]) -> Callable[..., None]:
         params = None if request.structured_output_request is None else request.sampling_params
         asked = None if params is None else params.structured_outputs
         if asked is not None and asked._backend == NAME and self.backend is None:
-            from structgen.integrations.vllm.backend import StructgenBackend
+            from structgen.integrations.vllm.backend import VllmBackend
 
             vocab_size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = StructgenBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
+            self.backend = VllmBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
             self.backend_name = NAME
         original(self, request)
 

@@ -102,10 +102,20 @@ def _least_length(m, begin, row, period, start, state, k):
 
 
 @internal
+def _comes_back(m, start, number):
+    """Whether a byte leads from one of the ``number`` states to the first."""
+    for place in range(start * 256, (start + number) * 256):
+        if pool(m, place) == start:
+            return True
+    return False
+
+
+@internal
 def _lengths_agree(m, number, table):
     """Whether a table of lengths says of each state what it says of those that follow, and of its slack."""
     start, row, period = grammar(m, table + D_BASE), grammar(m, table + D_ROW), grammar(m, table + D_PERIOD)
-    begin, slack = table + D_TABLE, 0 if number > 1 else -1
+    first = 0 if _comes_back(m, start, number) else 1
+    begin, slack = table + D_TABLE, 0 if number > first else -1
     for state in range(number):
         for k in range(row + 1):  # the last stands for all that follow, period by period
             known = _length_from(m, begin + state * row, row, period, k)
@@ -114,7 +124,7 @@ def _lengths_agree(m, number, table):
                 least = 0
             if least != known:
                 return False
-            if state > 0 and k < row:
+            if state >= first and k < row:
                 slack = max(slack, known - k) if known >= 0 and slack >= 0 else -1
     return grammar(m, table + D_SLACK) == slack
 

@@ -18,7 +18,7 @@ VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there 
 S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
 S_DFA, S_ENUM = 0, 1
 # distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
-# come, or -1. Slack: how much more than k that may be, in any state but the start.
+# come, or -1. Slack: how much more than k that may be, in any state that a byte leads to.
 D_BASE, D_ROW, D_PERIOD, D_SLACK, D_TABLE = 0, 1, 2, 3, 4
 
 # --- entry of a sorted table of strings: declared keys, enumerated values ---

@@ -327,3 +327,20 @@ def test_written_rows_do_not_wait_for_prompts() -> None:
 
 def replace_budget(budget: int) -> Output:
     return Output(VOCABULARY, None, replace(SamplingParams(), seed=1), max_new_tokens=budget)
+
+
+def test_who_came_first_goes_first() -> None:
+    """What was asked for before, and was compiled till now, has kept its place, and its time has run."""
+    clock = Clock()
+    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=1), clock=clock)
+    busy = scheduler.submit(Request([1], fresh(3, 30)))
+    scheduler.step()
+    clock.now = 5.0
+    second = scheduler.submit(Request([1], fresh(6)))
+    first = scheduler.submit(Request([1], fresh(9), arrived=1.0))
+    late = scheduler.submit(Request([1], fresh(12), arrived=1.0, queue_seconds=3.0))
+    while first.state is State.WAITING:
+        scheduler.step()
+    assert second.state is State.WAITING and busy.state is State.DONE
+    run(scheduler)
+    assert isinstance(late.error, QueueError) and first.error is None and second.error is None

@@ -78,7 +78,7 @@ def test_what_was_predicted_takes_few_forwards() -> None:
 
 
 def test_places_are_found_again() -> None:
-    """The longest context, the nearest of equals, against a search by hand; exact counts in texts without repetition."""
+    """The longest context, the nearest of equals, against a search by hand; exact counts where no token repeats."""
     rng = random.Random(1)
     for _ in range(300):
         tokens = [rng.randrange(4) for _ in range(rng.randrange(1, 30))]

@@ -57,7 +57,8 @@ def test_masks_over_drafts_are_those_of_the_matcher(seed: int, monkeypatch: pyte
             request = engine.requests[name]
             proposed = draft(rng, matcher, rng.randint(0, 4))
             valid = engine.manager.validate_tokens(request, proposed)
-            walker, wanted = matcher.fork(), []
+            wanted: list[int] = []
+            walker = matcher.fork()
             while len(wanted) < len(proposed) and not walker.is_terminated():
                 if not walker.accept_token(proposed[len(wanted)]):
                     break
@@ -78,9 +79,9 @@ def test_masks_over_drafts_are_those_of_the_matcher(seed: int, monkeypatch: pyte
                     break
                 assert walker.accept_token(token)
         for name, matcher in followed.items():
-            allowed = np.flatnonzero(mask_of(matcher)) if not matcher.is_terminated() else []
+            allowed = [] if matcher.is_terminated() else np.flatnonzero(mask_of(matcher)).tolist()
             if len(allowed):
-                token = int(rng.choice(allowed.tolist()))
+                token = int(rng.choice(allowed))
                 assert engine.manager.accept_tokens(engine.requests[name], [token])
                 assert matcher.accept_token(token)
             assert engine.grammar(engine.requests[name]).is_terminated() == matcher.is_terminated()
@@ -142,7 +143,7 @@ def test_the_ends_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ending.accept_tokens("r", tokenizer().encode("a"))
     assert set(np.flatnonzero(ours_mask(engine, ending))) == {brace, special_id(END), special_id(TURN)}
     assert ending.accept_tokens("r", [brace]) and ending.is_terminated()
-    with pytest.raises(VLLMValidationError, match="JSON|token|spell"):
+    with pytest.raises(VLLMValidationError, match=r"JSON|token|spell"):
         engine.ask("json", {"type": "object"}, stop_token_ids=[brace])
 
 

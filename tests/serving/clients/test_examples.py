@@ -54,7 +54,7 @@ WEATHER = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with serving(generator(), model_names=("SmolLM2-135M-Instruct",)) as running:
+    with serving(generator(), model_names=("SmolLM2-135M-Instruct", "gpt-4o-mini")) as running:
         yield running
 
 

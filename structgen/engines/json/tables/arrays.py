@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structgen.automata.dfa import Dfa
 from structgen.automata.lengths import Distances
 from structgen.engines.json.goals.cardinality import count_values, endless_nodes, endless_states
 from structgen.engines.json.goals.key_classes import settle
@@ -150,7 +151,7 @@ class _Writer:
             start, distances = self.pool.add_dfa(spec.dfa), 0
             if spec.distances is not None:
                 table = spec.distances
-                distances = self._record(start, table.nxt.shape[1], table.period, slack(table))
+                distances = self._record(start, table.nxt.shape[1], table.period, slack(table, spec.dfa))
                 self.grammar.extend(table.nxt.ravel().tolist())
         most = -1 if spec.most is None else spec.most
         return self._record(layout.S_DFA, start, spec.least, most, distances, 0, 0)
@@ -275,9 +276,9 @@ def header(options: JsonOptions) -> list[int]:
     return fields
 
 
-def slack(distances: Distances) -> int:
-    """How much longer than asked for a completion may have to be, in any state but the start; -1: without bound."""
-    later = distances.nxt[1:]
+def slack(distances: Distances, dfa: Dfa) -> int:
+    """How much longer than asked for a completion may have to be, in any state after a byte; -1: without bound."""
+    later = distances.nxt if (dfa.transitions == 0).any() else distances.nxt[1:]  # 0: the start
     if not len(later) or (later < 0).any():
         return -1
     return int((later - np.arange(later.shape[1])).max())

@@ -1,4 +1,4 @@
-"""The plugin as vLLM finds it: by the entry point that pyproject.toml names."""
+"""The plugins as vLLM and SGLang find them: by the entry points that pyproject.toml names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +21,7 @@ def entry_points_on_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     info.mkdir()
     info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: structgen-as-installed\nVersion: 0\n")
     groups = project["entry-points"].items()
-    lines = [f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in entry.items()) for group, entry in groups]
+    lines = [f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in each.items()) for group, each in groups]
     info.joinpath("entry_points.txt").write_text("\n".join(lines))
     sys.path.insert(0, str(folder))
     yield
@@ -44,3 +44,12 @@ def registered(entry_points_on_path: None, monkeypatch: pytest.MonkeyPatch) -> I
         original = getattr(getattr(owner, name), "structgen_original", None)
         if original is not None:
             setattr(owner, name, original)
+
+
+@pytest.fixture
+def sglang_with_plugins(entry_points_on_path: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SGLang has loaded its plugins."""
+    plugins = pytest.importorskip("sglang.srt.plugins", reason="SGLang is not here; `make test-engines` fetches it")
+    monkeypatch.setattr(plugins, "_plugins_loaded", False)
+    monkeypatch.setenv("SGLANG_PLUGINS", "structgen")
+    plugins.load_plugins()

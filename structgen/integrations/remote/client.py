@@ -1,0 +1,249 @@
+"""The two clients: openai's own, driven by what `asking` says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from structgen.constraints.json import as_constraint
+from structgen.decoding.prompts import Prompt, place_of_instruction
+from structgen.errors import IntegrationError, RemoteServerError
+from structgen.integrations.remote.asking import Asking, usage_of
+from structgen.integrations.remote.forms import ServerKnowledge
+from structgen.integrations.remote.results import RemoteEvent, RemoteResult
+from structgen.options import check_count
+
+if TYPE_CHECKING:
+    import openai
+
+DEFAULT_ATTEMPTS = 3
+
+
+class _Remote:
+    """What both clients have: the model, and what is known of the server.
+
+    Attributes:
+        client: of the package openai.
+        model: the model's name there.
+        server: what was found out about it, for later calls; see `ServerKnowledge`.
+    """
+
+    def __init__(self, client: Any, model: str) -> None:
+        self.client = client
+        self.model = model
+        self.server = ServerKnowledge()
+
+    def _asking(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        max_attempts: int = DEFAULT_ATTEMPTS,
+        max_new_tokens: int | None = None,
+        schema_in_prompt: bool | str = True,
+        **fields: Any,
+    ) -> Asking:
+        check_count("max_attempts", max_attempts)
+        check_count("max_new_tokens", max_new_tokens, optional=True)
+        place = place_of_instruction(schema_in_prompt)
+        wanted = {"model": self.model, **fields}
+        return Asking(prompt, as_constraint(constraint), self.server, wanted, max_attempts, max_new_tokens, place)
+
+
+class RemoteGenerator(_Remote):
+    """Writes outputs that satisfy constraints with any OpenAI-compatible server; checked here, byte by byte.
+
+    A constraint is asked for in the best form that the server takes (``response_format`` with ``json_schema``, vLLM's
+    ``structured_outputs`` and ``guided_*``, SGLang's and llama.cpp's fields, else in the prompt alone); what it refuses
+    is remembered. An answer that does not conform is repaired where one part of it does, continued where the server can
+    go on with a message, and else asked for again, with what was wrong.
+
+    May be used by several threads.
+
+    Args:
+        base_url: such as ``http://localhost:8000/v1``; None: that of the environment, as openai reads it.
+        model: the model's name there.
+        api_key: None: OPENAI_API_KEY, or none.
+        client: an ``openai.OpenAI`` in place of all that, with its own time limits and retries.
+
+    Raises:
+        IntegrationError: the package openai is missing.
+    """
+
+    client: openai.OpenAI
+
+    def __init__(
+        self, base_url: str | None = None, model: str = "default", *, api_key: str | None = None, client: Any = None
+    ) -> None:
+        super().__init__(client or _openai().OpenAI(base_url=base_url, api_key=_key(api_key)), model)
+
+    def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult:
+        """Write one output.
+
+        Args:
+            prompt: a string, or chat messages.
+            constraint: a constraint, or anything ``json_schema`` takes; None: free text.
+            **options: ``max_attempts`` (answers, 3), ``max_new_tokens`` (of each answer; None: the server's default),
+                ``schema_in_prompt`` (True, False, "user" or "system"), and fields of the request: ``temperature``,
+                ``seed``, ``stop``, ``extra_body``, ...
+
+        Raises:
+            RemoteOutputError: no answer conforms; it has the ``attempts``.
+            RemoteServerError: the server refuses the request as such, or cannot be reached.
+            ConstraintError: the constraint cannot be used.
+        """
+        asking = self._asking(prompt, constraint, **options)
+        while asking.result is None:
+            with _told(asking):
+                reply = self.client.chat.completions.create(**asking.request())
+                _take(asking, reply)
+        return asking.result
+
+    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> Iterator[RemoteEvent]:
+        """Write one output, yielding text that fits as it comes; arguments and errors as ``generate``.
+
+        At the first byte that does not fit the stream is closed and the next attempt begins: behind what fits, where
+        the server can go on with a message, else anew; then ``event.attempt`` is another, and the text begins anew.
+        Bad arguments raise at the call.
+        """
+        return self._stream(self._asking(prompt, constraint, **options))
+
+    def _stream(self, asking: Asking) -> Iterator[RemoteEvent]:
+        while asking.result is None:
+            with _told(asking):
+                stream = self.client.chat.completions.create(**asking.request(), **_STREAMING)
+                writing = _Writing(asking)
+                with stream:
+                    for chunk in stream:
+                        event = writing.take(chunk)
+                        if event is not None:
+                            yield event
+                        if asking.is_wrong:
+                            break
+                writing.finish()
+        yield _last(asking)
+
+
+class AsyncRemoteGenerator(_Remote):
+    """`RemoteGenerator` for coroutines: the same arguments, results and errors; any number of calls at once."""
+
+    client: openai.AsyncOpenAI
+
+    def __init__(
+        self, base_url: str | None = None, model: str = "default", *, api_key: str | None = None, client: Any = None
+    ) -> None:
+        super().__init__(client or _openai().AsyncOpenAI(base_url=base_url, api_key=_key(api_key)), model)
+
+    async def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult:
+        """See `RemoteGenerator.generate`."""
+        asking = self._asking(prompt, constraint, **options)
+        while asking.result is None:
+            with _told(asking):
+                reply = await self.client.chat.completions.create(**asking.request())
+                _take(asking, reply)
+        return asking.result
+
+    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncIterator[RemoteEvent]:
+        """See `RemoteGenerator.stream`."""
+        return self._stream(self._asking(prompt, constraint, **options))
+
+    async def _stream(self, asking: Asking) -> AsyncIterator[RemoteEvent]:
+        while asking.result is None:
+            with _told(asking):
+                stream = await self.client.chat.completions.create(**asking.request(), **_STREAMING)
+                writing = _Writing(asking)
+                async with stream:
+                    async for chunk in stream:
+                        event = writing.take(chunk)
+                        if event is not None:
+                            yield event
+                        if asking.is_wrong:
+                            break
+                writing.finish()
+        yield _last(asking)
+
+
+_STREAMING: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+class _Writing:
+    """A stream of one attempt: chunks in, events out."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._number = len(asking.attempts)
+        self._text = asking.kept
+        self._finish_reason: str | None = None
+        self._refusal = ""
+        self._usage: dict[str, int] = {}
+
+    def take(self, chunk: Any) -> RemoteEvent | None:
+        """A chunk, and what of it fits."""
+        self._usage = usage_of(chunk.usage) or self._usage
+        if not chunk.choices:
+            return None
+        choice = chunk.choices[0]
+        self._finish_reason = choice.finish_reason or self._finish_reason
+        self._refusal += getattr(choice.delta, "refusal", None) or ""
+        delta = self._asking.feed(choice.delta.content or "")
+        self._text += delta
+        if not delta:
+            return None
+        return RemoteEvent(delta, self._text, self._number, None, self._asking.constraint)
+
+    def finish(self) -> None:
+        """The stream is over, or was closed."""
+        self._asking.finish(self._finish_reason, self._usage, self._refusal or None)
+
+
+def _take(asking: Asking, reply: Any) -> None:
+    """A whole reply."""
+    if not getattr(reply, "choices", None):
+        raise RemoteServerError(f"the server's answer has no choices: {reply!r:.300}", attempts=tuple(asking.attempts))
+    choice = reply.choices[0]
+    asking.feed(choice.message.content or "")
+    asking.finish(choice.finish_reason, usage_of(reply.usage), getattr(choice.message, "refusal", None))
+
+
+def _last(asking: Asking) -> RemoteEvent:
+    assert asking.result is not None
+    return RemoteEvent("", asking.result.text, len(asking.attempts) - 1, asking.result, asking.constraint)
+
+
+@contextmanager
+def _told(asking: Asking) -> Iterator[None]:
+    """Errors of the client as what they say about the request, or as ours."""
+    import openai
+
+    try:
+        yield
+    except openai.APIStatusError as error:
+        asking.refused(error.status_code, _message(error))
+    except openai.APIConnectionError as error:
+        where = error.request.url.host if error.request is not None else "the server"
+        raise RemoteServerError(
+            f"cannot reach {where}: {error.__cause__ or error}", attempts=tuple(asking.attempts)
+        ) from error
+    except openai.APIError as error:  # in a stream, or an answer that cannot be read
+        raise RemoteServerError(f"the server failed: {error}", attempts=tuple(asking.attempts)) from error
+
+
+def _message(error: openai.APIStatusError) -> str:
+    """What the server said, with the field that it names."""
+    try:
+        return error.response.text or str(error)
+    except Exception:  # a streamed answer that was not read
+        return str(error)
+
+
+def _key(api_key: str | None) -> str:
+    return api_key or os.environ.get("OPENAI_API_KEY") or "none"  # servers of one's own ask for none
+
+
+def _openai() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        raise IntegrationError("RemoteGenerator needs the package openai: pip install structgen-lm[remote]") from error
+    return openai

@@ -1,0 +1,110 @@
+"""The ways in which servers are asked for a constraint, and what is known of a server."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from structgen.constraints.base import Constraint
+from structgen.constraints.json import JsonSchemaConstraint
+from structgen.constraints.text import ChoiceConstraint, GbnfConstraint, LarkConstraint, RegexConstraint
+
+PROMPT = "prompt"
+CONTINUE = "continue"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to ask.
+
+    Attributes:
+        name: for `Attempt.form`.
+        field: of the request, that it is asked in; "" for none.
+        fields: what the request says besides messages and sampling.
+    """
+
+    name: str
+    field: str = ""
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass
+class ServerKnowledge:
+    """What was found out about a server; shared by all calls, in any thread. Sets only grow.
+
+    Attributes:
+        unknown: names of forms that it refused.
+        ignored: fields that it took and did nothing with.
+        continues: whether it may go on with a message of the assistant's; True until it was seen that it does not.
+        budget_field: what it calls the most tokens to write.
+    """
+
+    unknown: set[str] = dataclasses.field(default_factory=set)
+    ignored: set[str] = dataclasses.field(default_factory=set)
+    continues: bool = True
+    budget_field: str = "max_tokens"
+
+
+def forms_of(constraint: Constraint | None) -> Iterator[Form]:
+    """How a constraint can be asked for, the best way first; the last is to say it in the prompt alone."""
+    if isinstance(constraint, JsonSchemaConstraint):
+        schema = _plain(constraint.schema)
+        for strict in (True, False):
+            named = {"name": "answer", "schema": schema, "strict": strict}
+            fields = {"response_format": {"type": "json_schema", "json_schema": named}}
+            yield Form("json_schema" if strict else "json_schema, not strict", "response_format", fields)
+        yield from _extension("json", schema)
+        if isinstance(schema, dict) and schema.get("type") == "object":
+            yield Form("json_object", "response_format", {"response_format": {"type": "json_object"}})
+    elif isinstance(constraint, RegexConstraint) and constraint.syntax == "python":
+        yield from _extension("regex", constraint.pattern)
+    elif isinstance(constraint, ChoiceConstraint):
+        yield from _extension("choice", list(constraint.options))
+    elif isinstance(constraint, GbnfConstraint | LarkConstraint) and isinstance(constraint.source, str):
+        yield from _extension("grammar", constraint.source)
+        if isinstance(constraint, GbnfConstraint):
+            yield _extra("grammar", constraint.source)  # llama.cpp's server
+            yield _extra("ebnf", constraint.source)  # SGLang's
+    yield Form(PROMPT)
+
+
+def _extension(kind: str, value: Any) -> Iterator[Form]:
+    """As vLLM has it, and as it had it before; SGLang's field for expressions."""
+    yield _extra("structured_outputs", {kind: value})
+    yield _extra(f"guided_{kind}", value)
+    if kind == "regex":
+        yield _extra("regex", value)
+
+
+def _extra(name: str, value: Any) -> Form:
+    """A field that OpenAI's API does not have."""
+    return Form(name, name, {"extra_body": {name: value}})
+
+
+def _plain(schema: Any) -> Any:
+    """A schema as JSON's own types; numbers that were read exactly are rounded."""
+    if isinstance(schema, Decimal):
+        return float(schema)
+    if isinstance(schema, dict):
+        return {name: _plain(value) for name, value in schema.items()}
+    return [_plain(value) for value in schema] if isinstance(schema, list) else schema
+
+
+_GENERAL = re.compile(
+    r"unknown|unrecogni[sz]ed|not supported|unsupported|unexpected|extra inputs|not permitted|not allowed|forbid",
+    re.I,
+)
+
+
+def refuses(form: Form, message: str) -> bool:
+    """Whether an error of status 400, 422 or 501 names the form that was asked in."""
+    return form.field in message or form.name.partition(",")[0] in message
+
+
+def is_for_good(message: str) -> bool:
+    """Whether a refusal is of the form as such, rather than of this constraint in it."""
+    return bool(_GENERAL.search(message))

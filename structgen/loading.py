@@ -1,0 +1,98 @@
+"""Loading models by name: a GGUF file, a Hugging Face id or folder, or the built-in model, and what runs each."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from structgen.errors import ModelError
+from structgen.models.built_in import DEFAULT_MODEL, default_model_file
+from structgen.models.language_model import LanguageModel
+from structgen.models.llamacpp import files
+from structgen.models.llamacpp.binding import INSTALL
+
+Backend = Literal["llamacpp", "transformers"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+Name = str | os.PathLike[str] | None
+
+
+def load_model(
+    name_or_path: Name = None, *, backend: str | None = None, device: Any = None, dtype: Any = None
+) -> tuple[LanguageModel, Any]:
+    """Load a causal language model and its tokenizer.
+
+    Args:
+        name_or_path: a GGUF file, a Hugging Face id or a folder; None is the built-in model.
+        backend: what runs it; None: see ``choose_backend``.
+        device: where to put it ("cuda", "cpu", a torch.device); None: the CPU, or where llama.cpp was built for.
+        dtype: of transformers: "float32" (when None), "bfloat16", "auto" or a torch dtype.
+
+    Returns:
+        the model, and a tokenizer that ``Vocabulary.from_transformers`` reads.
+
+    Raises:
+        ModelError: what is missing or wrong, and what to do.
+    """
+    if choose_backend(name_or_path, backend, device, dtype) == "transformers":
+        from structgen.models.transformers_store import load_transformers
+
+        return load_transformers(name_or_path, device=device, dtype=dtype)
+    from structgen.models.llamacpp.model import load_gguf
+
+    return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
+
+
+def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:
+    """The tokenizer of ``load_model`` without the weights. Arguments and errors as there."""
+    if choose_backend(name_or_path, backend) == "transformers":
+        from structgen.models.transformers_store import load_transformers_tokenizer
+
+        return load_transformers_tokenizer(name_or_path)
+    from structgen.models.llamacpp.tokenizer import GgufTokenizer
+
+    return GgufTokenizer(files.open_file(_gguf_file(name_or_path), vocabulary_only=True))
+
+
+def choose_backend(name_or_path: Name, backend: str | None = None, device: Any = None, dtype: Any = None) -> Backend:
+    """What runs a model: the backend that is asked for; else llama.cpp for GGUF files and the built-in model, where it
+    is installed and neither a dtype nor an accelerator of torch is asked for; else transformers.
+
+    Raises:
+        ModelError: there is no such backend, or none is installed.
+    """
+    if backend is not None:
+        if backend not in BACKENDS:
+            raise ModelError(f"Unknown backend {backend!r}; use {' or '.join(map(repr, BACKENDS))}.")
+        if backend == "llamacpp" and (dtype is not None or str(device or "cpu") != "cpu"):
+            raise ModelError("llama.cpp takes GGUF files as they are: leave out dtype, and device unless it is 'cpu'.")
+        return "llamacpp" if backend == "llamacpp" else "transformers"
+    if name_or_path is not None and not is_gguf(name_or_path):
+        return "transformers"
+    if dtype is not None or str(device or "cpu") != "cpu":
+        return "transformers"
+    if files.is_installed():
+        return "llamacpp"
+    if importlib.util.find_spec("transformers") is None:
+        raise ModelError(
+            f"Running {name_or_path or DEFAULT_MODEL} needs llama.cpp ({INSTALL}) "
+            "or transformers (pip install 'structgen-lm[transformers]')."
+        )
+    return "transformers"
+
+
+def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of a GGUF file: by its ending, or by what the file begins with."""
+    path = Path(name_or_path)
+    if path.suffix == ".gguf":
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(files.MAGIC)) == files.MAGIC
+    except OSError:
+        return False
+
+
+def _gguf_file(name_or_path: Name) -> Path:
+    return default_model_file() if name_or_path is None else Path(name_or_path)

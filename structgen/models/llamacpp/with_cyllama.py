@@ -1,0 +1,157 @@
+"""llama.cpp by cyllama, which is a wheel; logits come as lists."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.errors import ModelError
+from structgen.models.llamacpp import binding
+from structgen.models.llamacpp.binding import BATCH
+
+NUL = "\0"
+NULS = ("\u0100", "<0x00>")  # its token: in GPT-2's byte alphabet, in SentencePiece's
+
+
+def _library() -> Any:
+    """The module, with its log turned to ours."""
+    try:
+        import cyllama.llama.llama_cpp as library
+    except Exception as error:  # a shared library that does not fit raises whatever it likes
+        raise ModelError(f"cyllama is installed and cannot be imported: {error}. Install it anew.") from error
+    library.set_log_callback(binding.log)
+    return library
+
+
+class CyllamaVocab:
+    """See ``Vocab``."""
+
+    def __init__(self, vocab: Any) -> None:
+        self._vocab = vocab
+        self.size, self.bos, self.eos = int(vocab.n_vocab), int(vocab.token_bos()), int(vocab.token_eos())
+        self.adds_bos = bool(vocab.get_add_bos())
+        self._nul: int | None = None
+
+    def texts(self) -> list[str]:
+        """See ``Vocab.texts``."""
+        return [self._vocab.get_text(token) for token in range(self.size)]
+
+    def attributes(self) -> npt.NDArray[np.int32]:
+        """See ``Vocab.attributes``."""
+        return np.array([self._vocab.get_attr(token) for token in range(self.size)], np.int32)
+
+    def ends(self) -> tuple[int, ...]:
+        """See ``Vocab.ends``."""
+        return tuple(token for token in range(self.size) if self._vocab.is_eog(token))
+
+    def tokenize(self, text: str, *, add_special: bool) -> list[int]:
+        """See ``Vocab.tokenize``. The package ends texts at a NUL: what is between these is read apart."""
+        first, *rest = text.encode(errors="replace").decode().split(NUL)
+        ids = list(self._vocab.tokenize(first, add_special, True))
+        for part in rest:
+            ids += [self._nul_id(), *self._vocab.tokenize(part, False, True)]
+        return ids
+
+    def _nul_id(self) -> int:
+        if self._nul is None:
+            texts = self.texts()
+            self._nul = next((texts.index(text) for text in NULS if text in texts), None)
+        if self._nul is None:
+            raise ModelError("This model's vocabulary has no token for the NUL character (U+0000); leave it out.")
+        return self._nul
+
+
+class CyllamaFile:
+    """See ``ModelFile``. Weights are always loaded: without them the package ends the process (0.2.18)."""
+
+    def __init__(self, path: Path, device: str | None) -> None:
+        self._library = library = _library()
+
+        class Sized(library.LlamaModel):  # type: ignore[name-defined]
+            """Contexts ask models for ``n_vocab``, which these lack in 0.2.18."""
+
+            @property
+            def n_vocab(self) -> int:
+                return int(self.get_vocab().n_vocab)
+
+        library.ggml_backend_load_all()
+        params = library.LlamaModelParams()
+        if device == "cpu":
+            params.n_gpu_layers = 0
+        try:
+            model = Sized(str(path), params)
+        except Exception as error:  # whatever the package raises where llama.cpp gives no model
+            raise binding.cannot_load(path) from error
+        self.handle = model
+        self.vocab = CyllamaVocab(model.get_vocab())
+        self.context_length = int(model.n_ctx_train)
+        self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
+        self.reads_text = bool(model.has_decoder() and not model.has_encoder())
+        sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
+        self.token_bytes = binding.head_bytes(self.metadata, *sizes)
+
+    def metadata(self, key: str) -> str | None:
+        """See ``ModelFile.metadata``."""
+        try:
+            return str(self.handle.meta_val_str(key))
+        except ValueError:
+            return None
+
+    def start(self, cells: int, sequences: int, threads: int) -> CyllamaContext:
+        """See ``ModelFile.start``."""
+        return CyllamaContext(self._library, self, cells, sequences, threads)
+
+
+class CyllamaContext:
+    """See ``LlamaContext``."""
+
+    def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int) -> None:
+        self._width = file.vocab.size
+        params = library.LlamaContextParams()
+        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
+        params.n_threads = params.n_threads_batch = threads
+        params.kv_unified = params.swa_full = params.no_perf = True
+        try:
+            self._context = library.LlamaContext(file.handle, params)
+        except Exception as error:
+            raise ModelError(
+                f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer."
+            ) from error
+        self._batch = library.LlamaBatch(n_tokens=BATCH, embd=0, n_seq_max=sequences, verbose=False)
+
+    def decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[bool],
+    ) -> npt.NDArray[np.float32]:
+        """See ``LlamaContext.decode``."""
+        self._batch.clear()
+        for token, position, of, is_wanted in zip(tokens, positions, sequences, wanted, strict=True):
+            self._batch.add(token, position, list(of), is_wanted)
+        try:
+            self._context.decode(self._batch)
+        except (ValueError, RuntimeError) as error:
+            if "slot" in str(error):  # llama_decode gave 1
+                raise MemoryError(f"llama.cpp has no room for these tokens ({error})") from error
+            raise ModelError(f"llama.cpp could not read {len(tokens)} tokens: {error}") from error
+        logits = np.empty((sum(wanted), self._width), np.float32)
+        read = self._context.get_logits_ith
+        for row, place in enumerate(np.flatnonzero(wanted).tolist()):
+            logits[row] = np.frombuffer(array("f", read(place)), np.float32)  # quicker than from the list itself
+        return logits
+
+    def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
+        """See ``LlamaContext.copy``."""
+        self._context.memory_seq_cp(source, target, start, end)
+
+    def remove(self, sequence: int, start: int) -> None:
+        """See ``LlamaContext.remove``."""
+        if not self._context.memory_seq_rm(sequence, start, -1):
+            raise ModelError("This model's state cannot be cut back.")

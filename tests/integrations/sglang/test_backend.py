@@ -1,0 +1,346 @@
+"""structgen's backend under SGLang's registry, manager and sampling batch, against structgen's own matchers."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sglang", reason="SGLang is not here; `make test-engines` fetches it")
+
+import sglang.srt
+import torch
+from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
+from sglang.srt.constrained.base_grammar_backend import (
+    GRAMMAR_BACKEND_REGISTRY,
+    BaseGrammarBackend,
+    BaseGrammarObject,
+    GrammarRow,
+    InvalidGrammarObject,
+    get_vocab_mask_buffer,
+)
+from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend, ReasonerGrammarObject
+
+from structgen import traverse_draft_tree
+from structgen.errors import IntegrationError
+from structgen.integrations.engine_requests import engine_vocabulary
+from structgen.integrations.sglang import backend as module
+from structgen.integrations.sglang import plugin
+from structgen.integrations.sglang.backend import MAX_KEPT, SglangBackend, SglangGrammar
+from tests.integrations.engine_world import (
+    LOGITS,
+    compiled,
+    draft,
+    mask_of,
+    random_request,
+    special_id,
+    tokenizer,
+    unpacked,
+)
+from tests.integrations.sglang.world import ENDS, Engine, create, masked
+
+pytestmark = pytest.mark.usefixtures("sglang_with_plugins")
+
+
+def vocabulary() -> Any:
+    return engine_vocabulary(tokenizer(), LOGITS, [special_id(name) for name in ENDS])
+
+
+def test_sglang_finds_it() -> None:
+    plugin.register()  # again
+    assert GRAMMAR_BACKEND_CHOICES.count("structgen") == 1 and "structgen" in GRAMMAR_BACKEND_REGISTRY
+    assert isinstance(create(), SglangBackend)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_masks_of_a_batch_are_those_of_the_matchers(seed: int) -> None:
+    """Random requests through the manager, their masks applied to logits by SGLang, beside rows without grammar."""
+    rng = random.Random(seed)
+    engine = Engine()
+    pairs: list[tuple[Any, Any]] = []
+    for number in range(4):
+        kind, value, constraint = random_request(1000 * seed + number)
+        if kind == "choice":
+            continue
+        request = engine.ask(kind, value)
+        grammar = compiled(constraint, vocabulary())
+        assert (request.error is None) == (grammar is not None), (kind, value, request.error)
+        if grammar is None:
+            assert isinstance(request.grammar, InvalidGrammarObject)
+        else:
+            pairs.append((request.grammar, grammar.matcher()))
+    while len(pairs) and not all(matcher.is_terminated() for _, matcher in pairs):
+        rows = [*(grammar for grammar, _ in pairs), None]
+        logits = masked(rows, torch.zeros(len(rows), LOGITS))
+        assert (logits[-1] == 0).all()
+        for row, (grammar, matcher) in enumerate(pairs):
+            if matcher.is_terminated():
+                assert (logits[row] == 0).all()
+                continue
+            mask = mask_of(matcher)
+            assert (torch.isfinite(logits[row]).numpy() == mask).all()
+            wrong = int(rng.choice(np.flatnonzero(~mask).tolist()))
+            with pytest.raises(ValueError, match="does not allow"):
+                grammar.accept_token(wrong)
+            allowed: list[int] = np.flatnonzero(mask).tolist()
+            ending = [token for token in allowed if token in special()]
+            token = rng.choice(ending if ending and rng.random() < 0.3 else allowed)
+            grammar.accept_token(token)
+            assert matcher.accept_token(token) and grammar.current_token == token
+            assert grammar.is_terminated() == matcher.is_terminated()
+        if rng.random() < 0.05:
+            return
+
+
+def special() -> set[int]:
+    return {special_id(name) for name in ENDS}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rollbacks_and_copies(seed: int) -> None:
+    """Random accepts and rollbacks, also over the end; copies are at the start."""
+    rng = random.Random(seed)
+    grammar, number = None, seed
+    while grammar is None:
+        kind, value, constraint = random_request(number)
+        grammar = compiled(constraint, vocabulary()) if kind != "choice" else None
+        number += 1000
+    ours = Engine().ask(kind, value).grammar
+    kept: list[int] = []
+    for _ in range(40):
+        matcher = grammar.matcher()
+        behind = 0
+        for token in kept:
+            behind += matcher.is_terminated()
+            assert matcher.is_terminated() or matcher.accept_token(token)
+        if kept and rng.random() < 0.3:
+            count = rng.randint(1, len(kept))
+            ours.rollback(count)
+            del kept[-count:]
+            continue
+        if matcher.is_terminated():
+            ours.accept_token(5)
+            kept.append(5)
+            continue
+        for token in draft(rng, matcher, 2):
+            if matcher.is_terminated() or not matcher.accept_token(token):
+                break
+            ours.accept_token(token)
+            kept.append(token)
+        mask = ours.allocate_vocab_mask(LOGITS, 1, "cpu")
+        ours.fill_vocab_mask(mask, 0)
+        assert (unpacked(mask[0]) == (mask_of(matcher) if not matcher.is_terminated() else True)).all()
+        fresh = ours.copy()
+        fresh.fill_vocab_mask(mask, 0)
+        assert (unpacked(mask[0]) == mask_of(grammar.matcher())).all()
+        assert fresh.grammar_stats.is_cache_hit and fresh.grammar_stats is not ours.grammar_stats
+
+
+def function_of(path: str, name: str) -> Any:
+    """A function of a module of SGLang that imports what a GPU needs; the function itself needs torch alone."""
+    source = (Path(sglang.srt.__path__[0]) / path).read_text("utf-8")
+    found = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name)
+    names: dict[str, Any] = {"torch": torch, "Optional": Optional, "BaseGrammarObject": BaseGrammarObject}
+    exec(compile(ast.Module([found], []), path, "exec"), names)
+    return names[name]
+
+
+def test_draft_trees() -> None:
+    """SGLang's walk over a draft tree gives the masks of `traverse_draft_tree`."""
+    traverse_tree = function_of("speculative/spec_utils.py", "traverse_tree")
+    rng = random.Random(1)
+    ours = Engine().ask("regex", "(ab|ac|b[0-9]+)*").grammar
+    for _ in range(20):
+        count = rng.randint(1, 8)
+        children, siblings = [-1] * count, [-1] * count
+        last: dict[int, int] = {}
+        for node in range(1, count):
+            parent = rng.randrange(node)
+            if parent in last:
+                siblings[last[parent]] = node
+            else:
+                children[parent] = node
+            last[parent] = node
+        tokens = [tokenizer().encode(rng.choice("abc0"))[0] for _ in range(count)]
+        mask = ours.allocate_vocab_mask(LOGITS, count, "cpu")
+        mask.zero_()
+        traverse_tree(torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, mask, LOGITS)
+        wanted = np.zeros((count, LOGITS // 32), np.int32)
+        traverse_draft_tree(children, siblings, tokens, ours.request.matcher, wanted)
+        assert (mask.numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("kind, value, start, forced", [
+    ("json", json.dumps({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"],
+                         "additionalProperties": False}), "", '{"name":'),
+    ("regex", "abc10(x|y)", "ab", "c10"),
+    ("regex", "[ab]+", "a", ""),
+    ("grammar", 'root ::= "é" [a-z]', "", "é"),
+], ids=str)  # fmt: skip
+def test_jump_forward(kind: str, value: str, start: str, forced: str) -> None:
+    """As SGLang's scheduler did it: forced text, the whole text cut into tokens anew, and the state behind these."""
+    ours = Engine().ask(kind, value).grammar
+    old = [tokenizer().encode(character)[0] for character in start]  # in other tokens than the tokenizer's
+    for token in old:
+        ours.accept_token(token)
+    helper = ours.try_jump_forward(tokenizer())
+    if not forced:
+        assert helper is None
+        return
+    text, state = ours.jump_forward_str_state(helper)
+    assert text == forced
+    new = tokenizer().encode(start + text)
+    ours.jump_and_retokenize(old, new, state)
+    plain = Engine().ask(kind, value).grammar
+    for token in new:
+        plain.accept_token(token)
+    masks = [grammar.allocate_vocab_mask(LOGITS, 1, "cpu") for grammar in (ours, plain)]
+    ours.fill_vocab_mask(masks[0], 0)
+    plain.fill_vocab_mask(masks[1], 0)
+    assert (masks[0] == masks[1]).all()
+    wrong = tokenizer().encode("~")
+    with pytest.raises(ValueError, match="does not allow"):
+        ours.jump_and_retokenize(new, [*new[:-1], *wrong], state)
+    ours.fill_vocab_mask(masks[0], 0)
+    assert (masks[0] == masks[1]).all()
+
+
+def test_the_constraint_begins_behind_the_thinking() -> None:
+    """With a reasoning parser SGLang's own wrapper stands around the backend, and its cache ends too."""
+    engine = Engine(reasoning_parser="qwen3")
+    assert isinstance(engine.backend, ReasonerGrammarBackend)
+    grammar = engine.ask("regex", "[ab]+", require_reasoning=True).grammar
+    assert isinstance(grammar, ReasonerGrammarObject)
+    for token in [*tokenizer().encode("zz"), special_id("</think>")]:
+        logits = masked([grammar], torch.zeros(1, LOGITS))
+        assert torch.isfinite(logits).all()
+        grammar.accept_token(token)
+    logits = masked([grammar], torch.zeros(1, LOGITS))
+    assert set(torch.isfinite(logits[0]).nonzero()[:, 0].tolist()) == {
+        token for token, text in enumerate(vocabulary().tokens) if text and set(text) <= set(b"ab")
+    }
+    grammar.accept_token(tokenizer().encode("a")[0])
+    grammar.rollback(2)
+    assert torch.isfinite(masked([grammar], torch.zeros(1, LOGITS))).all()
+    for number in range(MAX_KEPT + 40):
+        engine.ask("regex", f"a{{{number}}}b", require_reasoning=True)
+    assert len(engine.backend.cache) <= MAX_KEPT
+
+
+def test_the_cache_ends_and_hits_are_copies() -> None:
+    engine = Engine()
+    first = engine.ask("regex", "ab*").grammar
+    first.accept_token(tokenizer().encode("a")[0])
+    again = engine.ask("regex", "ab*")
+    assert again.grammar is not first and again.grammar.grammar_stats.is_cache_hit
+    assert not again.grammar.request.matcher.is_accepting()
+    for number in range(MAX_KEPT + 40):
+        engine.ask("regex", f"a{{{number}}}b")
+        engine.ask("regex", "ab*")
+    assert len(engine.backend.cache) == MAX_KEPT and ("regex", "ab*") in engine.backend.cache
+    engine.manager.clear()
+    assert not engine.backend.cache
+
+
+REFUSED = [
+    ("json", '{"type": "intger"}', "at /type"),
+    ("json", "{", "no JSON"),
+    ("json", "/etc/passwd", "a schema is an object"),
+    ("regex", "(ab", "offset"),
+    ("grammar", 'root ::= "a" missing', "missing"),
+    ("structural_tag", '{"structures": [{"begin": "<a>", "end": "</a>"}], "triggers": ["<b"]}', "no trigger"),
+]
+
+
+@pytest.mark.parametrize("kind, value, message", REFUSED, ids=str)
+def test_what_is_wrong_aborts_the_request_alone(kind: str, value: str, message: str) -> None:
+    """It is told with our message, and kept, so that it is told at once the next time."""
+    engine = Engine()
+    for _ in range(2):
+        request = engine.ask(kind, value)
+        assert isinstance(request.grammar, InvalidGrammarObject)
+        assert request.error is not None and message in request.error
+    direct: Any = engine.backend.get_cached_or_future_value(("full_assistant_ebnf", "root ::= nothing"), False)[0]
+    assert isinstance(direct, Future) and isinstance(direct.result(), InvalidGrammarObject)
+
+
+def test_settings_of_the_server() -> None:
+    schema = json.dumps({"const": {"a": 1}})
+
+    def takes(text: str, **arguments: Any) -> bool:
+        grammar = Engine(**arguments).ask("json", schema).grammar
+        return bool(grammar.request.accept_all(tokenizer().encode(text)))
+
+    assert takes('{"a": 1}') and not takes('{"a"  :  1}')
+    assert not takes('{"a": 1}', constrained_json_disable_any_whitespace=True)
+    assert takes('{"a":1}', constrained_json_disable_any_whitespace=True)
+    assert takes('{"a"  :  1}', constrained_json_max_whitespace_cnt=2)
+    assert not takes('{"a"   :  1}', constrained_json_max_whitespace_cnt=2)
+    with pytest.raises(IntegrationError, match="constrained_json_whitespace_pattern"):
+        create(constrained_json_whitespace_pattern=" ?")
+    any_json = Engine().ask("json", "$$ANY$$").grammar
+    assert any_json.request.accept_all(tokenizer().encode('[1, {"a": null}]'))
+
+
+def test_a_batch_in_one_call_and_reusable_buffers() -> None:
+    """Unlisted rows stay; grammars behind SGLang's wrapper may be among the others; a buffer is registered once."""
+    engine = Engine()
+    grammars = [engine.ask("regex", f"[a-{letter}]").grammar for letter in "bcde"]
+    wrapped = Engine(reasoning_parser="qwen3").ask("regex", "[ab]").grammar
+    mask = grammars[0].allocate_vocab_mask(LOGITS, 9, "cpu")
+    for rows in (list(enumerate(grammars, 2)), [*enumerate(grammars, 2), (7, wrapped)]):
+        grammars[0].reset_vocab_mask(mask)
+        grammars[0].fill_vocab_mask_batched([GrammarRow(row, grammar) for row, grammar in rows], mask)
+        alone = grammars[0].allocate_vocab_mask(LOGITS, 9, "cpu")
+        for row, grammar in rows:
+            grammar.fill_vocab_mask(alone, row)
+        assert (mask == alone).all() and (mask[[0, 1, 6, 8]] == -1).all()
+    buffer = engine.backend.initialize_vocab_mask_buffer("test", LOGITS, 4, "cpu")
+    assert engine.backend.initialize_vocab_mask_buffer("test", LOGITS, 4, "cpu") is buffer
+    assert get_vocab_mask_buffer("test", 3).shape == (3, LOGITS // 32)
+
+
+def test_strict_thinking_filters_tokens() -> None:
+    mask = SglangBackend.allocate_vocab_mask(LOGITS, 2, "cpu")
+    SglangBackend.set_token_filter(mask, [3, 70], 1, is_allowed=True)
+    assert set(np.flatnonzero(unpacked(mask[1]))) == {3, 70} and unpacked(mask[0]).all()
+
+
+def test_signatures_are_sglangs() -> None:
+    """Of every method that its classes declare, but those that the base class does right."""
+    import inspect
+
+    kept = {"maybe_init_reasoning", "finished"}
+    for ours, theirs in ((SglangGrammar, BaseGrammarObject), (SglangBackend, BaseGrammarBackend)):
+        assert issubclass(ours, theirs)
+        for name, method in vars(theirs).items():
+            if name.startswith("_") or not callable(getattr(theirs, name)) or name in kept or name not in vars(ours):
+                continue
+            wanted, own = (
+                [p for p in inspect.signature(f).parameters if p != "self"]
+                for f in (getattr(theirs, name), getattr(ours, name))
+            )
+            assert own == wanted, (name, method)
+    assert module.check_interface() == ""
+    declared = {name for name in vars(BaseGrammarObject) if not name.startswith("_")}
+    assert declared - set(vars(SglangGrammar)) == kept
+
+
+def test_another_interface_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def copy(self: Any, deep: bool) -> None: ...
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BaseGrammarObject, "copy", copy)
+        with pytest.raises(
+            IntegrationError, match=r"made for SGLang 0\.5\.23; SGLang 0\.5\.23 .*copy takes \['deep'\]"
+        ):
+            create()
+    monkeypatch.delattr("sglang.srt.arg_groups.choices.add_grammar_backend_choices")
+    with pytest.raises(IntegrationError, match="another interface"):
+        plugin.register()
