@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 from collections.abc import Generator, Iterable
 from typing import Any
@@ -80,6 +81,7 @@ def write_with_ray(
         num_cpus=1,
         num_gpus=1 if str(job.device or "").startswith("cuda") else 0,
     )
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it logs errors with their traces, and raises them
     try:
         for line in written.iter_rows():
             yield RowLine(*(line[name] for name in RESULTS))

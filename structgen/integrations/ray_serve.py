@@ -26,7 +26,7 @@ from structgen.errors import GenerationError
 from structgen.generator import Generator
 from structgen.integrations.ray_cluster import connect, raised_by
 from structgen.serving.engine import AsyncEngine
-from structgen.serving.rows import RowEvent, RowRequest, Written
+from structgen.serving.rows import RowEvent, RowRequest, WrittenSoFar
 from structgen.serving.settings import ServingSettings
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -83,7 +83,7 @@ class _Sent:
 
     row: RowRequest
     constraint: Constraint | None
-    written: Written = field(default_factory=Written)
+    written: WrittenSoFar = field(default_factory=WrittenSoFar)
     task: asyncio.Task[None] | None = None
 
 

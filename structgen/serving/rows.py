@@ -41,7 +41,7 @@ class TokenChoice:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSoFar:
     """What there is of an output that another process goes on with: with its request, which has a seed, all that the
     rest depends on.
 
@@ -53,10 +53,10 @@ class Written:
     log_probs: tuple[float, ...] = ()
     steered: int = 0
 
-    def and_then(self, event: RowEvent) -> Written:
+    def and_then(self, event: RowEvent) -> WrittenSoFar:
         """With what an event brought."""
         new = tuple(choice.token_id for choice in event.tokens), tuple(choice.logprob for choice in event.tokens)
-        return Written(self.token_ids + new[0], self.log_probs + new[1], max(self.steered, event.steered))
+        return WrittenSoFar(self.token_ids + new[0], self.log_probs + new[1], max(self.steered, event.steered))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
-    written: Written | None = None
+    written: WrittenSoFar | None = None
     prediction: str | None = None
     arrived: float | None = None
     section: SectionBudget | None = None

@@ -14,7 +14,7 @@ from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
-from structgen.serving.rows import RowEvent, RowRequest, RowWriter, Written
+from structgen.serving.rows import RowEvent, RowRequest, RowWriter, WrittenSoFar
 from tests.fakes import CharTokenizer, vocabulary
 
 VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"12", eos=1)
@@ -77,7 +77,7 @@ def test_an_output_that_is_taken_up_is_an_unbroken_one(seed: int) -> None:
     told: list[list[RowEvent]] = [events[: rng.randrange(len(events))] for events in unbroken]
     again: list[RowRequest] = []
     for request, events in zip(rows, told, strict=True):
-        written = Written()
+        written = WrittenSoFar()
         for event in events:
             written = written.and_then(event)
         again.append(replace(request, written=written))
@@ -93,4 +93,4 @@ def test_tokens_of_another_request_are_refused() -> None:
         (structgen.choice(["a"]).compile(VOCABULARY), (ord("a") + 1,) * 2),
     ):
         with pytest.raises(GenerationError):
-            written_by([replace(request, grammar=grammar, written=Written(tokens, (0.0,) * len(tokens)))])
+            written_by([replace(request, grammar=grammar, written=WrittenSoFar(tokens, (0.0,) * len(tokens)))])
