@@ -15,6 +15,7 @@ from typing import Any
 
 from structgen.errors import ModelError
 from structgen.models.built_in import DEFAULT_MODEL, default_model_file
+from structgen.models.model_names import check_device, check_name, reaches_hub
 from structgen.models.transformers_model import TransformersModel
 from structgen.vocabulary.store import cache_folder
 
@@ -77,6 +78,7 @@ def load_transformers(
         raise ModelError(f"Running a model needs torch and transformers: {_INSTALL_TRANSFORMERS}") from error
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise ModelError(f"Unknown dtype {dtype!r}; use float32, bfloat16, float16 or auto.")
+    check_device(device)
     source, options = _source(name_or_path)
     tokenizer = load_transformers_tokenizer(name_or_path)
     try:
@@ -84,11 +86,8 @@ def load_transformers(
             model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32, **options)
         return TransformersModel(model if device is None else model.to(device)), tokenizer
     except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
-        raise ModelError(
-            f"Cannot load the model {str(name_or_path or source)!r}: {error}\n"
-            "Give a Hugging Face id (network or a filled cache needed) or a folder with config.json, "
-            "tokenizer files and weights."
-        ) from error
+        what = "a folder with config.json, tokenizer files and weights"
+        raise _cannot("model", name_or_path or source, options, error, what) from error
 
 
 def load_transformers_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
@@ -102,19 +101,35 @@ def load_transformers_tokenizer(name_or_path: str | os.PathLike[str] | None = No
         with _QuietLoading(transformers):
             return transformers.AutoTokenizer.from_pretrained(source, **options)
     except (OSError, ValueError, ImportError, RuntimeError, KeyError) as error:
-        raise ModelError(
-            f"Cannot load the tokenizer of {str(name_or_path or source)!r}: {error}\n"
-            "Give a Hugging Face id (network or a filled cache needed) or a folder with the tokenizer's files."
+        raise _cannot(
+            "tokenizer", name_or_path or source, options, error, "a folder with the tokenizer's files"
         ) from error
 
 
+def _cannot(
+    what: str, name: str | os.PathLike[str], options: dict[str, Any], error: Exception, instead: str
+) -> ModelError:
+    if options.get("local_files_only"):
+        return ModelError(
+            f"The {what} of {str(name)!r} is neither a folder nor in the cache of huggingface_hub, and the network of "
+            f"Hugging Face cannot be reached. Check the spelling; give {instead}, or connect."
+        )
+    return ModelError(f"Cannot load the {what} of {str(name)!r}: {error}\nGive a Hugging Face id, or {instead}.")
+
+
 def _source(name_or_path: str | os.PathLike[str] | None) -> tuple[str | os.PathLike[str], dict[str, Any]]:
-    """What ``from_pretrained`` takes: a name, and options."""
+    """What ``from_pretrained`` takes: a name, and options.
+
+    Raises:
+        ModelError: the name can be that of no model.
+    """
     if name_or_path is None:
         return default_model_folder(), {}
     if Path(name_or_path).suffix == ".gguf":
         return Path(name_or_path).parent, {"gguf_file": Path(name_or_path).name}
-    return name_or_path, {}
+    check_name(name_or_path)
+    path = Path(name_or_path).expanduser()
+    return (path, {}) if path.is_dir() else (name_or_path, {} if reaches_hub() else {"local_files_only": True})
 
 
 def _convert(source: Path, target: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 from structgen.errors import OptionsError
 from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
+from structgen.tool_calls.formats import format_named
 
 DEFAULT_LIMITS = CompileLimits()
 _OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length")
@@ -80,5 +81,7 @@ class ServingSettings:
         check_count("max_think_tokens", self.max_think_tokens, 0, optional=True)
         check_count("compile_workers", self.compile_workers, 0)
         check_count("requests_per_minute", self.requests_per_minute, optional=True)
+        if self.tool_format is not None:
+            format_named(self.tool_format)
         if self.schema_in_prompt not in ("none", "user", "system"):
             raise OptionsError(f"schema_in_prompt must be none, user or system, not {self.schema_in_prompt!r}")
