@@ -7,6 +7,7 @@
 #   make docs   the documentation site, in .cache/docs/site (mkdocs, in an environment of its own)
 #   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
+#   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
@@ -23,7 +24,7 @@ KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabul
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants docs test-browser test-clients test-engines clean
+.PHONY: demo test lint fuzz mutants docs test-browser test-clients test-ray test-engines clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -73,6 +74,17 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 .cache/clients/%/.installed: tests/serving/clients/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# Ray beside the packages that are here already: torch is not installed again.
+test-ray: .cache/ray/.installed
+	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray
+
+.cache/ray/.installed: $(VENV)/.dev
+	$(BIN)/python -m venv .cache/ray
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$(.cache/ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[serve,data]==2.60.0'
 	@touch $@
 
 # Their wheels are for GPUs: only the Python files are kept, beside a few small packages and our own environment.

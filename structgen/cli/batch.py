@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +55,17 @@ def input_file(path: str, options: JsonOptions) -> RowFile:
     if path == "-":
         return RowFile.of("standard input", sys.stdin.buffer.read(), options)
     return RowFile.at(Path(path), options)
+
+
+def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
+    """What writes rows: this process, or actors of Ray."""
+    if not ray:
+        return write_here
+    from structgen.integrations.ray_cluster import connect
+    from structgen.integrations.ray_data import write_with_ray
+
+    connect()
+    return partial(write_with_ray, actors=actors, options=options)
 
 
 def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:

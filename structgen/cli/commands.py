@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -186,6 +187,8 @@ def batch(
     stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
     schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
+    actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
     backend: Backend = None,
     device: Device = None,
@@ -208,7 +211,7 @@ def batch(
         constraint, described = batches.constraint_of(source, json_options)
         job = BatchJob(model, backend, device, dtype, draft or None, constraint, described, options, seed, batch_size)
         rows = batches.input_file(file, json_options)
-        raise typer.Exit(batches.run(rows, job, output, batches.write_here, as_json))
+        raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
 
 
 @app.command("show-mask")
@@ -375,6 +378,8 @@ def serve(
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
     max_cache_bytes: Annotated[int | None, typer.Option(min=1, help="What keys and values may take.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Run the model in replicas of Ray Serve.")] = False,
+    replicas: Annotated[int, typer.Option(min=1, help="With --ray: how many, of --max-rows outputs each.")] = 2,
     max_mask_seconds: Annotated[
         float,
         typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
@@ -401,9 +406,12 @@ def serve(
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
-        code = serving.run(
-            lambda: load(model, backend, device, dtype, draft or None), settings, host, port, root_path=root_path
+        start = (
+            serving.replicated(model, backend, device, dtype, draft or None, settings, replicas)
+            if ray
+            else partial(load, model, backend, device, dtype, draft or None)
         )
+        code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)
 
 

@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from structgen.cli.common import BadInput, err
 from structgen.generator import Generator
+from structgen.serving.rows import ServedModel
 from structgen.serving.settings import ServingSettings
 
 KEYS_VARIABLE = "STRUCTGEN_API_KEYS"
@@ -53,7 +55,37 @@ def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:
     return frozenset(map(str.lower, allowed)) | (LOOPBACK if host in LOOPBACK | {"::1"} else frozenset())
 
 
-def run(load: Callable[[], Generator], settings: ServingSettings, host: str, port: int, **uvicorn_options: Any) -> int:
+def replicated(
+    model: str | None,
+    backend: str | None,
+    device: str | None,
+    dtype: str | None,
+    draft: Any,
+    settings: ServingSettings,
+    replicas: int,
+) -> Callable[[], ServedModel]:
+    """Starts replicas of Ray Serve, and waits until they have loaded the model. Arguments as ``Generator``.
+
+    Raises:
+        OptionsError: there is no ray.
+    """
+    from structgen.integrations.ray_cluster import connect
+    from structgen.integrations.ray_serve import ReplicatedModel
+
+    connect()
+    load = partial(Generator, model, backend=backend, device=device, dtype=dtype, draft=draft)
+    gpus = 1 if (device or "").startswith("cuda") else 0
+
+    def start() -> ServedModel:
+        err.print(f"[dim]starting {replicas} replicas of {model or 'the built-in model'} ...[/]")
+        return ReplicatedModel(load, settings, replicas, gpus=gpus)
+
+    return start
+
+
+def run(
+    load: Callable[[], Generator | ServedModel], settings: ServingSettings, host: str, port: int, **uvicorn_options: Any
+) -> int:
     """Serve until a signal; the exit code: 0, or 1 where the model thread was lost.
 
     Raises:

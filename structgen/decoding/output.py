@@ -190,6 +190,29 @@ class Output:
         """Text of its bytes."""
         return self._vocabulary.rendered(data).decode("utf-8", errors="replace")
 
+    def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
+        """Write again what another output of the same request had written when it was lost, without the model.
+
+        Every step is made as it was then, so the rest comes as it would have come there. Forced tokens behind these
+        follow at once.
+
+        Args:
+            tokens, log_probs: its ``token_ids`` and ``token_log_probs``.
+            steered: its ``stats.steered_tokens``.
+
+        Raises:
+            GenerationError: these are no tokens of this constraint.
+        """
+        while len(self.token_ids) < len(tokens) and self.finish_reason is None:
+            self.advance_forced()
+            place = len(self.token_ids)
+            if place < len(tokens) and self.finish_reason is None and not self._choose(tokens[place], log_probs[place]):
+                self._follow(tokens[place])
+                self._count(log_probs[place], place)
+        if self.token_ids[: len(tokens)] != list(tokens):
+            raise GenerationError(f"The {len(tokens)} tokens to go on from are not of this request.")
+        self.stats.steered_tokens = max(self.stats.steered_tokens, steered)
+
     def advance_forced(self) -> None:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
         eos = self._vocabulary.eos_token_ids

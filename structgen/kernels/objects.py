@@ -2,7 +2,7 @@
 
 An object holds one function, `SYMBOL`, in the calling convention of C extensions (METH_FASTCALL), and refers to a few
 functions of C and of Python only (`EXTERNALS`). It is made by `structgen.kernels.build` and loaded here by LLVM's
-MCJIT, so it works for any Python of its platform. What an object was made from is told by a hash of all sources.
+JITLink, so it works for any Python of its platform. What an object was made from is told by a hash of all sources.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _MethodDefinition(ctypes.Structure):
     )  # fmt: skip
 
 
-_alive: list[Any] = []  # engines hold the code and definitions the names of functions that are in use
+_alive: list[Any] = []  # linkers hold the code and definitions the names of functions that are in use
 
 
 @lru_cache(1)
@@ -188,11 +188,17 @@ def load_object(path: Path) -> Kernel:
     missing = [name for name in sorted(EXTERNALS) if name.encode() in data and not llvm.address_of_symbol(name)]
     if missing:  # LLVM would end the process
         raise RuntimeError(f"{path} needs {', '.join(missing)}, which this platform's libraries lack")
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-    engine.finalize_object()
-    address = engine.get_function_address(SYMBOL)
+    # JITLink puts all sections into one piece of memory. They refer to each other by 32 bits, and in a process with
+    # large mappings (a worker of Ray, say) LLVM's older linker leaves them further apart, and ends the process.
+    jit = llvm.create_lljit_compiler(
+        llvm.Target.from_default_triple().create_target_machine(jit=True), use_jit_link=True
+    )
+    library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(SYMBOL)
+    for name in EXTERNALS:
+        if name.encode() in data:
+            library.import_symbol(name, llvm.address_of_symbol(name))
+    linked = library.link(jit, path.stem)
+    address = linked[SYMBOL]
     if not address:
         raise RuntimeError(f"{path} has no function {SYMBOL}")
     definition = _MethodDefinition(b"run", address, _METH_FASTCALL, b"A kernel of structgen.")
@@ -201,5 +207,5 @@ def load_object(path: Path) -> Kernel:
         ctypes.py_object,
         [ctypes.POINTER(_MethodDefinition), ctypes.py_object, ctypes.c_void_p],
     )
-    _alive.append((engine, definition))
+    _alive.append((jit, linked, definition))
     return make(ctypes.byref(definition), ERRORS, None)  # type: ignore[no-any-return]

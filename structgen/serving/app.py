@@ -29,7 +29,7 @@ from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
 from structgen.serving.reading import read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
-from structgen.serving.rows import RowEnd, RowEvent, RowRequest
+from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
 from structgen.serving.surface import SURFACES, AnswerWriter, Surface
@@ -47,29 +47,29 @@ class ApiServer:
         failure: why none could be; None: nothing has gone wrong.
 
     Args:
-        generator: model, tokenizer and vocabulary; not to be used beside the server.
+        model: see ``AsyncEngine``.
         settings: limits; None: ``ServingSettings()``.
         metrics_prefix: of the names of metrics.
     """
 
     def __init__(
         self,
-        generator: Generator,
+        model: Generator | ServedModel,
         settings: ServingSettings | None = None,
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = _with_prompt_length(settings or ServingSettings(), generator)
+        self.settings = _with_prompt_length(settings or ServingSettings(), model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
-        self._service = CompileService(generator.vocabulary, limits, workers) if workers else None
+        self._service = CompileService(model.vocabulary, limits, workers) if workers else None
         compile = None if self._service is None else self._service.compile
-        self.engine = AsyncEngine(generator, self.settings, compile=compile, observe=self.metrics.step)
+        self.engine = AsyncEngine(model, self.settings, compile=compile, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
         self.failure: BaseException | None = None
-        self._drafts = generator.drafts
+        self._drafts = model.drafts
         self._in_preparation = 0
 
     def app(self) -> Starlette:
@@ -333,12 +333,12 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         await asyncio.gather(gone, working, return_exceptions=True)
 
 
-def _with_prompt_length(settings: ServingSettings, generator: Generator) -> ServingSettings:
+def _with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
     """Prompts may be as long as they can be if all of their tokens are the longest."""
-    context = generator.model.context_length
+    context = model.model.context_length if isinstance(model, Generator) else model.context_length
     if settings.max_prompt_length is not None or context is None:
         return settings
-    vocabulary = generator.vocabulary
+    vocabulary = model.vocabulary
     longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
     return replace(settings, max_prompt_length=context * longest)
 

@@ -28,7 +28,7 @@ from structgen.generator import Generator, after_prompt, section_of, unbudgeted
 from structgen.options import check_count, refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.rows import RowEnd, RowEvent, RowRequest, RowWriter
+from structgen.serving.rows import LocalModel, RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 
 _T = TypeVar("_T")
@@ -111,7 +111,7 @@ class AsyncEngine:
         is_prepared: whether what drafts is ready; until then all outputs wait.
 
     Args:
-        generator: model, tokenizer and vocabulary; not to be used beside the engine.
+        model: a generator, not to be used beside the engine; or a model that is elsewhere.
         settings: limits; None: ``ServingSettings()``.
         compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
@@ -119,15 +119,19 @@ class AsyncEngine:
 
     def __init__(
         self,
-        generator: Generator,
+        model: Generator | ServedModel,
         settings: ServingSettings | None = None,
         *,
         compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
     ) -> None:
         self.settings = settings or ServingSettings()
-        self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
-        self.context_length = generator.model.context_length
+        served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
+        self.tokenizer, self.vocabulary, self.context_length = (
+            served.tokenizer,
+            served.vocabulary,
+            served.context_length,
+        )
         self.failure: BaseException | None = None
         limits = SchedulerLimits(
             rows=self.settings.max_rows,
@@ -136,9 +140,10 @@ class AsyncEngine:
             max_bytes=self.settings.max_cache_bytes,
             max_mask_seconds=self.settings.max_mask_seconds,
         )
-        self._writer = RowWriter(generator, limits)
+        self._served, self._writer = served, served.writer(limits)
         self._observe = observe
-        self._compiler = AsyncCompiler(compile or (lambda constraint: constraint.compile(generator.vocabulary)))
+        own = compile or (lambda constraint: constraint.compile(served.vocabulary))
+        self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
         self._lock = threading.Lock()  # of the two below and ``_entering``
@@ -252,6 +257,7 @@ class AsyncEngine:
             self._thread.join(timeout=10 if self.is_prepared else 0)
         self._compiler.close()
         self._reading.shutdown(wait=False, cancel_futures=True)
+        self._served.close()
 
     # --- without HTTP ---
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from structgen.constraints.base import Constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Event, Handle, Request
 from structgen.decoding.output import FinishReason, GenerationStats, Output
@@ -17,6 +18,7 @@ from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.generator import Generator
+from structgen.vocabulary.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,25 @@ class TokenChoice:
     drafted: bool = False
 
 
+@dataclass(frozen=True)
+class WrittenSoFar:
+    """What there is of an output that another process goes on with: with its request, which has a seed, all that the
+    rest depends on.
+
+    Attributes:
+        token_ids, log_probs, steered: see ``Output.take_up``.
+    """
+
+    token_ids: tuple[int, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    steered: int = 0
+
+    def and_then(self, event: RowEvent) -> WrittenSoFar:
+        """With what an event brought."""
+        new = tuple(choice.token_id for choice in event.tokens), tuple(choice.logprob for choice in event.tokens)
+        return WrittenSoFar(self.token_ids + new[0], self.log_probs + new[1], max(self.steered, event.steered))
+
+
 @dataclass(frozen=True, eq=False)
 class RowRequest:
     """One output that is to be written.
@@ -51,6 +72,7 @@ class RowRequest:
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
         priority, key, salt, seconds, queue_seconds, prediction, arrived: see ``Request``.
         streams: whether its text is told before it is whole.
+        written: what another process had written of it; events go on behind that.
     """
 
     prompt_ids: Sequence[int]
@@ -66,6 +88,7 @@ class RowRequest:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    written: WrittenSoFar | None = None
     prediction: str | None = None
     arrived: float | None = None
     section: SectionBudget | None = None
@@ -113,12 +136,14 @@ class RowEvent:
         tokens: tokens since the event before.
         end: set on the last event, unless it failed.
         error: why it failed; nothing follows.
+        steered: see ``GenerationStats.steered_tokens``, so far.
     """
 
     text: str
     tokens: tuple[TokenChoice, ...] = ()
     end: RowEnd | None = None
     error: Exception | None = None
+    steered: int = 0
 
     @property
     def is_last(self) -> bool:
@@ -127,7 +152,75 @@ class RowEvent:
 
     def after(self, before: RowEvent) -> RowEvent:
         """Both as one event."""
-        return RowEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error)
+        return RowEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error, self.steered)
+
+
+class OutputWriter(Protocol):
+    """Writes outputs for an engine. ``RowWriter`` says what each does; its handles are any objects."""
+
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def running(self) -> int: ...
+    @property
+    def is_idle(self) -> bool: ...
+    @property
+    def cache_bytes(self) -> int: ...
+
+    def prepare(self) -> None: ...
+    def output(self, row: RowRequest) -> Any: ...
+    def submit(self, row: RowRequest, output: Any) -> Any: ...
+    def cancel(self, handle: Any) -> None: ...
+    def hurry(self) -> None: ...
+    def step(self) -> list[tuple[Any, RowEvent]]: ...
+    def close(self) -> None: ...
+
+
+class ServedModel(Protocol):
+    """A model as an engine sees it, wherever it is.
+
+    Attributes:
+        tokenizer, vocabulary: its own.
+        context_length: tokens that it reads at most; None: any number.
+        drafts: see ``Generator.drafts``.
+    """
+
+    tokenizer: Any
+    vocabulary: Vocabulary
+    context_length: int | None
+    drafts: bool
+
+    def writer(self, limits: SchedulerLimits) -> OutputWriter:
+        """What writes its outputs."""
+        ...
+
+    def placed(self, constraint: Constraint, grammar: Grammar) -> Grammar:
+        """A constraint that was compiled here, as ``RowRequest.grammar`` of this model has it."""
+        ...
+
+    def close(self) -> None:
+        """The engine is closed."""
+        ...
+
+
+class LocalModel:
+    """The model of a generator, which is not to be used beside it. See ``ServedModel``."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
+        self.context_length, self.drafts = generator.model.context_length, generator.drafts
+
+    def writer(self, limits: SchedulerLimits) -> OutputWriter:
+        """See ``ServedModel``."""
+        return RowWriter(self._generator, limits)
+
+    def placed(self, _: Constraint, grammar: Grammar) -> Grammar:
+        """See ``ServedModel``."""
+        return grammar
+
+    def close(self) -> None:
+        """See ``ServedModel``; the generator is its owner's."""
 
 
 class RowWriter:
@@ -178,6 +271,7 @@ class RowWriter:
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
+            GenerationError: what was written before is not of this request.
         """
         matcher = None if row.grammar is None else row.grammar.matcher()
         options: dict[str, Any] = {
@@ -186,9 +280,14 @@ class RowWriter:
             "prompt_ids": row.prompt_ids,
             "section": row.section,
         }
-        if not row.top_logprobs and not row.traced:
-            return Output(self._vocabulary, matcher, row.params, **options)
-        return RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+        output = (
+            RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+            if row.top_logprobs or row.traced
+            else Output(self._vocabulary, matcher, row.params, **options)
+        )
+        if row.written is not None:
+            output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
+        return output
 
     def submit(self, row: RowRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
@@ -208,6 +307,7 @@ class RowWriter:
             queue_seconds=row.queue_seconds,
             streams=row.streams,
             prediction=prediction,
+            told=0 if row.written is None else len(row.written.token_ids),
             arrived=row.arrived,
         )
         handle = self._scheduler.submit(request)
@@ -253,7 +353,7 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
     if event.error is not None:
         return RowEvent("", tokens, error=event.error)
     if event.finish_reason is None:
-        return RowEvent(handle.shown, tokens)
+        return RowEvent(handle.shown, tokens, steered=output.stats.steered_tokens)
     grammar, data = None if output.matcher is None else output.matcher.grammar, output.data
     end = RowEnd(
         event.finish_reason,

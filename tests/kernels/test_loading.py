@@ -197,3 +197,29 @@ def test_a_platform_without_a_function_gets_no_kernel(tmp_path: Path, monkeypatc
     path.write_bytes(objects.sealed(b"... no_such_function ..."))
     with pytest.raises(RuntimeError, match="no_such_function"):
         objects.load_object(path)
+
+
+SCATTERED = """
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def reserve(size):
+    return libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+pages = [reserve(8192) for _ in range(400)]
+reserve(8 << 30)
+for page in pages[::2]:
+    libc.munmap(page, 8192)
+import numpy, structgen
+vocabulary = structgen.Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=256)
+print(structgen.compile_json_schema({"type": "integer"}, vocabulary).matcher().accept_bytes(b"12"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is laid out by Linux's mmap here")
+def test_kernels_load_where_memory_is_scattered() -> None:
+    """Small holes beside a mapping of 8 GB, as workers of Ray have them: an object's sections would lie on both sides
+    of it."""
+    found = subprocess.run([sys.executable, "-c", SCATTERED], capture_output=True, text=True, timeout=250)
+    assert found.stdout == "True\n", found.stderr[-2000:]

@@ -386,7 +386,7 @@ def test_nothing_is_left_behind() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         for number in range(20):
             await asyncio.gather(*(engine.agenerate("p", ENUM, seed=number) for _ in range(4)))
-        return engine._rows, set(engine._writer._handles), engine.is_idle
+        return engine._rows, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
 
     assert run(scenario) == ({}, set(), True)
 

@@ -35,6 +35,7 @@ class Request:
         seconds: after which the output is closed as soon as it can be (``Output.hurry``); None: never.
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events tell its text.
+        told: how many tokens of the output, which then was ``take_up``, were told elsewhere, and are not told again.
         prediction: a text that the output may be much like, drafted along by the speculator.
         arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
             its place in the queue and its deadlines count from there; None: when it is submitted.
@@ -49,6 +50,7 @@ class Request:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
+    told: int = 0
     prediction: str | None = None
     arrived: float | None = None
 

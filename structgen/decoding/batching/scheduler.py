@@ -90,11 +90,12 @@ class Scheduler:
             )
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")
-        most = len(request.prompt) + request.output.remaining
+        most = len(request.prompt) + len(request.output.token_ids) + request.output.remaining
         if self._max_bytes is not None and most * self.reader.token_bytes > self._max_bytes:
             fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
-        handle = Handle(request, self._clock() if request.arrived is None else request.arrived)
+        arrived = self._clock() if request.arrived is None else request.arrived
+        handle = Handle(request, arrived, told=request.told)
         self._new.append(handle)
         return handle
 

@@ -1,0 +1,89 @@
+"""Rows of a batch written by actors of Ray Data, each with a model: ``structgen batch --ray``.
+
+The lines are those that one process writes, in the order of the rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import math
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from structgen.batch_files.job import BatchJob, RowLine
+from structgen.batch_files.rows import PromptRow
+from structgen.batch_files.specification import ConstraintSpecification
+from structgen.integrations.ray_cluster import connect, raised_by
+from structgen.options import JsonOptions, check_count
+
+COLUMNS = ("line", "id", "prompt", "kind", "source")
+RESULTS = tuple(field.name for field in dataclasses.fields(RowLine))
+
+
+def row_columns(row: PromptRow) -> dict[str, Any]:
+    """A row as plain columns: what is of several types as JSON, its constraint as kind and source."""
+    own = row.specification
+    kind, source = ("", "") if own is None else (own.kind, own.source)
+    return dict(zip(COLUMNS, (row.line, json.dumps(row.id), json.dumps(row.prompt), kind, source), strict=True))
+
+
+class BatchWriter:
+    """What ``Dataset.map_batches`` runs in each actor: loads the model once, then writes blocks of rows.
+
+    Args:
+        job: how they are written.
+        options: of schemas that rows bring.
+    """
+
+    def __init__(self, job: BatchJob, options: JsonOptions) -> None:
+        self._job, self._options = job, options
+        self._generator = job.load()
+
+    def __call__(self, block: dict[str, Any]) -> dict[str, list[Any]]:
+        """Columns as ``RowLine`` has fields, from columns as ``row_columns`` makes them."""
+        cells = zip(*(block[name].tolist() for name in COLUMNS), strict=True)
+        lines = list(self._job.lines(self._generator, [self._row(*row) for row in cells]))
+        return {name: [getattr(line, name) for line in lines] for name in RESULTS}
+
+    def _row(self, line: int, id: str, prompt: str, kind: Any, source: str) -> PromptRow:
+        own = ConstraintSpecification(kind, source, self._options) if kind else None
+        return PromptRow(line, json.loads(id), json.loads(prompt), own)
+
+
+def write_with_ray(
+    job: BatchJob, rows: Iterable[PromptRow], *, actors: int, options: JsonOptions
+) -> Generator[RowLine, None, None]:
+    """The lines of rows, in their order, as they are done.
+
+    Rows are put into Ray's object store, all of them. An actor that is lost is started anew, and its blocks are written
+    again.
+
+    Args:
+        actors: how many load the model; one processor each, and with ``device="cuda"`` one GPU each.
+
+    Raises:
+        OptionsError: there is no ray. StructgenError: what an actor raised.
+    """
+    ray = connect()
+    check_count("actors", actors)
+    items = [row_columns(row) for row in rows]
+    size = max(1, min(4 * job.batch_size, math.ceil(len(items) / (2 * actors))))
+    dataset = ray.data.from_items(items, override_num_blocks=math.ceil(len(items) / size))
+    dataset.context.execution_options.preserve_order = True
+    dataset.context.enable_progress_bars = False
+    written = dataset.map_batches(
+        BatchWriter,
+        fn_constructor_args=(job, options),
+        compute=ray.data.ActorPoolStrategy(size=actors),
+        batch_size=size,
+        num_cpus=1,
+        num_gpus=1 if str(job.device or "").startswith("cuda") else 0,
+    )
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it logs errors with their traces, and raises them
+    try:
+        for line in written.iter_rows():
+            yield RowLine(*(line[name] for name in RESULTS))
+    except Exception as error:  # Ray's, and those of Ray Data, which are no RayError
+        raise raised_by(error) from error
