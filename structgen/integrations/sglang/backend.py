@@ -51,7 +51,7 @@ def json_options() -> JsonOptions:
     return JsonOptions()
 
 
-class SglangGrammar(BaseGrammarObject):
+class SglangGrammarObject(BaseGrammarObject):
     """One request's grammar; what its methods are for is said by SGLang's class.
 
     Attributes:
@@ -94,7 +94,7 @@ class SglangGrammar(BaseGrammarObject):
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
         """Fill the rows of these grammars; other rows stay."""
-        if all(isinstance(entry.grammar, SglangGrammar) for entry in entries):
+        if all(isinstance(entry.grammar, SglangGrammarObject) for entry in entries):
             fill_rows([(entry.row, entry.grammar.request) for entry in entries], vocab_mask)
             return
         for entry in entries:
@@ -115,10 +115,10 @@ class SglangGrammar(BaseGrammarObject):
         """Set the logits of disallowed tokens to -inf, where they are."""
         apply_token_bitmask_inplace(logits, vocab_mask)
 
-    def copy(self) -> SglangGrammar:
+    def copy(self) -> SglangGrammarObject:
         """The same grammar at the start, for another request."""
         stats = dataclasses.replace(self.grammar_stats, is_cache_hit=True, tree_traversal_time=[])
-        return SglangGrammar(self.request.fresh(), self.key_string, stats)
+        return SglangGrammarObject(self.request.fresh(), self.key_string, stats)
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
         """The text that must come next, if any."""
@@ -207,11 +207,11 @@ class SglangBackend(BaseGrammarBackend):
 
     @staticmethod
     def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
-        """See `SglangGrammar`; these three are asked of the backend where only thinking is filtered."""
+        """See `SglangGrammarObject`; these three are asked of the backend where only thinking is filtered."""
         return allocate(vocab_size, batch_size)
 
-    move_vocab_mask = staticmethod(SglangGrammar.move_vocab_mask)
-    apply_vocab_mask = staticmethod(SglangGrammar.apply_vocab_mask)
+    move_vocab_mask = staticmethod(SglangGrammarObject.move_vocab_mask)
+    apply_vocab_mask = staticmethod(SglangGrammarObject.apply_vocab_mask)
 
     def _compiled(self, kind: str, value: str, told: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
@@ -219,7 +219,7 @@ class SglangBackend(BaseGrammarBackend):
             grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
-        return SglangGrammar(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
+        return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
 
 
 class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
@@ -264,7 +264,7 @@ def allocate(vocab_size: int, batch_size: int) -> torch.Tensor:
 
 
 _OVERRIDDEN = {
-    SglangGrammar: (
+    SglangGrammarObject: (
         "accept_token", "rollback", "is_terminated", "allocate_vocab_mask", "fill_vocab_mask",
         "fill_vocab_mask_batched", "reset_vocab_mask", "move_vocab_mask", "apply_vocab_mask", "copy",
         "try_jump_forward", "jump_forward_str_state", "jump_and_retokenize",

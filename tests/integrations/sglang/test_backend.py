@@ -32,7 +32,7 @@ from structgen.errors import IntegrationError
 from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
 from structgen.integrations.sglang import plugin
-from structgen.integrations.sglang.backend import MAX_KEPT, SglangBackend, SglangGrammar
+from structgen.integrations.sglang.backend import MAX_KEPT, SglangBackend, SglangGrammarObject
 from tests.integrations.engine_world import (
     LOGITS,
     compiled,
@@ -317,7 +317,7 @@ def test_signatures_are_sglangs() -> None:
     import inspect
 
     kept = {"maybe_init_reasoning", "finished"}
-    for ours, theirs in ((SglangGrammar, BaseGrammarObject), (SglangBackend, BaseGrammarBackend)):
+    for ours, theirs in ((SglangGrammarObject, BaseGrammarObject), (SglangBackend, BaseGrammarBackend)):
         assert issubclass(ours, theirs)
         for name, method in vars(theirs).items():
             if name.startswith("_") or not callable(getattr(theirs, name)) or name in kept or name not in vars(ours):
@@ -329,7 +329,7 @@ def test_signatures_are_sglangs() -> None:
             assert own == wanted, (name, method)
     assert module.check_interface() == ""
     declared = {name for name in vars(BaseGrammarObject) if not name.startswith("_")}
-    assert declared - set(vars(SglangGrammar)) == kept
+    assert declared - set(vars(SglangGrammarObject)) == kept
 
 
 def test_another_interface_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
