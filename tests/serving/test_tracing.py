@@ -104,9 +104,9 @@ def test_a_request_and_its_parts(spans: Any) -> None:
     }  # fmt: skip
     order = [children[name][0] for name in ("compile", "queue", "prefill", "decode")]
     for before, after in itertools.pairwise(order):
-        assert before.end_time <= after.start_time + 1_000_000
+        assert before.start_time <= after.start_time
     for child in order:
-        assert request.start_time <= child.start_time <= child.end_time <= request.end_time + 1_000_000
+        assert request.start_time <= child.start_time <= child.end_time
     assert "1234" not in "".join(span.to_json() for span in EXPORTER.get_finished_spans())
 
 
