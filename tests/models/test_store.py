@@ -84,7 +84,7 @@ def test_an_unwritable_cache_says_what_to_set(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="transformers is not installed")
 def test_bad_models_and_dtypes_raise(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no config.json; give one with a model"):
+    with pytest.raises(ModelError, match=r"no config\.json; give one with a model"):
         loading.load_model(tmp_path)
     with pytest.raises(ModelError, match="Unknown dtype 'float31'"):
         loading.load_model(tmp_path, dtype="float31")
