@@ -102,11 +102,11 @@ def test_a_request_and_its_parts(spans: Any) -> None:
     assert {name: len(found) for name, found in children.items()} == {
         "queue": 1, "compile": 1, "prefill": 1, "decode": 1,
     }  # fmt: skip
-    order = [children[name][0] for name in ("compile", "queue", "prefill", "decode")]
+    compiled, *order = (children[name][0] for name in ("compile", "queue", "prefill", "decode"))
     for before, after in itertools.pairwise(order):
-        assert before.start_time <= after.start_time
-    for child in order:
-        assert request.start_time <= child.start_time <= child.end_time
+        assert before.start_time <= before.end_time == after.start_time
+    # A request holds its place in the queue while its constraint is compiled.
+    assert request.start_time <= order[0].start_time <= compiled.start_time <= order[1].start_time
     assert "1234" not in "".join(span.to_json() for span in EXPORTER.get_finished_spans())
 
 
