@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.tools import PythonTool
+from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
 from pydantic import BaseModel, Field
 
@@ -44,7 +44,7 @@ def weather(city: str, days: int) -> str:
     return f"sunny in {city} for {days} days"
 
 
-tool = PythonTool.from_defaults(weather, fn_schema=Weather)
+tool = FunctionTool.from_defaults(weather, fn_schema=Weather)
 
 
 def structured() -> Any:
