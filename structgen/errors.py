@@ -199,13 +199,15 @@ class GrammarError(ConstraintError):
     def __init__(
         self, message: str, *, line: int = 0, column: int = 0, source: str | None = None, hint: str | None = None
     ) -> None:
+        lines = source.splitlines() if source else []
+        if lines and line > len(lines):  # behind a last line feed there is nothing to show
+            line, column = len(lines), len(lines[-1]) + 1
         self.message = message
         self.line = line
         self.column = column
         self.source = source
         self.hint = hint
         text = f"{message} (line {line}, column {column})" if line else message
-        lines = source.splitlines() if source else []
         if 0 < line <= len(lines):
             start = max(0, column - 60)
             text += f"\n  {lines[line - 1][start : start + 100]}\n  {' ' * (max(column, 1) - 1 - start)}^"

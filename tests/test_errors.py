@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import structgen
 from structgen import errors
+from structgen.vocabulary.vocabulary import TextVocabulary
 
 # Something for every argument that errors of the tree need.
 ARGUMENTS: dict[str, Any] = {
@@ -48,3 +50,14 @@ def test_errors_pickle(kind: type[errors.StructgenError]) -> None:
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(other) is kind and str(other) == str(error) and other.args == error.args
         assert vars(other) == vars(error) and other.__notes__ == ["a note"]
+
+
+@pytest.mark.parametrize("dialect", ["llama.cpp", "xgrammar"])
+@pytest.mark.parametrize("grammar", ["root ::= (", 'root ::= "a" (\n', 'root ::= "a" ("b" |\n', "root ::=\n\n"])
+def test_a_grammar_that_ends_too_early_shows_where(dialect: Any, grammar: str) -> None:
+    """A place behind the last line feed is told as the end of the last line, with its caret."""
+    try:
+        structgen.compile_gbnf(grammar, TextVocabulary(), dialect=dialect)
+    except structgen.GrammarError as error:
+        assert 0 < error.line <= len(grammar.splitlines())
+        assert any(line.strip() == "^" for line in str(error).splitlines()), str(error)

@@ -64,7 +64,10 @@ class Numbers(Functions):
         texts = [_decimal_text(whole, fraction) for whole, fraction in _string_shapes(digits, places)]
         if digits is None and places is None:
             texts = [texts[0] + "(?:E[+\\-][0-9]{1,3})?"]
-        return {"anyOf": [number, {"type": "string", "pattern": f"^-?(?:{'|'.join(texts)})$"}]}
+        found = {"anyOf": [number, {"type": "string", "pattern": f"^-?(?:{'|'.join(texts)})$"}]}
+        if digits is None and places is None:
+            return found
+        return narrowed(found, "decimal", "a string has no exponent")
 
     def fraction_schema(self, schema: Any) -> JsonDict:
         """A number of at most fifteen digits, or without limits a quotient as a string."""
