@@ -80,7 +80,7 @@ def load_transformers(
         raise ModelError(f"Unknown dtype {dtype!r}; use float32, bfloat16, float16 or auto.")
     check_device(device)
     source, options = _source(name_or_path)
-    tokenizer = load_transformers_tokenizer(name_or_path)
+    tokenizer = _tokenizer(name_or_path, source, options)
     try:
         with _QuietLoading(transformers):
             model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype or torch.float32, **options)
@@ -93,10 +93,17 @@ def load_transformers(
 def load_transformers_tokenizer(name_or_path: str | os.PathLike[str] | None = None) -> Any:
     """The transformers tokenizer of what ``load_transformers`` loads. Errors as there."""
     try:
-        import transformers
+        import transformers  # noqa: F401
     except ImportError as error:
         raise ModelError(f"Reading a tokenizer needs transformers: {_INSTALL_TRANSFORMERS}") from error
-    source, options = _source(name_or_path)
+    return _tokenizer(name_or_path, *_source(name_or_path))
+
+
+def _tokenizer(
+    name_or_path: str | os.PathLike[str] | None, source: str | os.PathLike[str], options: dict[str, Any]
+) -> Any:
+    import transformers
+
     try:
         with _QuietLoading(transformers):
             return transformers.AutoTokenizer.from_pretrained(source, **options)
