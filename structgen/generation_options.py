@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from structgen.decoding.prompts import Place, place_of_instruction
@@ -14,7 +14,6 @@ from structgen.options import check_count, refuse_name
 DEFAULT_MAX_NEW_TOKENS = 512
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
-_SAMPLING = tuple(field.name for field in fields(SamplingParams))
 
 
 class GenerationOptions(TypedDict, total=False):
@@ -60,6 +59,9 @@ class GenerationOptions(TypedDict, total=False):
     attempts: int
 
 
+OPTION_NAMES = tuple(GenerationOptions.__annotations__)
+
+
 @dataclass(frozen=True)
 class GenerationSettings:
     """One call's keyword arguments, checked."""
@@ -97,11 +99,9 @@ def checked_settings(
     Raises:
         OptionsError: a name or value that an option cannot have.
     """
-    unknown = next((name for name in sampling if name not in _SAMPLING), None)
+    unknown = next((name for name in sampling if name not in OPTION_NAMES), None)
     if unknown is not None:
-        refuse_name(
-            unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt", "draft", "prediction", "attempts"]
-        )
+        refuse_name(unknown, OPTION_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)

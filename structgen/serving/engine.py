@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
@@ -18,14 +18,13 @@ from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
-from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
-from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.generation_options import OPTION_NAMES, checked_settings
 from structgen.generation_results import GenerationResult, StreamEvent
 from structgen.generator import Generator, after_prompt, section_of, unbudgeted
-from structgen.options import check_count, refuse_name
+from structgen.options import refuse_name
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.rows import LocalModel, RowEnd, RowEvent, RowRequest, ServedModel
@@ -34,7 +33,7 @@ from structgen.serving.settings import ServingSettings
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.serving")
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
-_SAMPLING = tuple(field.name for field in fields(SamplingParams))
+_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts"))
 
 
 @dataclass(frozen=True)
@@ -283,22 +282,13 @@ class AsyncEngine:
                     yield StreamEvent(event.text[len(shown) :], event.text, result, checked, captures)
                     shown = event.text
 
-    async def _request(
-        self,
-        prompt: Prompt,
-        constraint: Constraint | None,
-        *,
-        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
-        stop: str | Sequence[str] = (),
-        schema_in_prompt: bool | Place = True,
-        **sampling: Any,
-    ) -> RowRequest:
+    async def _request(self, prompt: Prompt, constraint: Constraint | None, **options: Any) -> RowRequest:
         arrived = time.monotonic()  # while its constraint is compiled, it waits already
-        unknown = next((name for name in sampling if name not in _SAMPLING), None)
+        unknown = next((name for name in options if name not in _OPTIONS), None)
         if unknown is not None:
-            refuse_name(unknown, [*_SAMPLING, "max_new_tokens", "stop", "schema_in_prompt"])
-        check_count("max_new_tokens", max_new_tokens)
-        place = place_of_instruction(schema_in_prompt)
+            refuse_name(unknown, _OPTIONS)
+        settings = checked_settings(**options)
+        place = settings.instruct
         instruction = constraint.instruction() if constraint is not None and place is not None else None
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
         constraint = after_prompt(constraint, ids, self.vocabulary)
@@ -306,9 +296,9 @@ class AsyncEngine:
         return RowRequest(
             ids,
             grammar,
-            SamplingParams(**sampling),
-            self.budget(len(ids), max_new_tokens),
-            (stop,) if isinstance(stop, str) else tuple(stop),
+            settings.params,
+            self.budget(len(ids), settings.max_new_tokens),
+            settings.stop,
             streams=True,
             section=section_of(constraint),
             arrived=arrived,
