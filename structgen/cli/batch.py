@@ -34,8 +34,7 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
     Raises:
         BadInput, ConstraintError: it cannot be used.
     """
-    given = {name: getattr(source, name) for name in ("schema", "grammar", "regex", "choice")}
-    kind, value = next(((name, value) for name, value in given.items() if value), ("", None))
+    kind, value = source.given()
     if not kind:
         return None, ""
     if value == "-":

@@ -15,9 +15,7 @@ from typing import Any, NoReturn
 import typer
 from rich.console import Console
 
-from structgen.batch_files import specification
 from structgen.batch_files.job import error_fields
-from structgen.compilers import LarkDialect
 from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
@@ -100,14 +98,6 @@ def read_text(path: str) -> str:
             f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start} ({error.reason}). "
             "Convert the file, for example with: iconv -t UTF-8"
         ) from error
-
-
-def lark_dialect(path: Path) -> LarkDialect:
-    """The dialect of a Lark file."""
-    try:
-        return specification.lark_dialect(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):  # what reads the grammar says so
-        return "lark"
 
 
 @lru_cache(maxsize=1)

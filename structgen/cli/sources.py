@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from structgen.cli.common import BadInput, lark_dialect, read_text
+from structgen.batch_files.specification import lark_dialect
+from structgen.cli.common import BadInput, read_text
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import choice, gbnf, lark, regex
@@ -50,11 +51,7 @@ class ConstraintSource:
         Raises:
             BadInput: several were given, or options that it does not take. ConstraintError: it cannot be read.
         """
-        options = {name: getattr(self, name) for name in ("schema", "grammar", "regex", "choice")}
-        given = {name: value for name, value in ({"argument": argument} | options).items() if value not in (None, [])}
-        if len(given) > 1:
-            raise BadInput("Give one constraint: a schema or grammar file, --schema, --grammar, --regex, or --choice.")
-        kind, value = next(iter(given.items()), ("", None))
+        kind, value = self.given(argument)
         if kind == "schema" or (kind == "argument" and not str(value).endswith(GRAMMARS)):
             return json_schema(read_text("-") if value == "-" else value, self.json_options())
         if self.json_options() != JsonOptions():
@@ -64,6 +61,18 @@ class ConstraintSource:
         if kind == "choice":
             return choice(value or ())
         return _grammar(str(value)) if kind else None
+
+    def given(self, argument: str | None = None) -> tuple[str, Any]:
+        """The option that says the constraint (or "argument") and its value; ("", None): none does.
+
+        Raises:
+            BadInput: several do.
+        """
+        options = {name: getattr(self, name) for name in ("schema", "grammar", "regex", "choice")}
+        given = [(name, value) for name, value in ({"argument": argument} | options).items() if value not in (None, [])]
+        if len(given) > 1:
+            raise BadInput("Give one constraint: a schema or grammar file, --schema, --grammar, --regex, or --choice.")
+        return given[0] if given else ("", None)
 
     def required(self, argument: str | None = None) -> Constraint:
         """As ``read``, where the command needs one."""
@@ -115,7 +124,7 @@ def _grammar(file: str) -> Constraint:
     if not path.is_file():
         raise BadInput(f"Cannot read {file}: no such file.")
     if path.suffix == ".lark":
-        return lark(path, dialect=lark_dialect(path))
+        return lark(path, dialect=lark_dialect(read_text(file)))
     return gbnf(path, dialect="llama.cpp" if path.suffix == ".gbnf" else "xgrammar")
 
 
