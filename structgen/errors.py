@@ -95,11 +95,12 @@ class SchemaError(ConstraintError):
             self.args = (self._text(),)
 
     def _text(self) -> str:
-        place = f"at {self.pointer or 'the root'}"
-        if self.keyword is not None:
-            place += f", keyword {self.keyword!r}"
-        text = f"{self.message} ({place})"
+        text = f"{self.message} ({_schema_place(self.pointer, self.keyword)})"
         return f"{text}. {self.hint}" if self.hint else text
+
+
+def _schema_place(pointer: str, keyword: str | None) -> str:
+    return f"at {pointer or 'the root'}" + (f", keyword {keyword!r}" if keyword is not None else "")
 
 
 class UnresolvableReferenceError(SchemaError):
@@ -172,8 +173,7 @@ class PatternError(ConstraintError):
     def place_in_schema(self, pointer: str, keyword: str | None, hint: str | None = None) -> None:
         """Say where in a schema the expression stands, and what to do."""
         self.pointer, self.keyword = pointer, keyword
-        place = f"at {pointer or 'the root'}" + (f", keyword {keyword!r}" if keyword is not None else "")
-        self.args = (f"{place}: {self}" + (f"\n{hint}" if hint else ""),)
+        self.args = (f"{_schema_place(pointer, keyword)}: {self}" + (f"\n{hint}" if hint else ""),)
 
 
 class UnsupportedPatternError(PatternError):
