@@ -20,9 +20,11 @@ def loads_exact(text: str) -> Any:
     try:
         return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
     except json.JSONDecodeError as error:
-        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
+        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}", text=text) from error
     except RecursionError:
-        raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
+        raise GenerationError(
+            "The output is nested too deeply for Python's JSON parser; read .text instead.", text=text
+        ) from None
 
 
 def decode_exact(text: str, at: int) -> tuple[Any, int] | None:

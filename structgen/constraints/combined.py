@@ -131,7 +131,7 @@ class UnionConstraint(_Combination):
             matcher = part.compile(BYTES).matcher()
             if matcher.accept_bytes(text.encode(errors="replace")) and matcher.is_accepting():
                 return part.parse(text)
-        raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}")
+        raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}", text=text)
 
     def parse_partial(self, text: str) -> Any:
         """The value, as far as it goes, of the first constraint that has a text that begins so; None if none has."""
@@ -165,7 +165,9 @@ class ConcatConstraint(_Combination):
         data = text.encode(errors="replace")
         cuts = _cuts(self.parts, data, is_whole=True)
         if not cuts:
-            raise GenerationError(f"The output is no text of these constraints one after the other: {text[:200]!r}")
+            raise GenerationError(
+                f"The output is no text of these constraints one after the other: {text[:200]!r}", text=text
+            )
         return tuple(part.parse(data[a:b].decode()) for part, (a, b, _) in zip(self.parts, cuts, strict=True))
 
     def parse_partial(self, text: str) -> tuple[Any, ...]:

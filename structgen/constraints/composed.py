@@ -102,7 +102,7 @@ class TagDispatch(Combinable):
         """
         found = read_parts(self.rules, self.constraints, text, is_whole=True)
         if found is None:
-            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}")
+            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}", text=text)
         return self._valued(found)
 
     def parse_partial(self, text: str) -> Parts:
