@@ -6,8 +6,6 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pydantic_core
-
 from structgen.errors import GenerationError
 
 
@@ -32,15 +30,6 @@ def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
     try:
         return _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        return None
-
-
-def loads_partial(text: str) -> Any:
-    """The value of unfinished JSON text: strings as far as they go, other unfinished scalars left out; None where there
-    is none yet."""
-    try:
-        return pydantic_core.from_json(text, allow_partial="trailing-strings")
-    except ValueError:
         return None
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, settled_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.parts import BYTES, compile_together
 from structgen.engines.capture import Captures
@@ -176,7 +176,7 @@ class ConcatConstraint(_Combination):
         found = []
         for part, (begin, end, is_whole) in zip(self.parts, _cuts(self.parts, data, is_whole=False), strict=False):
             piece = data[begin:end].decode(errors="ignore")
-            found.append(part.parse(piece) if is_whole else part.parse_partial(piece))
+            found.append(settled_of(part, piece) if is_whole else part.parse_partial(piece))
         return tuple(found)
 
     def instruction(self) -> str:
