@@ -9,8 +9,9 @@ read, and the engine advances; an invalid instance must meet a 0 bit or an end t
 a valid one must meet neither.
 
 Timed: each fill + advance through the engine's Python calls (perf_counter_ns around them, in a process of its own with
-garbage collection off), and the compile from schema text to the first mask. The engines take turns, so that a change
-of the machine's load meets all alike. Results are JSON lines, one a schema and engine; a run that is repeated with the
+garbage collection off, or on with --garbage), and the compile from schema text to the first mask; with --again also a
+second walk through all instances, whose states have all been met. The engines take turns, so that a change of the
+machine's load meets all alike. Results are JSON lines, one a schema and engine; a run that is repeated with the
 same --out goes on where it stopped. A schema that outlasts --time-limit counts as "timeout".
 """
 
@@ -24,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
 from structgen.benchmarking.coverage import Setting, choose_files, machine, run_coverage, wrong_lines
+from structgen.benchmarking.judge import Timing
 from structgen.benchmarking.table import tables
 from structgen.benchmarking.vocabularies import NAMES
 from structgen.workers import WorkerError
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setting = Setting(
         vocabulary=options.vocabulary,
         tokenizers=options.tokenizers or options.data.resolve().parent / "tokenizers",
-        timed=not options.only_coverage,
+        timing=None if options.only_coverage else Timing(options.again, options.garbage),
         time_limit_s=options.time_limit,
     )
     try:
@@ -62,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokenizers", type=Path, help="folder of tiktoken rank files (default: DATA/../tokenizers)")
     parser.add_argument("--out", type=Path, help="JSON lines; an existing file is gone on with")
     parser.add_argument("--only-coverage", action="store_true", help="record no times (any vocabulary will do: bytes)")
+    parser.add_argument("--again", action="store_true", help="walk each schema's instances twice, timed apart")
+    parser.add_argument("--garbage", action="store_true", help="leave Python's garbage collector on")
     parser.add_argument("--time-limit", type=float, default=20.0, help="seconds a schema, all its instances included")
     parser.add_argument("--match", default="*.json", help="file name pattern")
     parser.add_argument("--sample", type=int, help="so many files, drawn at random")

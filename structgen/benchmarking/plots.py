@@ -33,14 +33,14 @@ def plots(title: str, records: Sequence[Record], timed: Sequence[Record]) -> str
     """The plot for the section of this title, "" where it has none; ``timed`` are the records whose times compare."""
     if title.startswith("Coverage, "):
         sampling = title.removeprefix("Coverage, ")
-        return _svg(lambda figure: _coverage_bars(figure, summary.select(records, sampling=sampling)), 3.2)
+        return svg_text(lambda figure: _coverage_bars(figure, summary.select(records, sampling=sampling)), 3.2)
     if title == "Coverage by dataset":
         first = records[0]["sampling"]
-        return _svg(lambda figure: _dataset_bars(figure, summary.select(records, sampling=first)), 4.2)
+        return svg_text(lambda figure: _dataset_bars(figure, summary.select(records, sampling=first)), 4.2)
     if title == "Efficiency":
-        return _svg(lambda figure: _efficiency(figure, records, timed), 3.8)
+        return svg_text(lambda figure: _efficiency(figure, records, timed), 3.8)
     if title == "Masks":
-        return _svg(lambda figure: _distributions(figure, records), 3.6)
+        return svg_text(lambda figure: _distributions(figure, records), 3.6)
     return ""
 
 
@@ -137,8 +137,9 @@ def _distributions(figure: Any, records: Sequence[Record]) -> None:
     left.legend(loc="lower right")
 
 
-def _svg(draw: Callable[[Any], None], height: float) -> str:
-    """A figure 9 inches wide as SVG text, without a window or any global state."""
+def svg_text(draw: Callable[[Any], None], height: float) -> str:
+    """What ``draw`` draws on a figure 9 inches wide and ``height`` inches high, as SVG text; no window, no global
+    state."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -63,21 +63,32 @@ def _coverage(by_engine: dict[str, Column]) -> str:
 def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str:
     """Times over the given schemas, or over all that each engine compiles; the ratio is first to second engine."""
     mask: list[np.ndarray] = []
+    again: list[np.ndarray] = []
     compile_: list[np.ndarray] = []
     for column in by_engine.values():
         chosen = [column[schema] for schema in sorted(_compiled(column) if schemas is None else schemas)]
         mask.append(np.array([t for record in chosen for t in record.get("times_ns", ())], dtype=float) / 1e3)
+        again.append(np.array([t for record in chosen for t in record.get("again_ns", ())], dtype=float) / 1e3)
         compile_.append(np.array([record["compile_ns"] for record in chosen], dtype=float) / 1e6)
     rows = [
         ["masks", *(f"{len(times):,}" for times in mask), *([""] if len(mask) > 1 else [])],
-        _figures("mask + advance, mean µs", [_mean(times) for times in mask]),
-        *(_figures(f"mask + advance, p{q:g} µs", [_percentile(t, q) for t in mask]) for q in (50, 90, 99, 99.9)),
+        *_steps("mask + advance", mask),
+        *(_steps("the same again", again) if any(map(len, again)) else []),
         _figures("compile to first mask, mean ms", [_mean(times) for times in compile_]),
         *(_figures(f"compile to first mask, p{q} ms", [_percentile(t, q) for t in compile_]) for q in (50, 99)),
     ]
     engines = list(by_engine)
     ratio = [f"{engines[0]} / {engines[1]}"] if len(engines) > 1 else []
     return markdown_table(["time", *engines, *ratio], rows)
+
+
+def _steps(label: str, times: Sequence[np.ndarray]) -> list[list[str]]:
+    """Mean, percentiles and worst of the steps of each engine, µs."""
+    return [
+        _figures(f"{label}, mean µs", [_mean(each) for each in times]),
+        *(_figures(f"{label}, p{q:g} µs", [_percentile(each, q) for each in times]) for q in (50, 90, 99, 99.9)),
+        _figures(f"{label}, worst µs", [_percentile(each, 100) for each in times]),
+    ]
 
 
 def _figures(label: str, values: Sequence[float]) -> list[str]:
