@@ -137,9 +137,9 @@ class SchemasServer:
         self._engine = load_engine(name, self._vocabulary)
         self.greeting: Any = self._engine.version
 
-    def __call__(self, numbers: tuple[int, int]) -> dict[str, float]:
+    def __call__(self, job: tuple[int, int]) -> dict[str, float]:
         """Compile the schemas from ``first`` to ``last`` and take three masks of each."""
-        first, last = numbers
+        first, last = job
         began = perf_counter_ns()
         for number in range(first, last):
             session = self._engine.compile(json.dumps(different_schema(number)))()
@@ -181,9 +181,9 @@ class BatchServer:
         self._make: Any = {"structgen": StructgenBatch, "llguidance": LLGuidanceBatch}[name]
         self.greeting: Any = name
 
-    def __call__(self, numbers: tuple[int, int]) -> dict[str, float]:
+    def __call__(self, job: tuple[int, int]) -> dict[str, float]:
         """Median and 99th percentile of a step of ``rows`` outputs, µs, over ``steps`` steps."""
-        rows, steps = numbers
+        rows, steps = job
         made = self._make(self._vocabulary, [json.dumps(different_schema(row)) for row in range(rows)])
         texts = [self._vocabulary.encode(json.dumps(different_value(row))) for row in range(rows)]
         places, times = [0] * rows, []
@@ -322,6 +322,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, write."""
     options = parse(arguments)
+    sys.setrecursionlimit(20_000)  # to write instances of ``depth``
     asked = [name for name in options.only if name in QUESTIONS]
     records = list(by_harness(asked, options)) if asked else []
     for name, measure in (("schemas", schemas), ("batch", batch)):

@@ -47,6 +47,7 @@ class CoverageServer:
     """One engine in a worker's process, warmed up."""
 
     def __init__(self, setting: tuple[str, Setting], watch: Watch) -> None:
+        sys.setrecursionlimit(20_000)  # json reads and writes instances a call a level; the child has one thread
         name, common = setting
         self._timing = common.timing
         self._vocabulary = load_vocabulary(common.vocabulary, common.tokenizers)
