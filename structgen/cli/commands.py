@@ -8,18 +8,19 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from structgen import __version__
-from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
-from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
-from structgen.generation_results import GenerationResult
-from structgen.generator import Generator
+from structgen.options import DEFAULT_MAX_NEW_TOKENS
+
+if TYPE_CHECKING:
+    from structgen.generation_results import GenerationResult
+    from structgen.generator import Generator
 
 app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
@@ -200,6 +201,7 @@ def batch(
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
     """
+    from structgen.batch_files.job import BatchJob
     from structgen.cli import batch as batches
 
     with exit_codes(as_json):
@@ -419,6 +421,8 @@ def load(
     model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
 ) -> Generator:
     """A generator, with a progress line on standard error."""
+    from structgen.generator import Generator
+
     start = time.perf_counter()
     err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
     generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-from referencing import Registry
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen.compilers import compile_json_lines
 from structgen.constraints.base import Constraint
@@ -25,6 +23,9 @@ from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+if TYPE_CHECKING:
+    from referencing import Registry
 
 
 @dataclass(frozen=True)
