@@ -25,8 +25,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
 from structgen.benchmarking.coverage import Setting, choose_files, machine, run_coverage, wrong_lines
-from structgen.benchmarking.judge import Timing
-from structgen.benchmarking.table import tables
+from structgen.benchmarking.judge import Record, Timing
+from structgen.benchmarking.plots import cumulative_shares, svg_text
+from structgen.benchmarking.table import columns, common_schemas, compile_times, step_times, tables
 from structgen.benchmarking.vocabularies import NAMES
 from structgen.workers import WorkerError
 
@@ -51,9 +52,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(f"\n{machine()}, vocabulary {setting.vocabulary}\n")
     print(tables(records))
+    if options.plot:
+        options.plot.write_text(_plot(records), encoding="utf-8")
     if options.wrong:
         print(*wrong_lines(records), sep="\n")
     return 0
+
+
+def _plot(records: Sequence[Record]) -> str:
+    """How steps and compile times are distributed over the schemas that every engine compiles, as SVG."""
+    by_engine = columns(records)
+    common = common_schemas(by_engine)
+    chosen = {engine: [column[schema] for schema in common] for engine, column in by_engine.items()}
+    panels = {
+        "mask and advance, µs a token": {engine: step_times(each) for engine, each in chosen.items()},
+        "compile to the first mask, ms a schema": {engine: compile_times(each) for engine, each in chosen.items()},
+    }
+    return svg_text(lambda figure: cumulative_shares(figure, panels), 3.6)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sample", type=int, help="so many files, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--limit", type=int, help="the first so many files")
+    parser.add_argument("--plot", type=Path, help="SVG file: distributions of the times")
     parser.add_argument("--wrong", action="store_true", help="also list the schemas that are not fully right")
     return parser
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,22 +119,25 @@ def _efficiency(figure: Any, records: Sequence[Record], timed: Sequence[Record])
 
 
 def _distributions(figure: Any, records: Sequence[Record]) -> None:
-    """Left: mask and advance for each token. Right: compile times. Cumulative shares over logarithmic axes."""
-    common = summary.common_schemas(records)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for engine, item in summary.by_engine(common, summary.efficiency).items():
-        if engine == "none":
-            continue
-        for axes, values in ((left, item.mask_us), (right, 1e3 * item.compile_s)):
-            if len(values) and not (engine == "structgen_decoder" and axes is right):
+    """Left: mask and advance for each token. Right: compile times."""
+    found = summary.by_engine(summary.common_schemas(records), summary.efficiency)
+    masks = {engine: item.mask_us for engine, item in found.items() if engine != "none"}
+    compiling = {engine: 1e3 * found[engine].compile_s for engine in masks if engine != "structgen_decoder"}
+    cumulative_shares(figure, {"mask and advance, µs a token": masks, "compile, ms a schema": compiling})
+
+
+def cumulative_shares(figure: Any, panels: Mapping[str, Mapping[str, summary.Floats]]) -> None:
+    """A panel for each label, a line in it for each engine: the share of its values up to x, x logarithmic."""
+    for axes, (label, by_engine) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
+        for engine, values in by_engine.items():
+            if len(values):
                 ordered = np.sort(np.maximum(values, 1e-3))
                 shares = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
                 axes.plot(ordered, shares, color=COLOURS.get(engine, OTHER), label=engine, lw=1.8)
-    for axes, label in ((left, "mask and advance, µs a token"), (right, "compile, ms a schema")):
         axes.set_xscale("log")
         axes.set_xlabel(label)
-    left.set_ylabel("% of tokens, of schemas")
-    left.legend(loc="lower right")
+        axes.legend(loc="lower right")
+    figure.axes[0].set_ylabel("% of the values")
 
 
 def svg_text(draw: Callable[[Any], None], height: float) -> str:
