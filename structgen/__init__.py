@@ -68,6 +68,7 @@ from structgen.generation_results import ChoiceResult, GenerationResult, StreamE
 from structgen.generator import Generator
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
+from structgen.progress import ProgressEvent, report_progress
 from structgen.tool_calls.calls import ToolCall
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -105,6 +106,7 @@ __all__ = [
     "OptionsError",
     "PatternError",
     "PatternTooComplexError",
+    "ProgressEvent",
     "RefusedValueError",
     "SchemaError",
     "SchemaTooComplexError",
@@ -153,6 +155,7 @@ __all__ = [
     "lark",
     "load_schema",
     "regex",
+    "report_progress",
     "tag_dispatch",
     "think",
     "tool_call",
