@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from structgen.generator import Generator
     from structgen.json_schema.loading import load_schema
     from structgen.options import JsonOptions
+    from structgen.progress import ProgressEvent, report_progress
     from structgen.tool_calls.calls import ToolCall
     from structgen.vocabulary.special_tokens import SpecialToken
     from structgen.vocabulary.vocabulary import Vocabulary
@@ -113,6 +114,7 @@ __all__ = [
     "OptionsError",
     "PatternError",
     "PatternTooComplexError",
+    "ProgressEvent",
     "RefusedValueError",
     "SchemaError",
     "SchemaTooComplexError",
@@ -161,6 +163,7 @@ __all__ = [
     "lark",
     "load_schema",
     "regex",
+    "report_progress",
     "tag_dispatch",
     "think",
     "tool_call",
@@ -194,6 +197,7 @@ _LOADED_WHEN_USED = {
     "generator": "Generator",
     "json_schema.loading": "load_schema",
     "options": "JsonOptions",
+    "progress": "ProgressEvent report_progress",
     "tool_calls.calls": "ToolCall",
     "vocabulary.special_tokens": "SpecialToken",
     "vocabulary.vocabulary": "Vocabulary",

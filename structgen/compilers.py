@@ -29,6 +29,7 @@ from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.token_terminals import resolved
 from structgen.options import JsonOptions, check_count
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Compilable(Protocol):
         ...
 
 
+@waiting("compiling the grammar")
 def compile_lark(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -130,7 +132,7 @@ def compile_lark(
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=2)
+        warnings.warn(warning, GrammarWarning, stacklevel=3)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
         return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
@@ -151,7 +153,7 @@ def _compile_llguidance(
     others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
     read = read_llguidance(source, start, json_options, texts, others)
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=3)
+        warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if not (read.embedded or read.references):
         return compile_grammar(grammar, naming)
@@ -162,6 +164,7 @@ def _compile_llguidance(
     return embed(grammar, contents, naming)
 
 
+@waiting("compiling the grammar")
 def compile_gbnf(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -201,6 +204,7 @@ def compile_gbnf(
     return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 
+@waiting("compiling the regular expression")
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
     """Compile a regular expression that the whole output must match.
 
@@ -228,6 +232,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     return compile_grammar(grammar, vocabulary)
 
 
+@waiting("compiling the choice")
 def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
     """Compile a choice: the output is one of these texts. O(characters).
 
@@ -271,7 +276,7 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-compile_tag_dispatch = capturing(_compile_tag_dispatch)
+compile_tag_dispatch = waiting("compiling tagged text")(capturing(_compile_tag_dispatch))
 
 
 def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:

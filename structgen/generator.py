@@ -28,12 +28,14 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
+from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import OWN_DRAFT, GenerationOptions, GenerationSettings, checked_settings
 from structgen.generation_results import ChoiceResult, GenerationResult, StreamEvent, captures_so_far, result_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
+from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class Generator:
         vocabulary: in place of the tokenizer's own.
         draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
+        progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
+            ``report_progress``); None: the log.
 
     Raises:
         ModelError: the model cannot be loaded.
@@ -78,11 +82,14 @@ class Generator:
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
         draft: Any = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
+        self.progress = progress
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.loading import load_model
 
-            model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
+            with report_progress(progress):
+                model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel
@@ -92,9 +99,10 @@ class Generator:
             raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
         self.model: LanguageModel = model
         self.tokenizer = tokenizer
-        self.vocabulary = vocabulary or Vocabulary.from_transformers(
-            tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
-        )
+        with report_progress(progress):
+            self.vocabulary = vocabulary or Vocabulary.from_transformers(
+                tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
+            )
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
@@ -230,7 +238,7 @@ class Generator:
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
-            unbudgeted(rows.common).compile(self.vocabulary)  # what is wrong with it is wrong with the call
+            self._compiled(rows.common)  # what is wrong with it is wrong with the call
         overlapped = reads_asynchronously(self.model)
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
@@ -296,7 +304,8 @@ class Generator:
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
-        return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
+        with report_progress(self.progress):
+            return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
 
     def sample(
         self,
@@ -360,7 +369,7 @@ class Generator:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
-        matcher = None if constraint is None else unbudgeted(constraint).compile(self.vocabulary).matcher()
+        matcher = None if constraint is None else self._compiled(constraint).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
@@ -370,6 +379,11 @@ class Generator:
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _compiled(self, constraint: Constraint) -> Grammar:
+        """What its outputs are masked by."""
+        with report_progress(self.progress):
+            return unbudgeted(constraint).compile(self.vocabulary)
 
     def _write(self, request: Request) -> Iterator[list[Event]]:
         """Write one output, step by step."""
@@ -390,7 +404,10 @@ class Generator:
             return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
-            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve)
+            with report_progress(self.progress):
+                speculator = make_speculator(
+                    draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve
+                )
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator

@@ -18,6 +18,7 @@ from structgen.kernels.json import layout, machine
 from structgen.kernels.tokens import calls as t
 from structgen.kernels.tokens.calls import kind_of
 from structgen.kernels.tokens.layout import NEVER, NON_ASCII
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
@@ -174,7 +175,8 @@ def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
-            current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
+            with waiting("making the first tables of a vocabulary"):
+                current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
         _CURRENT.move_to_end(key)
         if len(_CURRENT) > MAX_VOCABULARIES:
             _CURRENT.popitem(last=False)
