@@ -46,7 +46,7 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "python_types", "tool_calls"},
     {"constraints", "decoding", "device", "loading", "models"},
-    {"generation_options", "generation_results", "batch", "generator", "api", "tools"},
+    {"generation_options", "generation_results", "batch", "prepared_model", "generator", "api", "tools"},
     {"batch_files", "benchmarking", "serving"},
     {"integrations"},
     {"cli"},
