@@ -181,21 +181,26 @@ class Enum(Formula):
         distinct = tuple(dict.fromkeys(values))
         if not distinct:
             return FALSE  # type: ignore[return-value]
-        members = frozenset(distinct)
-        key = (cls, members)
-        handle = _table.get(key)
-        node = handle() if handle is not None else None
-        if node is None:
-            node = _new(cls)
-            node.values, node.members = distinct, members
-            node = _add(node, key)
-        return node  # type: ignore[return-value]
+        return _enum(distinct)
 
     def __repr__(self) -> str:
         return f"Enum({self.values!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Enum, (self.values,))
+
+
+def _enum(distinct: tuple[Canonical, ...]) -> Enum:
+    """`Enum` of distinct values, one at least."""
+    members = frozenset(distinct)
+    key = (Enum, members)
+    handle = _table.get(key)
+    node = handle() if handle is not None else None
+    if node is None:
+        node = _new(Enum)
+        node.values, node.members = distinct, members
+        node = _add(node, key)
+    return node  # type: ignore[return-value]
 
 
 def enum_of(values: Iterable[Any]) -> Enum:
@@ -209,12 +214,23 @@ def named(key: str) -> Enum:
     if known is None:
         if len(_NAMED) >= MAX_NAMED:
             _NAMED.clear()
-        known = _NAMED[key] = Enum((key,))
+        known = _NAMED[key] = _enum((key,))
+    return known
+
+
+def present(key: str) -> Formula:
+    """The member ``key`` is there: ``not_(All(named(key), FALSE))``, from a table too."""
+    known = _PRESENT.get(key)
+    if known is None:
+        if len(_PRESENT) >= MAX_NAMED:
+            _PRESENT.clear()
+        known = _PRESENT[key] = not_(All(named(key), FALSE))
     return known
 
 
 MAX_NAMED = 8_192
 _NAMED: dict[str, Enum] = {}
+_PRESENT: dict[str, Formula] = {}
 
 
 class Mult(Formula):
@@ -466,10 +482,12 @@ def and_(*formulas: Formula) -> Formula:
             mask &= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             enums.append(formula)  # type: ignore[arg-type]
-        elif formula.negation in flat:
-            return FALSE
         else:
-            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
+            if cls is Not:
+                atom = formula.arg  # type: ignore[attr-defined]
+                if atom in flat:
+                    return FALSE
+                limited = limited or atom.__class__ in _COUNTS
             parts.append(formula)
     if limited and _is_count_decided(parts, And):
         return FALSE
@@ -484,6 +502,18 @@ def and_(*formulas: Formula) -> Formula:
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
+
+
+def and_members(members: Iterable[tuple[str, Formula]]) -> Formula:
+    """``and_`` of ``All(named(key), value)`` for distinct keys, which nothing has to be simplified in."""
+    parts = [All(named(key), value) for key, value in members if value is not TRUE]
+    return _compound(And, parts) if len(parts) > 1 else parts[0] if parts else TRUE
+
+
+def and_present(keys: Iterable[str]) -> Formula:
+    """``and_`` of `present`."""
+    parts = [present(key) for key in dict.fromkeys(keys)]
+    return _compound(And, parts) if len(parts) > 1 else parts[0] if parts else TRUE
 
 
 def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
@@ -537,10 +567,12 @@ def or_(*formulas: Formula) -> Formula:
             mask |= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             values.extend(formula.values)  # type: ignore[attr-defined]
-        elif formula.negation in flat:
-            return TRUE
         else:
-            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
+            if cls is Not:
+                atom = formula.arg  # type: ignore[attr-defined]
+                if atom in flat:
+                    return TRUE
+                limited = limited or atom.__class__ in _COUNTS
             parts.append(formula)
     if limited and _is_count_decided(parts, Or):
         return TRUE
@@ -560,14 +592,17 @@ def not_(formula: Formula) -> Formula:
     """Negation, pushed down to atoms, One and Ref. Linear in the new nodes; the result is kept on the node."""
     negation = formula.negation
     if negation is None:
-        if isinstance(formula, Type):
-            negation = Type(ANY & ~formula.mask)
-        elif isinstance(formula, And):
-            negation = or_(*[not_(arg) for arg in formula.args])
-        elif isinstance(formula, Or):
-            negation = and_(*[not_(arg) for arg in formula.args])
-        else:
-            negation = _intern(Not, (formula,), formula.ordered)
+        cls = formula.__class__
+        if cls is Type:
+            negation = Type(ANY & ~formula.mask)  # type: ignore[attr-defined]
+        elif cls is And:
+            negation = or_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
+        elif cls is Or:
+            negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
+        else:  # there is none yet: one would be kept on the formula
+            negation = _new(Not)
+            negation.arg = formula  # type: ignore[attr-defined]
+            negation = _add(negation, (Not, (formula.id,)), formula.ordered)
             negation.negation = formula
         formula.negation = negation
     return negation
