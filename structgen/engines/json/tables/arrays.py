@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,11 @@ class JsonTables:
     texts: array[int]
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
+
+    @cached_property
+    def addresses(self) -> array[int]:
+        """Address and length of each array, as contexts begin."""
+        return array("q", [*self.grammar.buffer_info(), *self.words.buffer_info(), *self.texts.buffer_info()])
 
     @property
     def memory_bytes(self) -> int:
