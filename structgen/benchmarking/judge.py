@@ -29,7 +29,7 @@ Outcome = Literal["compiled", "refused", "timeout", "crash", "memory", "error"]
 class Record(TypedDict, total=False):
     """One line of the results: one schema through one engine.
 
-    ``compile_ns``: schema text in hand to the first mask. ``times_ns``: mask + advance of each token, all instances
+    ``compile_ns``: schema text in hand to the first mask. ``times_ns``: advance + mask of each token, all instances
     in a row; ``again_ns``: the same for a second walk through all of them, by other matchers of the same grammar.
     ``died_at``: for each instance, bytes of its text before the refused token; -1 where none was refused.
     """
@@ -119,24 +119,27 @@ def _walk_all(
 def _walk(
     engine: Engine, eos: int, session: Session, token_ids: list[int], valid: bool, times: list[int]
 ) -> tuple[Verdict, int]:
-    """One instance: (verdict, tokens before the refused one or -1). Appends the time of each mask + advance, ns.
+    """One instance: (verdict, tokens before the refused one or -1). Appends the time of each advance + mask, ns.
 
-    A refused token counts with its mask alone; the mask at the end, read for the end-of-sequence bit, is not timed.
+    The first mask counts with the first token.
     """
-    row, fill, accept = engine.row.data, session.fill, session.accept
+    row, fill, accept, step = engine.row.data, session.fill, session.accept, session.step
+    began = perf_counter_ns()
+    fill()
+    before = perf_counter_ns() - began
     for position, token_id in enumerate(token_ids):
-        began = perf_counter_ns()
-        fill()
-        filled = perf_counter_ns()
         if not row[token_id >> 5] >> (token_id & 31) & 1:
-            times.append(filled - began)
             return "rejects_valid" if valid else "right", position
-        again = perf_counter_ns()
-        accepted = accept(token_id)
-        times.append(perf_counter_ns() - again + filled - began)
+        began = perf_counter_ns()
+        if step is not None:
+            accepted = step(token_id)
+        else:
+            accepted = accept(token_id)
+            fill()
+        times.append(perf_counter_ns() - began + before)
+        before = 0
         if not accepted:
             return "mask_differs", position
-    fill()
     may_stop = bool(row[eos >> 5] >> (eos & 31) & 1)
     if valid:
         return "right" if may_stop else "cannot_stop", -1

@@ -59,7 +59,6 @@ class MaskRows:
         self.lexicon = lexicon
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
-        self.version = 0
         fixed = layout.ROW_LENGTHS + lexicon.longest_text + 1
         self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
         self.count = fixed
@@ -99,13 +98,12 @@ class MaskRows:
                 grown = np.zeros((2 * len(self.rows), self.lexicon.width), np.int32)
                 grown[: self.count] = self.rows
                 self.rows = grown
-                self.version += 1
+                self.pool.version[0] += 1
             out = self.rows[self.count]
             context = self.context()
             number = self.pool.is_number(state)
             while True:
-                address = context.enter(self._header, _NO_THREADS, _NO_THREADS, _NO_TEXT, 0)
-                status = machine.fill_row(address, state, place, number, out.ctypes.data)
+                status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
                 context.resolve(status)
@@ -158,8 +156,6 @@ def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
 
 
 _LOCK = threading.Lock()
-_NO_THREADS = array("q", [0])
-_NO_TEXT = array("B", [0])
 _CURRENT: OrderedDict[tuple[str, bool], MaskRows] = OrderedDict()  # the one used last is last
 MAX_VOCABULARIES = 8  # whose rows are kept for further grammars; grammars keep their own alive in any case
 

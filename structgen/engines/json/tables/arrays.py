@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -40,6 +40,11 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[GoalNode, int] = field(default_factory=dict)  # of the live nodes that the root reaches
+
+    @cached_property
+    def addresses(self) -> array[int]:
+        """Address and length of each array, as contexts begin."""
+        return array("q", [*self.grammar.buffer_info(), *self.words.buffer_info(), *self.texts.buffer_info()])
 
     @property
     def memory_bytes(self) -> int:

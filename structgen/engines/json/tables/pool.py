@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from array import array
 from bisect import bisect_right
 from typing import Any
 
@@ -58,12 +59,12 @@ class AutomatonPool:
         symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.kernels.checks`).
-        version: changes when an array was replaced by a larger one.
+        version: one int64 that changes when an array, or the mask rows, were replaced by a larger one.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.version = 0
+        self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
         self._starts: list[int] = []  # first states of the string automata, ascending
@@ -225,12 +226,12 @@ class AutomatonPool:
             "states": np.zeros(states, np.int32),
             "class_words": np.zeros(states, np.int32),
         }
-        for name, array in new.items():
-            width = len(array) // states
+        for name, grown in new.items():
+            width = len(grown) // states
             if count:
-                array[: width * count] = getattr(self, name)[: width * count]
-            setattr(self, name, array)
-        self.version += 1
+                grown[: width * count] = getattr(self, name)[: width * count]
+            setattr(self, name, grown)
+        self.version[0] += 1
 
     transitions: npt.NDArray[np.int32]
     flags: npt.NDArray[np.int32]
