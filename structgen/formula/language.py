@@ -482,7 +482,7 @@ def _flattened(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[F
     flat: dict[Formula, None] = {}
     for formula in formulas:
         if formula.__class__ is cls:
-            flat.update(dict.fromkeys(formula.args))  # type: ignore[attr-defined]
+            flat.update(dict.fromkeys(formula.args))
         else:
             flat[formula] = None
     return flat
@@ -617,7 +617,7 @@ def not_(formula: Formula) -> Formula:
             negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
         else:  # there is none yet: one would be kept on the formula
             negation = _new(Not)
-            negation.arg = formula  # type: ignore[attr-defined]
+            negation.arg = formula
             negation = _add(negation, (Not, (formula.id,)), formula.flags)
             negation.negation = formula
         formula.negation = negation

@@ -181,7 +181,7 @@ class Context:
                 if trace is not None:
                     trace.record(part, where)
                 if part.__class__ is list:
-                    parts += part  # type: ignore[arg-type]
+                    parts += part
                 elif part is not TRUE:
                     parts.append(part)  # type: ignore[arg-type]
         if closing is not None and closing.rest is not TRUE:
@@ -200,7 +200,7 @@ class Context:
             flat = [arg for part in parts for arg in (part.args if isinstance(part, And) else (part,))]
             orders = [arg for arg in flat if arg.__class__ is Order]
             if len(orders) > 1:
-                names = dict.fromkeys(name for order in orders for name in order.names)  # type: ignore[attr-defined]
+                names = dict.fromkeys(name for order in orders for name in order.names)
                 parts = [*(arg for arg in flat if arg.__class__ is not Order), Order(names)]
         return and_(*parts)
 
