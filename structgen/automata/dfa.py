@@ -98,7 +98,7 @@ def first_places(classes: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.i
 def distinct_columns(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """The distinct columns in lexicographic order, and which of them each column is. (`np.unique` by axis, without
     the 10 ms of what it imports when it is called first.)"""
-    columns = list(zip(*table.tolist(), strict=True))
+    columns = list(map(tuple, table.T.tolist()))
     distinct = sorted(set(columns))
     number = {column: place for place, column in enumerate(distinct)}
     return np.array(distinct, table.dtype).T, np.array([number[column] for column in columns], np.int64)
