@@ -261,7 +261,7 @@ class Conjunctions:
         builder = ObjectBuilder(self._graph, self)
         for literal in literals:
             if literal.__class__ is All:
-                builder.members(literal)  # type: ignore[arg-type]
+                builder.members(literal)
                 continue
             atom, positive = split(literal)
             if isinstance(atom, Keys):

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from structgen.engines.json.goals.conjunctions import Conjunctions
 from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
+from structgen.engines.json.goals.conjunctions import Conjunctions
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
