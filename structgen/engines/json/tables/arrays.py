@@ -7,8 +7,9 @@ the goals.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class JsonTables:
     texts: array[int]
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
+    number: int = field(default_factory=count(1).__next__)  # no two have the same; by it masks are kept
 
     @cached_property
     def addresses(self) -> array[int]:
