@@ -4,13 +4,14 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens
+from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.escapes import table_inside_sequence
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
+from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
@@ -62,8 +63,7 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
                 value = hash_byte(value, token_byte(m, place))
             if is_duplicate(m, frame, value):
                 continue
-        token = member_field(m, 4 * i + 0)
-        set_bit(out, limit(m, L_WIDTH), token)
+        set_token(m, member_field(m, 4 * i + 0), out)
 
 
 @internal
@@ -299,6 +299,7 @@ def _fill_text(m, out, mode, plan):
             return status
         if plan == 4:
             width = limit(m, L_WIDTH)
+            set_reg(m, LOGGED, size(m, C_LOG) + 1)  # a mask that no list says
             and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
@@ -371,6 +372,8 @@ def fill(m, count, out, first):
     for t in range(first, count):
         row = out if t == 0 else spare
         thread_to_regs(m, t)
+        if recall(m, out, t > 0):
+            continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
         status = _fill_thread(m, row)
@@ -378,6 +381,8 @@ def fill(m, count, out, first):
             set_reg(m, RESUME, t)
             return status
         ready(m, row)
+        thread_to_regs(m, t)
+        keep(m, row)
         if t > 0:
             or_words(spare, out, width)
     if accepting(m, count):

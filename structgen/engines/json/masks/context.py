@@ -64,6 +64,9 @@ class KernelContext:
         self._set(layout.C_KINDS, rows.kinds)
         self._set(layout.C_SLICES, rows.slices)
         self._set(layout.C_LIMITS, rows.limits)
+        self._set(layout.C_MEMORY, rows.memory)
+        self._set(layout.C_KEY, np.empty(layout.KEY_WORDS, np.int64))
+        self._set(layout.C_LOG, np.empty(layout.LOG_ROWS + layout.LOG_TOKENS, np.int64))
         self._set_words(layout.C_VERSION, rows.pool.version)
         self.refresh()
 

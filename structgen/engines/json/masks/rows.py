@@ -23,6 +23,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
+MEMORY_BYTES = 8 << 20  # of masks that are kept
 KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
 
 
@@ -52,7 +53,8 @@ SLICES = (
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n).
+    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``memory``
+    keeps finished masks of all grammars (`structgen.kernels.json.recall`).
     """
 
     def __init__(self, lexicon: JsonLexicon) -> None:
@@ -67,6 +69,9 @@ class MaskRows:
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
+        self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
+        self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
         self._token_kinds = token_characters(lexicon)
         self.kinds = KINDS
@@ -78,8 +83,8 @@ class MaskRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of rows and pool."""
-        return self.rows.nbytes + self.pool.memory_bytes
+        """Bytes of rows, pool and memory."""
+        return self.rows.nbytes + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""

@@ -10,6 +10,7 @@ import math
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import count
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[GoalNode, int] = field(default_factory=dict)  # of the live nodes that the root reaches
+    number: int = field(default_factory=count(1).__next__)  # no two have the same; by it masks are kept
 
     @cached_property
     def addresses(self) -> array[int]:
