@@ -17,7 +17,7 @@ from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout, machine
 from structgen.kernels.tokens import calls as t
 from structgen.kernels.tokens.calls import kind_of
-from structgen.kernels.tokens.layout import NEVER, NON_ASCII
+from structgen.kernels.tokens.layout import NEVER, NON_ASCII, WIDE_SPACE
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
@@ -35,15 +35,16 @@ def _kinds(characters: str) -> int:
 
 _LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 _ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
+_SOLID = _ALL & ~(1 << WIDE_SPACE)
+_WORD = _LOWER + _UPPER + _DIGIT + "_"
 # Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
 # row to copy, and the walk visits only what goes beyond.
 SLICES = (
-    _ALL, _ALL & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."), _ALL & ~_kinds(","),
-    _ALL & ~_kinds(" /"), _ALL & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
+    _ALL, _SOLID, _SOLID & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."),
+    _ALL & ~_kinds(","), _SOLID & ~_kinds(" /"), _SOLID & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
     *map(_kinds, (
-        _LOWER + _UPPER + _DIGIT + "_-./:", _LOWER + _UPPER + _DIGIT + "_-.", _LOWER + _UPPER + _DIGIT + "_-",
-        _LOWER + _UPPER + _DIGIT + "_", _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT, _LOWER,
-        _LOWER + _DIGIT + "-", _DIGIT,
+        _WORD + "-./:", _WORD + "-.", _WORD + "-", _WORD, _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT,
+        _LOWER, _LOWER + _DIGIT + "-", _DIGIT,
     )),
 )  # fmt: skip
 
@@ -68,6 +69,7 @@ class MaskRows:
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
         self.slices = np.zeros(layout.SLICES, np.int32)
+        self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self._token_kinds = token_characters(lexicon)
         self.kinds = KINDS
         self._local = threading.local()
@@ -115,14 +117,13 @@ class MaskRows:
         lexicon = self.lexicon
         self.rows[layout.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
         free = self.text_tokens()
-        counts = []
-        for kinds in SLICES:
-            inside = free & (self._token_kinds & ~np.int64(kinds) == 0)
-            counts.append((int(inside.sum()), kinds, packed(widened(inside, lexicon.width))))
-        counts.sort(key=lambda entry: -entry[0])
-        for number, (_, kinds, row) in enumerate(counts):
+        inside = [(kinds, free & (self._token_kinds & ~np.int64(kinds) == 0)) for kinds in SLICES]
+        inside.sort(key=lambda entry: -int(entry[1].sum()))
+        for number, (kinds, tokens) in enumerate(inside):
             self.slices[number] = kinds
-            self.rows[layout.ROW_SLICES + number] = row
+            self.rows[layout.ROW_SLICES + number] = packed(widened(tokens, lexicon.width))
+            sizes = np.bincount(lexicon.points[tokens], minlength=lexicon.longest_text + 1)
+            self.slice_sizes[number] = np.cumsum(sizes)
         self.compute(self.pool.universal, layout.BODY)
         stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
         for length in range(lexicon.longest_text + 1):
@@ -152,7 +153,8 @@ def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
     """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
     kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
     end = int(lexicon.tries[layout.TEXT, 1])
-    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, np.zeros((lexicon.max_depth + 2, 2), np.int64), kinds)
+    path = np.zeros(lexicon.max_depth + 2, np.int64)
+    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, lexicon.own_kinds[:end], path, kinds)
     return kinds
 
 
