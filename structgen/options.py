@@ -10,6 +10,9 @@ from typing import Any, Literal, NoReturn
 
 from structgen.errors import OptionsError
 
+DEFAULT_MAX_NEW_TOKENS = 512
+"""The budget of outputs for which none is given."""
+
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 

@@ -69,11 +69,7 @@ def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
 
 def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:
     """Write rows in this process."""
-    started = time.perf_counter()
-    err.print(f"[dim]loading {job.model or 'the built-in model'} ...[/]")
-    generator = job.load()
-    err.print(f"[dim]ready in {time.perf_counter() - started:.1f} s[/]")
-    return job.lines(generator, rows)
+    return job.lines(job.load(), rows)
 
 
 def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json: bool) -> int:

@@ -104,7 +104,7 @@ def coverage(
         paths = choose_files(data, "*.json", limit, seed, None)
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
-        setting = Setting("bytes", data, False, time_limit, int(memory_limit * GIB))
+        setting = Setting("bytes", data, None, time_limit, int(memory_limit * GIB))
         records = run_coverage(paths, check_engines(_names(engines, "engines")), setting, out)
         plain.print(tables(records), soft_wrap=True, markup=False)
         if wrong:

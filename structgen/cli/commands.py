@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from structgen import __version__
-from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
-from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
-from structgen.generation_results import GenerationResult
-from structgen.generator import Generator
+from structgen.cli.waits import WaitLine
+from structgen.options import DEFAULT_MAX_NEW_TOKENS
+from structgen.progress import report_progress
+
+if TYPE_CHECKING:
+    from structgen.generation_results import GenerationResult
+    from structgen.generator import Generator
 
 app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
@@ -52,6 +54,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
@@ -61,6 +64,7 @@ def main(
     Exit codes: 0 done, 1 judged invalid or not covered, 2 bad input or usage, 3 incomplete.
     """
     write_any_text()
+    context.with_resource(report_progress(WaitLine()))
 
 
 @app.command()
@@ -200,6 +204,7 @@ def batch(
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
     """
+    from structgen.batch_files.job import BatchJob
     from structgen.cli import batch as batches
 
     with exit_codes(as_json):
@@ -418,12 +423,10 @@ def serve(
 def load(
     model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
 ) -> Generator:
-    """A generator, with a progress line on standard error."""
-    start = time.perf_counter()
-    err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
-    err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
-    return generator
+    """The generator of a command."""
+    from structgen.generator import Generator
+
+    return Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
 
 
 def result_dict(result: GenerationResult) -> dict[str, Any]:

@@ -10,19 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 
-from structgen.batch_files.job import error_fields
 from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
     StructgenError,
 )
-from structgen.generation_results import GenerationResult
-from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.generation_results import GenerationResult
+    from structgen.vocabulary.vocabulary import Vocabulary
 
 INVALID = 1
 BAD_INPUT = 2
@@ -58,6 +59,8 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON on standard output for scripts) and exit."""
     if as_json:
+        from structgen.batch_files.job import error_fields
+
         print_json({"error": error_fields(error)})
     else:
         err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
@@ -104,6 +107,8 @@ def read_text(path: str) -> str:
 def byte_vocabulary() -> Vocabulary:
     """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model, with the names of
     special tokens as text."""
+    from structgen.vocabulary.vocabulary import TextVocabulary
+
     return TextVocabulary()
 
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from structgen.cli.common import BadInput, err
 from structgen.generator import Generator
+from structgen.progress import waiting
 from structgen.serving.rows import ServedModel
 from structgen.serving.settings import ServingSettings
 
@@ -77,8 +78,8 @@ def replicated(
     gpus = 1 if (device or "").startswith("cuda") else 0
 
     def start() -> ServedModel:
-        err.print(f"[dim]starting {replicas} replicas of {model or 'the built-in model'} ...[/]")
-        return ReplicatedModel(load, settings, replicas, gpus=gpus)
+        with waiting(f"starting {replicas} replicas of {model or 'the built-in model'}"):
+            return ReplicatedModel(load, settings, replicas, gpus=gpus)
 
     return start
 

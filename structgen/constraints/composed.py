@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-from referencing import Registry
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
 from structgen.compilers import compile_json_lines
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.constraints.parts import BYTES, compile_together
+from structgen.constraints.sources import Source
 from structgen.constraints.tagged_text import FoundPart, read_parts
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, with_captures
@@ -25,6 +24,11 @@ from structgen.errors import ConstraintError, GenerationError
 from structgen.options import JsonOptions
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+    from structgen.constraints.sources import TypeForm
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,7 @@ def tag_dispatch(
 
 
 @dataclass(frozen=True)
-class JsonLines(Combinable):
+class JsonLines(Combinable, Generic[T]):
     """JSON lines. Make it with ``json_lines``.
 
     Attributes:
@@ -201,7 +205,7 @@ class JsonLines(Combinable):
         min_lines, max_lines: see ``compile_json_lines``.
     """
 
-    item: JsonSchemaConstraint
+    item: JsonSchemaConstraint[T]
     min_lines: int
     max_lines: int | None
 
@@ -229,7 +233,7 @@ class JsonLines(Combinable):
         """See `structgen.constraints.cache.content_key`."""
         return joined("lines", (self.min_lines, self.max_lines), self.item.content_key())
 
-    def parse(self, text: str) -> list[Any]:
+    def parse(self, text: str) -> list[T]:
         """The values.
 
         Raises:
@@ -250,6 +254,29 @@ class JsonLines(Combinable):
         return f"Answer with one JSON value a line{least}{most}. {self.item.instruction()}"
 
 
+@overload
+def json_lines(
+    source: Source[T],
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonLines[T]: ...
+
+
+@overload
+def json_lines(
+    source: TypeForm[T],
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonLines[T]: ...
+
+
+@overload
 def json_lines(
     source: Any,
     options: JsonOptions | None = None,
@@ -257,7 +284,17 @@ def json_lines(
     min_lines: int = 0,
     max_lines: int | None = None,
     registry: Registry[Any] | None = None,
-) -> JsonLines:
+) -> JsonLines[Any]: ...
+
+
+def json_lines(
+    source: Any,
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> Any:
     """JSON values of a schema or type, one a line; its value is the list of them.
 
     Args:

@@ -19,6 +19,8 @@ from structgen.formula.language import (
     Pat,
     Type,
     and_,
+    and_members,
+    and_present,
     named,
     not_,
     one,
@@ -42,11 +44,9 @@ def absent(name: str) -> Formula:
 def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas by key, and the order in which a writer of declared order puts them."""
     checks.mapping(value, place)
-    descend = context.descend
-    parts: list[Formula] = [All(named(name), descend(child, place, name)) for name, child in value.items()]
-    if context.declared_order:
-        parts.append(Order(value))
-    return and_(*parts)
+    lower = context.lower
+    formula = and_members([(name, lower(child, (place, name), 1)) for name, child in value.items()])
+    return and_(formula, Order(value)) if context.declared_order else formula
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -73,8 +73,7 @@ def declared_keys(schema: Schema, context: Context) -> Formula:
 
 def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Keys that must be present: not absent."""
-    names = checks.strings(value, place)
-    return guard("object", and_(*[not_(absent(name)) for name in names]), schema)
+    return guard("object", and_present(checks.strings(value, place)), schema)
 
 
 def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -113,7 +112,7 @@ def dependentRequired(value: Any, schema: Schema, place: Place, context: Context
 
 
 def _needs(name: str, names: list[str]) -> Formula:
-    return or_(absent(name), and_(*[not_(absent(needed)) for needed in names]))
+    return or_(absent(name), and_present(names))
 
 
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 _TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
-_TYPES["integer"] = and_(Type(NUMBER), Mult(1))
+_INTEGRAL = Mult(1)
+_TYPES["integer"] = and_(Type(NUMBER), _INTEGRAL)
 _TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
 _TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
 _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
@@ -57,7 +58,7 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 
 def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
-    return _types(value, place, _TYPES, Mult(1))
+    return _types(value, place, _TYPES, _INTEGRAL)
 
 
 def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

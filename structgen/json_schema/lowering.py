@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.errors import SchemaTooComplexError
-from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, unordered
+from structgen.formula.language import FALSE, ORDERED, TRUE, And, Formula, Order, Unordered, and_, ref, unordered
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
@@ -192,7 +192,7 @@ class Context:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
         if len(parts) < 2:
             return parts[0] if parts else TRUE
-        if self.declared_order and sum([part.ordered for part in parts]) > 1:
+        if self.declared_order and sum([part.flags & ORDERED for part in parts]) > 1:
             flat = [arg for part in parts for arg in (part.args if isinstance(part, And) else (part,))]
             names = [name for arg in flat if isinstance(arg, Order) for name in arg.names]
             if names:

@@ -26,6 +26,7 @@ from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact, loads_partial
 from structgen.options import JsonOptions, checked_options
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
         )
 
 
+@waiting("compiling the schema")
 def compile_json_schema(
     schema: Any,
     vocabulary: Vocabulary,

@@ -47,9 +47,27 @@ NON_ASCII_KIND, NEVER_KIND = 26, 28  # of `structgen.kernels.tokens.characters`;
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS, C_SLICE_SIZES,
-) = range(0, 88, 2)  # fmt: skip
-CONTEXT_SIZE = 88
+    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
+    C_SLICE_SIZES,
+) = range(0, 90, 2)  # fmt: skip
+CONTEXT_SIZE = 90
+# C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
+TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
+
+# --- a matcher's block: what it is made of, which each call copies into the context ---
+(
+    B_TABLES,  # address of the grammar's tables
+    B_TRAIL, B_TRAIL_SIZE,  # its states, one behind the other
+    B_ARENA, B_ARENA_SIZE,
+    B_TEXT, B_TEXT_SIZE,  # the text so far, if items must be distinct
+    B_PLACE,  # of the present state in the trail
+    B_DROPPED, B_SEARCHES,  # how many configurations were left out, and searches given up
+    BLOCK_SIZE,
+) = range(11)  # fmt: skip
+# --- a state in the trail: place of the one before, number of steps, top of the arena, length of the text, whether the
+# end of sequence was accepted, configurations (each q, a, b, frame) ---
+STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_THREADS = range(7)
+MAX_THREADS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
 
 # --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_BELOW, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4, 5
@@ -71,13 +89,18 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     SEARCHING,  # whether a search for a new item is under way (which adds members in one order only)
     TOO_DEEP,  # whether values are nested too deep for `nesting`, or words for `search`
     RESUME,  # the configuration whose mask is not done
+    USED,  # words of new frames
     REGISTERS,
-) = range(4, 15)
+) = range(4, 16)
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
 MISS_ROW = 4  # the mask row of pool state reg(m, MISSING) at place reg(m, ALTERNATIVES) is to be computed
 MISS_COUNT = 5  # how many values go on from pool state reg(m, MISSING) is to be computed
+STALE = 6  # the context's arrays have been replaced by larger ones
+CROWDED = 7  # ``result`` lacks the room for all configurations
+SHORT = 8  # the trail lacks room for reg(m, ALTERNATIVES) configurations, or the arena for reg(m, USED) words more
+FILLING = 16  # added to what the mask lacks after a step that was taken
 
 # --- numbers ---
 LOW32 = (1 << 32) - 1
@@ -99,9 +122,13 @@ TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4,
 # inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
 ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 21
 ROW_LENGTHS = ROW_SLICES + SLICES
+# Rows lie in blocks of so many, whose addresses are a table: more rows come without those that are there being moved.
+BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
 
 # --- operations of the entry ---
-ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, ACCEPT = range(8)
+ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS = range(8)
+# ``jobs`` int64[n, 4] of STEPS: a matcher's block, its token, address of its row, what came of it
+J_BLOCK, J_TOKEN, J_OUT, J_STATUS, JOB_SIZE = range(5)

@@ -2,7 +2,7 @@
 
 from structgen.kernels.jit import internal
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import emit_subtree, or_row, ready, set_tokens
+from structgen.kernels.json.emit import and_row, emit_subtree, or_row, ready, set_tokens
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.safety import safe_text, slice_within
 from structgen.kernels.json.structure import number_byte
@@ -26,7 +26,7 @@ from structgen.kernels.json.tables import (
     stack,
     trie_field,
 )
-from structgen.kernels.memory import address, and_words, size
+from structgen.kernels.memory import size
 
 # Nodes of a subtree for which it pays to find out what is safe, and how often a walk does so.
 WORTH, MOST_SEARCHES = 64, 16
@@ -34,7 +34,7 @@ WORTH, MOST_SEARCHES = 64, 16
 
 @internal
 def _copy_slice(m, state, out):
-    """Set the tokens of the slice that stays inside a string from a pool state. Its kinds and length; 0: none is set."""
+    """Set the tokens of the slice that stays inside a string from a pool state. Its kinds and length; 0: none."""
     known = safe_text(m, state)
     number = slice_within(m, known & LOW32)
     if number < 0:
@@ -42,8 +42,7 @@ def _copy_slice(m, state, out):
     points = known >> 32
     or_row(m, ROW_SLICES + number, out)
     if points < limit(m, L_TEXT):
-        width = limit(m, L_WIDTH)
-        and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + points) * width, out, width)
+        and_row(m, ROW_LENGTHS + points, out)
     return slice_kinds(m, number) | points << 32
 
 

@@ -209,7 +209,7 @@ def feed(m, byte):
 
 @internal
 def feed_code_point(m, point):
-    """Feed one code point as UTF-8 (RFC 3629). How many of its bytes are not taken, from the refused one on; 0: all are."""
+    """Feed one code point as UTF-8 (RFC 3629). How many of its bytes are not taken, from the refused one on."""
     if point < 0x80:
         return 0 if feed(m, point) else 1
     if point < 0x800:

@@ -57,7 +57,8 @@ def loops(table: Int32, state: int) -> int:
 def tables() -> list[Int32]:
     patterns = [
         "", "^[a-z0-9_]*$", "^[^/]+$", "^[^é]*$", "^[^😀]*$", "^[\\u0800-\\u{10FFFF}]*$", "^a{3}", "^\\S+$", "^\\s*$",
-        ".", "^.*$", "^[^\\u2009]*$", "^(?:\\S+\\s+){0,3}\\S+$", "^[\\u00a1-\\uffff]+$", "push", "^[\\u00c0-\\u00ff]{2}",
+        ".", "^.*$", "^[^\\u2009]*$",
+        "^(?:\\S+\\s+){0,3}\\S+$", "^[\\u00a1-\\uffff]+$", "push", "^[\\u00c0-\\u00ff]{2}",
     ]  # fmt: skip
     found = [pattern_dfa(pattern).transitions for pattern in patterns]
     random = np.random.default_rng(0)

@@ -260,6 +260,9 @@ class Conjunctions:
         """Nodes by key, and which keys must be there."""
         builder = ObjectBuilder(self._graph, self)
         for literal in literals:
+            if literal.__class__ is All:
+                builder.members(literal)  # type: ignore[arg-type]
+                continue
             atom, positive = split(literal)
             if isinstance(atom, Keys):
                 builder.count(atom.n, positive)
@@ -267,8 +270,6 @@ class Conjunctions:
                 builder.depend(atom)
             elif isinstance(atom, Order):
                 builder.order(atom.names)
-            elif isinstance(atom, All) and positive:
-                builder.members(atom)
             elif isinstance(atom, All) and isinstance(atom.keys, Enum) and atom.value is FALSE:
                 builder.require(str(atom.keys.values[0]))
             else:

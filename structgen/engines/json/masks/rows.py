@@ -18,10 +18,12 @@ from structgen.kernels.json import layout, machine
 from structgen.kernels.tokens import calls as t
 from structgen.kernels.tokens.calls import kind_of
 from structgen.kernels.tokens.layout import NEVER, NON_ASCII, WIDE_SPACE
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
+FIRST_BLOCKS = 64
 KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
 
 
@@ -52,17 +54,20 @@ SLICES = (
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n).
+    The first rows are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``blocks`` int64: addresses of
+    the blocks that rows lie in.
     """
 
     def __init__(self, lexicon: JsonLexicon) -> None:
         self.lexicon = lexicon
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
-        self.version = 0
         fixed = layout.ROW_LENGTHS + lexicon.longest_text + 1
-        self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
-        self.count = fixed
+        self._blocks: list[Int32] = []
+        self.blocks = np.zeros(FIRST_BLOCKS, np.int64)
+        self.count = 0
+        for _ in range(fixed):
+            self._add_row()
         self.limits = np.zeros(4, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
@@ -81,7 +86,7 @@ class MaskRows:
     @property
     def memory_bytes(self) -> int:
         """Bytes of rows and pool."""
-        return self.rows.nbytes + self.pool.memory_bytes
+        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
@@ -96,38 +101,50 @@ class MaskRows:
         with self.lock:
             if self.pool.slots[2 * state + place] >= 0:
                 return
-            if self.count == len(self.rows):
-                grown = np.zeros((2 * len(self.rows), self.lexicon.width), np.int32)
-                grown[: self.count] = self.rows
-                self.rows = grown
-                self.version += 1
-            out = self.rows[self.count]
+            place_of_row = self._add_row()
+            out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
             while True:
-                address = context.enter(self._header, _NO_THREADS, _NO_THREADS, _NO_TEXT, 0)
-                status = machine.fill_row(address, state, place, number, out.ctypes.data)
+                status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
                 context.resolve(status)
-            self.pool.slots[2 * state + place] = self.count
-            self.count += 1
+            self.pool.slots[2 * state + place] = place_of_row
+
+    def row(self, number: int) -> Int32:
+        """int32[width], a row, where it lies."""
+        return self._blocks[number // layout.BLOCK_ROWS][number % layout.BLOCK_ROWS]
+
+    def _add_row(self) -> int:
+        """The number of a new row, all zero."""
+        number, place = self.count, self.count // layout.BLOCK_ROWS
+        if place == len(self._blocks):
+            block = np.zeros((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
+            if place == len(self.blocks):
+                self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
+                self.pool.version[0] += 1
+            self.blocks[place] = block.ctypes.data
+            self._blocks.append(block)
+        self.count += 1
+        return number
 
     def _fill_fixed(self) -> None:
         lexicon = self.lexicon
-        self.rows[layout.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
+        self.row(layout.ROW_BLANK)[:] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
         free = self.text_tokens()
         inside = [(kinds, free & (self._token_kinds & ~np.int64(kinds) == 0)) for kinds in SLICES]
         inside.sort(key=lambda entry: -int(entry[1].sum()))
         for number, (kinds, tokens) in enumerate(inside):
             self.slices[number] = kinds
-            self.rows[layout.ROW_SLICES + number] = packed(widened(tokens, lexicon.width))
+            self.row(layout.ROW_SLICES + number)[:] = packed(widened(tokens, lexicon.width))
             sizes = np.bincount(lexicon.points[tokens], minlength=lexicon.longest_text + 1)
             self.slice_sizes[number] = np.cumsum(sizes)
         self.compute(self.pool.universal, layout.BODY)
-        stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
+        stay = unpacked(self.row(self.pool.slots[2 * self.pool.universal]))[: len(lexicon.kinds)]
         for length in range(lexicon.longest_text + 1):
-            self.rows[layout.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
+            tokens = stay & (lexicon.points <= length)
+            self.row(layout.ROW_LENGTHS + length)[:] = packed(widened(tokens, lexicon.width))
 
     def text_tokens(self) -> npt.NDArray[np.bool_]:
         """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
@@ -159,8 +176,6 @@ def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
 
 
 _LOCK = threading.Lock()
-_NO_THREADS = array("q", [0])
-_NO_TEXT = array("B", [0])
 _CURRENT: OrderedDict[tuple[str, bool], MaskRows] = OrderedDict()  # the one used last is last
 MAX_VOCABULARIES = 8  # whose rows are kept for further grammars; grammars keep their own alive in any case
 
@@ -176,7 +191,8 @@ def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
-            current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
+            with waiting("making the first tables of a vocabulary"):
+                current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
         _CURRENT.move_to_end(key)
         if len(_CURRENT) > MAX_VOCABULARIES:
             _CURRENT.popitem(last=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from array import array
 from bisect import bisect_right
 from typing import Any
 
@@ -26,9 +27,11 @@ from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.kernels.tokens.calls import add_rows
 
-FIRST_STATES = 256
+FIRST_STATES = 4096
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
+# Room made for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+NUMBER_STATES = 2048
 MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
@@ -60,12 +63,12 @@ class AutomatonPool:
         symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.kernels.checks`).
-        version: changes when an array was replaced by a larger one.
+        version: one int64 that changes when an array, or the mask rows, were replaced by a larger one.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.version = 0
+        self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
         self._starts: list[int] = []  # first states of the string automata, ascending
@@ -127,6 +130,7 @@ class AutomatonPool:
             return known
         with self.lock:
             if automaton not in self._known:
+                self._reserve(NUMBER_STATES)
                 start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
                 self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
             return self._known[automaton]
@@ -202,11 +206,15 @@ class AutomatonPool:
         self.flags[base:end] = flags
         add_rows(table, base, self.transitions, self.flags, self.loops, self.wides)
 
+    def _reserve(self, states: int) -> None:
+        """Make sure that there is room for ``states`` more states."""
+        if self.count + states > len(self.flags):
+            self._allocate(max(2 * len(self.flags), self.count + states))
+
     def _room(self, states: int) -> int:
         """Make room for ``states`` more states; the first of them."""
+        self._reserve(states)
         base = self.count
-        if base + states > len(self.flags):
-            self._allocate(max(2 * len(self.flags), base + states))
         self.count = base + states
         return base
 
@@ -229,12 +237,12 @@ class AutomatonPool:
             "states": np.zeros(states, np.int32),
             "class_words": np.zeros(states, np.int32),
         }
-        for name, array in new.items():
-            width = len(array) // states
+        for name, grown in new.items():
+            width = len(grown) // states
             if count:
-                array[: width * count] = getattr(self, name)[: width * count]
-            setattr(self, name, array)
-        self.version += 1
+                grown[: width * count] = getattr(self, name)[: width * count]
+            setattr(self, name, grown)
+        self.version[0] += 1
 
     transitions: npt.NDArray[np.int32]
     flags: npt.NDArray[np.int32]

@@ -179,7 +179,7 @@ def test_rows_are_those_of_a_plain_reading(rows: MaskRows, pattern: str) -> None
             if place == layout.ESCAPE and (inside or not reader.live(state).any()):
                 continue  # no escape begins here
             rows.compute(start + state, place)
-            bits = unpacked(rows.rows[rows.pool.slots[2 * (start + state) + place]])
+            bits = unpacked(rows.row(rows.pool.slots[2 * (start + state) + place]))
             expected = [
                 bool(token) and reader.stays(state, token, place == layout.ESCAPE) for token in VOCABULARY.tokens
             ]
