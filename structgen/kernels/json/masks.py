@@ -4,7 +4,7 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
+from structgen.kernels.json.emit import and_row, clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.escapes import table_inside_sequence
 from structgen.kernels.json.frames import load, new_frame
@@ -42,7 +42,7 @@ from structgen.kernels.json.tables import (
     token_byte,
     trie_field,
 )
-from structgen.kernels.memory import address, and_words, clear_words, or_words, size
+from structgen.kernels.memory import address, clear_words, or_words, size
 
 
 @internal
@@ -298,9 +298,7 @@ def _fill_text(m, out, mode, plan):
         if status >= MISS:
             return status
         if plan == 4:
-            width = limit(m, L_WIDTH)
-            set_reg(m, LOGGED, size(m, C_LOG) + 1)  # a mask that no list says
-            and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
+            and_row(m, ROW_LENGTHS + most - length, out)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:

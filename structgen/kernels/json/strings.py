@@ -209,9 +209,9 @@ def feed(m, byte):
 
 @internal
 def feed_code_point(m, point):
-    """Feed one code point as UTF-8 (RFC 3629)."""
+    """Feed one code point as UTF-8 (RFC 3629). How many of its bytes are not taken, from the refused one on."""
     if point < 0x80:
-        return feed(m, point)
+        return 0 if feed(m, point) else 1
     if point < 0x800:
         lead, tail = 0xC0 | (point >> 6), 1
     elif point < 0x10000:
@@ -219,9 +219,9 @@ def feed_code_point(m, point):
     else:
         lead, tail = 0xF0 | (point >> 18), 3
     if not feed(m, lead):
-        return False
+        return tail + 1
     for i in range(tail):
         byte = 0x80 | ((point >> (6 * (tail - 1 - i))) & 0x3F)
         if not feed(m, byte):
-            return False
-    return True
+            return tail - i
+    return 0
