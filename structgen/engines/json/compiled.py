@@ -22,9 +22,10 @@ from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.formula.language import Formula
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions, checked_options
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
