@@ -10,7 +10,8 @@ from collections import Counter
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INVALID, byte_vocabulary, err, fail, out, print_json
+from structgen.cli.common import INVALID, byte_vocabulary, fail, print_json
+from structgen.cli.consoles import err, out
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import EmptyLanguageError, GrammarWarning, UnsatisfiableSchemaError, UnsupportedSchemaError

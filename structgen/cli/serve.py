@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from structgen.cli.common import BadInput, err
+from structgen.cli.common import BadInput
+from structgen.cli.consoles import err
 from structgen.generator import Generator
 from structgen.progress import waiting
 from structgen.serving.rows import ServedModel
