@@ -84,9 +84,8 @@ def _print(report: Report, milliseconds: float, problem: UnsupportedSchemaError 
     if report.open:
         places = ", ".join(pointer or "the root" for pointer in report.open[:MOST_PLACES])
         more = f" and {len(report.open) - MOST_PLACES} more" if len(report.open) > MOST_PLACES else ""
-        out.print(
-            f"open: members that are not declared are allowed at {places}{more}; --closed allows none", markup=False
-        )
+        said = f"open: undeclared members are allowed at {places}{more}; --closed allows none"
+        out.print(said, markup=False, soft_wrap=True)
     if report.bounds_numbers:
         out.print(
             f"numbers that nothing bounds have at most {OPEN_DIGITS} digits before the point and after it; "
