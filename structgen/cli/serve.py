@@ -166,4 +166,5 @@ def log_to_stderr() -> None:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(level)
+    logging.getLogger("structgen.models.llamacpp").setLevel(logging.ERROR)  # its warnings are about what we ask for
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over
