@@ -15,6 +15,7 @@ from structgen.engines.json.completion.closing import JsonCompletions
 from structgen.engines.json.completion.lengths import Lengths
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
+from structgen.engines.json.goals.liveness import reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.masks.rows import mask_rows
@@ -92,8 +93,9 @@ class JsonGrammar:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
-        report = self._lowered.report
-        return report.with_ignored(self._ignored) if self._ignored else report
+        report = self._lowered.report.with_ignored(self._ignored)
+        report.bounds_numbers = any(choice.has_ends for node in reachable(self._root) for choice in node.numbers)
+        return report
 
     @property
     def memory_bytes(self) -> int:

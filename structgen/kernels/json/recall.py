@@ -242,7 +242,7 @@ def _room(m, words):
 
 @internal
 def _write_key(m):
-    """Write the key of the configuration in the registers as far as its mask looked, and say so in the slots on the way.
+    """Write the key of the configuration in the registers as far as its mask looked; say so in the slots on the way.
 
     (Its words, its hash); words -1: it is too long.
     """
