@@ -39,7 +39,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     """
 
     __slots__ = (
-        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail", "_vocabulary",
+        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail",
+        "_vocabulary",
     )  # fmt: skip
 
     def __init__(self, grammar: JsonGrammar, *, remembers: bool = True) -> None:
