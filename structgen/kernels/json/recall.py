@@ -18,7 +18,19 @@ from structgen.kernels.json.emit import row_address
 from structgen.kernels.json.frames import depth, frame_size, load, lookup
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.plans import among_distinct
-from structgen.kernels.json.tables import grammar, key, limit, logged, memory, reg, set_key, set_memory, set_reg
+from structgen.kernels.json.tables import (
+    grammar,
+    joined_row,
+    key,
+    limit,
+    logged,
+    memory,
+    reg,
+    set_joined_row,
+    set_key,
+    set_memory,
+    set_reg,
+)
 from structgen.kernels.memory import (
     address,
     clear_words,
@@ -155,6 +167,19 @@ def _row_into(source, out, width, joined):
 
 
 @internal
+def _is_new(m, row):
+    """Whether a row is not known to be in the mask already; from now on it is. (Configurations share most rows.)"""
+    count = reg(m, JOINED)
+    for i in range(count):
+        if joined_row(m, i) == row:
+            return False
+    if count < JOINED_ROWS:
+        set_joined_row(m, count, row)
+        set_reg(m, JOINED, count + 1)
+    return True
+
+
+@internal
 def _replay(m, entry, out, joined):
     """The mask of an entry into the row at ``out``, or (``joined``) to what is there."""
     width = limit(m, L_WIDTH)
@@ -167,7 +192,9 @@ def _replay(m, entry, out, joined):
     if rows == 0 and not joined:
         clear_words(out, width)
     for i in range(rows):
-        _row_into(row_address(m, memory(m, place + i)), out, width, joined or i > 0)
+        row = memory(m, place + i)
+        if _is_new(m, row):
+            _row_into(row_address(m, row), out, width, joined or i > 0)
     set_bits(out, width, address(m, C_MEMORY) + 8 * (place + rows), tokens)
 
 
@@ -242,7 +269,7 @@ def _room(m, words):
 
 @internal
 def _write_key(m):
-    """Write the key of the configuration in the registers as far as its mask looked; say so in the slots on the way.
+    """Write the key of the configuration in the registers as far as its mask looked, and that in the slots on the way.
 
     (Its words, its hash); words -1: it is too long.
     """

@@ -45,6 +45,8 @@ class KernelContext:
         depth = rows.lexicon.max_depth + 2
         self._set(layout.C_STACK, np.empty(max(20 * depth, STACK_WORDS), np.int64))
         self._set(layout.C_OWN, np.empty(5 * depth + 5, np.int64))
+        self._set(layout.C_FOLLOWING, np.empty(10 * depth, np.int64))
+        self._set(layout.C_JOINED, np.empty(layout.JOINED_ROWS, np.int64))
         self._set(layout.C_SEARCH, np.empty(512, np.int64))
         self._set(layout.C_PROBE, np.empty(PROBE_WORDS, np.int64))
         self._set(layout.C_NESTING, np.empty(NESTING_WORDS, np.int64))
