@@ -58,7 +58,7 @@ def _live_kinds(m, state):
 
 
 @internal
-def _add_state(m, count, state):
+def add_state(m, count, state):
     """Add a state to the first ``count`` of ``search``; the new count."""
     for i in range(count):
         if search(m, i) == state:
@@ -89,7 +89,7 @@ def _reach(m, state, kinds, most):
                     return 32 * points + own
                 if following != last:
                     last = following
-                    count = _add_state(m, count, following)
+                    count = add_state(m, count, following)
             if count > MAX_STATES:
                 return 32 * points + GIVEN_UP
         points += 1
