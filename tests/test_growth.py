@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from structgen.automata import dfa_cache
 from structgen.automata.dfa import from_strings
 from structgen.automata.dfa_cache import DfaCache
 from structgen.automata.pattern import pattern_dfa
-from structgen.constraints.cache import COMPILED
+from structgen.constraints import json as constraints_json
+from structgen.constraints.cache import COMPILED, CompiledCache
 from structgen.engines.json.goals import conjunctions, shared
 from structgen.engines.json.masks import rows
 from structgen.formula import language
@@ -62,6 +64,24 @@ def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPat
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
+
+
+def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
+    cache = CompiledCache(max_bytes=1 << 20)
+    monkeypatch.setattr(constraints_json, "COMPILED", cache)
+    made, sizes = [], []
+    for number in range(120):
+        grammar = structgen.json_schema(schema(number)).compile(BYTES)
+        assert structgen.json_schema(schema(number)).compile(BYTES) is grammar  # the second time is a look-up
+        made.append(weakref.ref(grammar))
+        sizes.append(grammar.memory_bytes)
+        assert cache.bytes <= 1 << 20
+        del grammar
+    gc.collect()
+    living = [reference() is not None for reference in made]
+    assert living == sorted(living) and 20 < sum(living) < 110  # the newest, as many as there is room for
+    assert sum(sizes[-sum(living) :]) <= 1 << 20 < sum(sizes[-sum(living) - 1 :])
 
 
 def test_rows_of_few_vocabularies_are_kept() -> None:

@@ -24,7 +24,7 @@ from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
-from structgen.json_schema.plain import plain_json
+from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target
 from structgen.json_schema.report import Report, Trace
 from structgen.options import JsonOptions
@@ -278,6 +278,11 @@ class Lowered:
         lowering = Lowering(schema, options, registry, self._serial)
         self.root = _run(lowering)
         self.refs: Refs = lowering.refs
+
+    @property
+    def schema_bytes(self) -> int:
+        """About what the schema takes. Linear in its size."""
+        return plain_bytes(self._schema)
 
     @cached_property
     def _trace(self) -> Trace:
