@@ -200,7 +200,7 @@ class PatternError(ConstraintError):
 
 
 class UnsupportedPatternError(PatternError):
-    """A legal regular expression uses what is not regular (backreferences)."""
+    """A legal regular expression uses what is not regular, or not supported (backreferences, atomic groups)."""
 
 
 class PatternTooComplexError(PatternError):

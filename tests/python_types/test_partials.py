@@ -197,7 +197,7 @@ def lacks(before: Any, after: Any) -> str | None:
     if isinstance(before, set) and isinstance(after, set):
         return None if before <= after else f"{before - after}"
     if isinstance(before, str) and isinstance(after, str):
-        return None if after.lower().startswith(before.lower().strip()) else f"{before!r} in {after!r}"
+        return None if after.lower().strip().startswith(before.lower().strip()) else f"{before!r} in {after!r}"
     return None if (before == after or repr(before) == repr(after)) else f"{before!r} became {after!r}"
 
 
