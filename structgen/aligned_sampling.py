@@ -13,6 +13,7 @@ from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
 from structgen.options import check_count, refuse_name
 from structgen.prepared_model import PreparedModel, after_prompt
+from structgen.progress import report_progress
 
 if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
@@ -77,7 +78,8 @@ class AlignedSampling(PreparedModel):
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
         params = SamplingParams(temperature, top_k, top_p)
-        return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
+        with report_progress(self.progress):
+            return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
 
     @overload
     def sample(

@@ -9,9 +9,8 @@ from typing import Any, TypedDict
 from structgen.decoding.prompts import Place, place_of_instruction
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import OptionsError
-from structgen.options import check_count, refuse_name
+from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
-DEFAULT_MAX_NEW_TOKENS = 512
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 

@@ -30,7 +30,6 @@ from structgen.generation_results import (
 )
 from structgen.models.language_model import reads_asynchronously
 from structgen.options import check_count
-from structgen.prepared_model import unbudgeted
 
 if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
@@ -54,6 +53,8 @@ class Generator(AlignedSampling):
         vocabulary: in place of the tokenizer's own.
         draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
+        progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
+            ``report_progress``); None: the log.
 
     Raises:
         ModelError: the model cannot be loaded.
@@ -304,7 +305,7 @@ class Generator(AlignedSampling):
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
-            unbudgeted(rows.common).compile(self.vocabulary)  # what is wrong with it is wrong with the call
+            self._compiled(rows.common)  # what is wrong with it is wrong with the call
         overlapped = reads_asynchronously(self.model)
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),

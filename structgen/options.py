@@ -10,6 +10,9 @@ from typing import Any, Literal, NoReturn
 
 from structgen.errors import OptionsError
 
+DEFAULT_MAX_NEW_TOKENS = 512
+"""The budget of outputs for which none is given."""
+
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 
@@ -36,7 +39,9 @@ class JsonOptions:
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
         max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
             included, keys not; None: no limit.
-        max_number_length: longest number in bytes; None: no limit.
+        max_number_length: longest number in bytes; None: no limit; "auto": no limit, but plain numbers of which the
+            schema allows endlessly many, so that a model could write digits without end, have at most ``OPEN_DIGITS``
+            before the point and as many after it, beyond those of the limits and steps that the schema sets.
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
         max_steps: budget: steps of compiling one schema, of about a microsecond each.
@@ -56,7 +61,7 @@ class JsonOptions:
     assert_formats: bool = True
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
-    max_number_length: int | None = None
+    max_number_length: int | Literal["auto"] | None = "auto"
     max_alternatives: int = 4_096
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
@@ -75,8 +80,10 @@ class JsonOptions:
             _refuse("assert_formats", self.assert_formats, "True or False")
         for name, least in _LIMITS.items():
             value = getattr(self, name)
-            if value is not None and not (_is_count(value) and value >= least):
-                _refuse(name, value, f"an integer of at least {least}, or None for no limit")
+            others = ("auto", None) if name == "max_number_length" else (None,)
+            if value not in others and not (_is_count(value) and value >= least):
+                auto = "'auto', " if len(others) > 1 else ""
+                _refuse(name, value, f"an integer of at least {least}, {auto}or None for no limit")
         for name in _BUDGETS:
             value = getattr(self, name)
             if not (_is_count(value) and value >= 1):
@@ -91,6 +98,7 @@ class JsonOptions:
             "max_whitespace_run": None,
             "string_escapes": "any",
             "number_spellings": "any",
+            "max_number_length": None,
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
 
@@ -165,6 +173,9 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         )
 
 
+OPEN_DIGITS = 40
+"""Digits on each side of the point of numbers that the schema does not bound, by default: 128-bit integers have 39,
+decimal128 has 34 in all, a float needs 17."""
 # A deeper indentation is a mistake: each level of nesting costs that many bytes a line.
 MAX_INDENT = 100
 _WHITESPACE = ("single", "compact", "any")

@@ -21,10 +21,12 @@ from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
+from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.generation_options import OWN_DRAFT, GenerationSettings
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
+from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
@@ -37,6 +39,7 @@ class PreparedModel:
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
         reader: of the model's rows.
+        progress: what is told of waiting.
     """
 
     def __init__(
@@ -49,11 +52,14 @@ class PreparedModel:
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
         draft: Any = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
+        self.progress = progress
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.loading import load_model
 
-            model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
+            with report_progress(progress):
+                model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel
@@ -63,9 +69,10 @@ class PreparedModel:
             raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
         self.model: LanguageModel = model
         self.tokenizer = tokenizer
-        self.vocabulary = vocabulary or Vocabulary.from_transformers(
-            tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
-        )
+        with report_progress(progress):
+            self.vocabulary = vocabulary or Vocabulary.from_transformers(
+                tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
+            )
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
@@ -105,7 +112,7 @@ class PreparedModel:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
-        matcher = None if constraint is None else unbudgeted(constraint).compile(self.vocabulary).matcher()
+        matcher = None if constraint is None else self._compiled(constraint).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
@@ -119,6 +126,11 @@ class PreparedModel:
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _compiled(self, constraint: Constraint) -> Grammar:
+        """What its outputs are masked by."""
+        with report_progress(self.progress):
+            return unbudgeted(constraint).compile(self.vocabulary)
 
     def _write(self, request: Request) -> Iterator[list[Event]]:
         """Write one output, step by step."""
@@ -139,7 +151,10 @@ class PreparedModel:
             return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
-            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve)
+            with report_progress(self.progress):
+                speculator = make_speculator(
+                    draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve
+                )
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator

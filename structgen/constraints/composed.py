@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
-from referencing import Registry
-
 from structgen.compilers import compile_json_lines
 from structgen.constraints.base import Constraint, T, settled_of, value_of
 from structgen.constraints.cache import COMPILED, content_key, joined
@@ -28,6 +26,8 @@ from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 if TYPE_CHECKING:
+    from referencing import Registry
+
     from structgen.constraints.sources import TypeForm
 
 

@@ -15,9 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
-import pydantic
-from referencing import Registry
-
 from structgen.compilers import check_arguments, compile_json_schema
 from structgen.constraints.base import Constraint, T
 from structgen.constraints.cache import COMPILED, Same, joined
@@ -31,13 +28,15 @@ from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact
 from structgen.options import JsonOptions, checked_options
-from structgen.python_types.partials import PartialReader
-from structgen.python_types.schemas import Derived, derive, readable_options
-from structgen.python_types.signatures import arguments_type
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import pydantic
+    from referencing import Registry
+
     from structgen.constraints.sources import TypeForm
+    from structgen.python_types.partials import PartialReader
+    from structgen.python_types.schemas import Derived
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 
@@ -116,6 +115,8 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     @cached_property
     def _partials(self) -> PartialReader:
         assert self._adapter is not None
+        from structgen.python_types.partials import PartialReader
+
         return PartialReader(self._adapter)
 
     def instruction(self) -> str:
@@ -161,15 +162,17 @@ def json_schema(source: Any, options: JsonOptions | None = None, *, registry: Re
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        kind, adapter, found = None, None, Derived(_load(source), None, Report([]))
+        kind, adapter, written, shown, report = None, None, _load(source), None, Report([])
     else:
+        from structgen.python_types.schemas import readable_options
+
         kind = source
-        adapter, found = _from_type(source)
+        adapter, (written, shown, report) = _from_type(source)
         options = readable_options(options)
     try:
-        schema = copy.deepcopy(plain_json(found.schema))  # the caller's dict may change later
+        schema = copy.deepcopy(plain_json(written))  # the caller's dict may change later
         return JsonSchemaConstraint(
-            options, schema, _key_of(schema), kind, adapter, registry, found.report, plain_json(found.shown)
+            options, schema, _key_of(schema), kind, adapter, registry, report, plain_json(shown)
         )
     except (RecursionError, ValueError):  # ValueError: json found a circle
         limit = sys.getrecursionlimit()
@@ -213,6 +216,11 @@ def _is_json(text: str) -> bool:
 
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     """Pydantic's reading of a type."""
+    import pydantic
+
+    from structgen.python_types.schemas import derive
+    from structgen.python_types.signatures import arguments_type
+
     advice = (
         "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
         "a model, dataclass, TypedDict, enum, Literal, list[int], ..."

@@ -20,6 +20,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generator import Generator
 from structgen.prepared_model import unbudgeted
+from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
@@ -109,6 +110,8 @@ class AsyncEngine(AsyncWriting):
         settings: limits; None: ``ServingSettings()``.
         compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
+        progress: told of what takes over a second beside the writing: compiling, preparing drafts (see
+            ``report_progress``); None: what the generator tells, or the log.
     """
 
     def __init__(
@@ -118,7 +121,9 @@ class AsyncEngine(AsyncWriting):
         *,
         compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
+        self._progress = progress or (model.progress if isinstance(model, Generator) else None)
         self.settings = settings or ServingSettings()
         served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
         self.tokenizer, self.vocabulary, self.context_length = (
@@ -137,7 +142,12 @@ class AsyncEngine(AsyncWriting):
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         own = compile or (lambda constraint: constraint.compile(served.vocabulary))
-        self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
+
+        def compiled(constraint: Constraint) -> Grammar:
+            with report_progress(self._progress):
+                return served.placed(constraint, own(constraint))
+
+        self._compiler = AsyncCompiler(compiled)
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
         self._lock = threading.Lock()  # of the two below and ``_entering``
@@ -294,7 +304,8 @@ class AsyncEngine(AsyncWriting):
 
     def _run(self) -> None:
         try:
-            self._writer.prepare()
+            with report_progress(self._progress):
+                self._writer.prepare()
             self._stepped = time.monotonic()
             self.is_prepared = True
             while not self._closed:

@@ -21,6 +21,7 @@ from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, OptionsError
 from structgen.models.language_model import check_reads_trees, prepare_for_trees
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Maker = Callable[[Any, Any, Vocabulary], Drafter]
@@ -48,8 +49,9 @@ def prepare(model: Any) -> CostCurve:
         ModelError: the model cannot read trees.
     """
     check_reads_trees(model)
-    prepare_for_trees(model)
-    return measure(model)
+    with waiting("preparing drafts: timing the model"):
+        prepare_for_trees(model)
+        return measure(model)
 
 
 def make_speculator(
