@@ -4,7 +4,7 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
+from structgen.kernels.json.emit import and_row, clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.following import (
     declared_level,
@@ -16,6 +16,7 @@ from structgen.kernels.json.following import (
 )
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
+from structgen.kernels.json.limits import sure_points, walk_beyond
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
 from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
@@ -48,7 +49,7 @@ from structgen.kernels.json.tables import (
     token_byte,
     trie_field,
 )
-from structgen.kernels.memory import address, and_words, clear_words, or_words, size
+from structgen.kernels.memory import address, clear_words, or_words, size
 
 
 @internal
@@ -301,9 +302,15 @@ def _fill_text(m, out, mode, plan):
         if status >= MISS:
             return status
         if plan == 4:
-            width = limit(m, L_WIDTH)
-            set_reg(m, LOGGED, size(m, C_LOG) + 1)  # a mask that no list says
-            and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
+            and_row(m, ROW_LENGTHS + most - length, out)
+        if plan == 5:
+            sure = sure_points(m, record, reg(m, B))
+            if sure < limit(m, L_TEXT):
+                and_row(m, ROW_LENGTHS + sure, out)
+                status = walk_beyond(m, out, sure)
+                if status >= MISS:
+                    return status
+                restore_start(m, 0)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:

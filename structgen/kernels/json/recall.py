@@ -14,6 +14,7 @@ a mask is made as if there was none.
 
 from structgen.kernels.bits import set_bits
 from structgen.kernels.jit import internal
+from structgen.kernels.json.emit import row_address
 from structgen.kernels.json.frames import depth, frame_size, load, lookup
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.plans import among_distinct
@@ -147,6 +148,16 @@ def _find(m):
 
 
 @internal
+def _has_rows(m, entry):
+    """Whether the context knows the blocks of an entry's rows: another thread may just have added them."""
+    place, known = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, C_ROWS)
+    for i in range(memory(m, entry + N_ROWS)):
+        if memory(m, place + i) // BLOCK_ROWS >= known:
+            return False
+    return True
+
+
+@internal
 def _row_into(source, out, width, joined):
     """A row into the mask: over it, or (``joined``) to what is there."""
     if joined:
@@ -183,7 +194,7 @@ def _replay(m, entry, out, joined):
     for i in range(rows):
         row = memory(m, place + i)
         if _is_new(m, row):
-            _row_into(address(m, C_ROWS) + 4 * row * width, out, width, joined or i > 0)
+            _row_into(row_address(m, row), out, width, joined or i > 0)
     set_bits(out, width, address(m, C_MEMORY) + 8 * (place + rows), tokens)
 
 
@@ -209,6 +220,8 @@ def recall(m, out, joined):
     if not try_lock(lock):
         return False
     entry = _find(m)
+    if entry and not _has_rows(m, entry):
+        entry = 0
     if entry:
         _replay(m, entry, out, joined)
         set_memory(m, entry + N_USED, 1)
