@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ SCHEMAS = [
 
 @pytest.mark.parametrize("escapes", ["minimal", "any"])
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_a_mask_is_what_can_be_taken(schema: dict[str, Any], escapes: str) -> None:
+def test_a_mask_is_what_can_be_taken(schema: dict[str, Any], escapes: Literal["minimal", "any"]) -> None:
     """Along random texts: a bit is set exactly if the token is taken, which reads it byte by byte."""
     random = np.random.default_rng(1)
     options = JsonOptions(string_escapes=escapes, whitespace="compact")
