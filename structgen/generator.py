@@ -151,7 +151,11 @@ class Generator(PreparedModel):
         cannot be taken back."""
         settings = checked_settings(**options)
         if settings.attempts != 1:
-            raise OptionsError(f"a stream has one attempt, not attempts={settings.attempts}; use generate")
+            raise OptionsError(
+                f"a stream has one attempt, not attempts={settings.attempts}; use generate",
+                option="attempts",
+                value=settings.attempts,
+            )
         checked = as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)

@@ -116,7 +116,11 @@ class PreparedModel:
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
-            raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
+            raise OptionsError(
+                f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}",
+                option="prediction",
+                value=prediction,
+            )
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)

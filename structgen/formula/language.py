@@ -225,6 +225,18 @@ def named(key: str) -> Enum:
     return known
 
 
+def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
+    """``All(named(key), value)`` for each key and value, but where that says nothing."""
+    found: list[Formula] = []
+    for key, value in values:
+        if value is not TRUE:
+            keys = _NAMED.get(key) or named(key)
+            handle = _table.get((All, (keys.id, value.id)))  # as All does, without the call
+            node = handle() if handle is not None else None
+            found.append(All(keys, value) if node is None else node)
+    return found
+
+
 def present(key: str) -> Formula:
     """The member ``key`` is there: ``not_(All(named(key), FALSE))``, from a table too."""
     known = _PRESENT.get(key)
@@ -465,7 +477,7 @@ def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
     return _add(node, key, flags)
 
 
-def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
+def _flattened(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
     """The distinct arguments, those of nested nodes of ``cls`` included."""
     flat: dict[Formula, None] = {}
     for formula in formulas:
@@ -481,14 +493,18 @@ def and_(*formulas: Formula) -> Formula:
 
     "At least n" and "fewer than m" of the same is FALSE for m <= n.
     """
-    flat = _flatten(formulas, And)
+    flat = dict.fromkeys(formulas)
+    if And in {formula.__class__ for formula in flat}:
+        flat = _flattened(flat, And)
     mask = ANY
     enums: list[Enum] = []
     parts: list[Formula] = []
     limited = False
     for formula in flat:
         cls = formula.__class__
-        if cls is Type:
+        if cls is All:
+            parts.append(formula)
+        elif cls is Type:
             mask &= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             enums.append(formula)  # type: ignore[arg-type]
@@ -512,18 +528,6 @@ def and_(*formulas: Formula) -> Formula:
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
-
-
-def and_members(members: Iterable[tuple[str, Formula]]) -> Formula:
-    """``and_`` of ``All(named(key), value)`` for distinct keys, which nothing has to be simplified in."""
-    parts = [All(named(key), value) for key, value in members if value is not TRUE]
-    return _compound(And, parts) if len(parts) > 1 else parts[0] if parts else TRUE
-
-
-def and_present(keys: Iterable[str]) -> Formula:
-    """``and_`` of `present`."""
-    parts = [present(key) for key in dict.fromkeys(keys)]
-    return _compound(And, parts) if len(parts) > 1 else parts[0] if parts else TRUE
 
 
 def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
@@ -566,7 +570,9 @@ def or_(*formulas: Formula) -> Formula:
 
     "At least n" or "fewer than m" of the same is TRUE for n <= m.
     """
-    flat = _flatten(formulas, Or)
+    flat = dict.fromkeys(formulas)
+    if Or in {formula.__class__ for formula in flat}:
+        flat = _flattened(flat, Or)
     mask = 0
     values: list[Canonical] = []
     parts: list[Formula] = []
@@ -611,7 +617,7 @@ def not_(formula: Formula) -> Formula:
             negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
         else:  # there is none yet: one would be kept on the formula
             negation = _new(Not)
-            negation.arg = formula  # type: ignore[attr-defined]
+            negation.arg = formula
             negation = _add(negation, (Not, (formula.id,)), formula.flags)
             negation.negation = formula
         formula.negation = negation

@@ -19,12 +19,12 @@ from structgen.formula.language import (
     Pat,
     Type,
     and_,
-    and_members,
-    and_present,
+    members,
     named,
     not_,
     one,
     or_,
+    present,
     unordered,
 )
 from structgen.formula.values import STRING
@@ -41,12 +41,14 @@ def absent(name: str) -> Formula:
     return All(named(name), FALSE)
 
 
-def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def properties(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Schemas by key, and the order in which a writer of declared order puts them."""
     checks.mapping(value, place)
     lower = context.lower
-    formula = and_members([(name, lower(child, (place, name), 1)) for name, child in value.items()])
-    return and_(formula, Order(value)) if context.declared_order else formula
+    parts = members([(name, lower(child, (place, name), 1)) for name, child in value.items()])
+    if context.declared_order:
+        parts.append(Order(value))
+    return parts
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -71,9 +73,10 @@ def declared_keys(schema: Schema, context: Context) -> Formula:
     return keys
 
 
-def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula | list[Formula]:
     """Keys that must be present: not absent."""
-    return guard("object", and_present(checks.strings(value, place)), schema)
+    parts = [present(name) for name in checks.strings(value, place)]
+    return parts if schema.get("type") == "object" else guard("object", and_(*parts), schema)
 
 
 def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -112,7 +115,7 @@ def dependentRequired(value: Any, schema: Schema, place: Place, context: Context
 
 
 def _needs(name: str, names: list[str]) -> Formula:
-    return or_(absent(name), and_present(names))
+    return or_(absent(name), and_(*map(present, names)))
 
 
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -137,8 +140,8 @@ def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> 
     return and_(*parts)
 
 
-def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Draft 3 marks a required member by ``required: true`` in its schema."""
-    formula = properties(value, schema, place, context)
+    parts = properties(value, schema, place, context)
     names = [name for name, child in value.items() if isinstance(child, dict) and child.get("required") is True]
-    return and_(formula, required(names, schema, place, context)) if names else formula
+    return [*parts, guard("object", and_(*map(present, names)), schema)] if names else parts

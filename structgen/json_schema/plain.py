@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,20 @@ def _is_plain(value: Any) -> bool:
             elif kind is not str and (kind not in _SCALARS or (kind is int and item.bit_length() > _PRINTED_BITS)):
                 return False
     return True
+
+
+def plain_bytes(value: Any) -> int:
+    """What plain JSON takes in memory, keys and constants that may be shared included. Linear."""
+    size, todo = 0, [value]
+    while todo:
+        node = todo.pop()
+        size += getsizeof(node)
+        if node.__class__ is dict:
+            todo.extend(node)
+            todo.extend(node.values())
+        elif node.__class__ is list:
+            todo.extend(node)
+    return size
 
 
 def _copied(value: Any, place: Place) -> Any:

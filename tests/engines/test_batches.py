@@ -84,6 +84,7 @@ def test_bad_steps_move_no_matcher() -> None:
     before, rows = masks(matchers), structgen.allocate_token_bitmask(6, VOCABULARY.size)
     with pytest.raises(TokenError):
         structgen.batch_advance_and_fill(matchers, [49] * 4 + [257, 49], rows)
+    bad: Any
     for bad in (rows[:4], rows[:, :-1], rows.astype(np.int64), np.zeros((6, 99), np.int32)):
         with pytest.raises(BitmaskError):
             structgen.batch_advance_and_fill(matchers, [49] * 6, bad)

@@ -93,7 +93,7 @@ def test_an_access_out_of_bounds_is_an_error() -> None:
     with pytest.raises(IndexError):
         tokens.add_rows(TABLE, 5, *(np.zeros(size, np.int32) for size in (256, 9, 9, 9)))
     none = np.zeros(0, np.int32)
-    described = checks.TableChecks(np.zeros((1, 6), np.int32), *[none] * 4, np.zeros((1, 4), np.int32))
+    described = checks.TableChecks(np.zeros((1, 6), np.int32), none, none, none, none, np.zeros((1, 4), np.int32))
     with pytest.raises(IndexError):
         described(array("i"), array("q"), array("B"), [none] * 7, 0, [0, 0, 0])
     with pytest.raises(IndexError):

@@ -38,11 +38,15 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     must be distinct, its text. What is rolled back makes room.
     """
 
-    __slots__ = ("_arena", "_at", "_block", "_rests", "_rows", "_size", "_tables", "_text", "_trail", "_vocabulary")
+    __slots__ = (
+        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail",
+        "_vocabulary",
+    )  # fmt: skip
 
-    def __init__(self, grammar: JsonGrammar) -> None:
+    def __init__(self, grammar: JsonGrammar, *, remembers: bool = True) -> None:
+        """``remembers``: whether masks that were made before are copied; else each is made anew, for tests."""
         super().__init__(grammar)
-        self._bind(grammar)
+        self._bind(grammar, remembers)
         blocked = 0 if grammar.tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
         start = [-1, 0, 0, 0, 0, 1, layout.VALUE, grammar.tables.root, blocked, -1]
         self._own(
@@ -184,6 +188,10 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         if top != trail[place + _TOP]:
             self._rests.clear()
 
+    def reset(self) -> None:
+        """See `Matcher.reset`."""
+        self.__init__(self._grammar, remembers=self._remembers)  # type: ignore[misc]
+
     def fork(self) -> JsonMatcher:
         """See `Matcher.fork`. O(steps), as memory is copied."""
         twin = self._twin(self._trail[: self._end()], self._block[layout.B_PLACE])
@@ -248,7 +256,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return np.array(self._threads(), np.int64).reshape(-1, 4), np.array(self._arena, np.int64)
 
     # --- internals ---
-    def _bind(self, grammar: JsonGrammar) -> None:
+    def _bind(self, grammar: JsonGrammar, remembers: bool) -> None:
+        self._remembers = remembers
         self._rows = grammar.rows
         self._tables = grammar.tables
         self._vocabulary = grammar.vocabulary
@@ -261,6 +270,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         self._block = array("q", bytes(8 * layout.BLOCK_SIZE))
         self._block[layout.B_TABLES] = self._tables.addresses.buffer_info()[0]
         self._block[layout.B_PLACE] = place
+        self._block[layout.B_REMEMBERS] = self._tables.number if self._remembers else 0
         self._at = self._block.buffer_info()[0]
         self._note_addresses()
 
@@ -274,7 +284,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """Another matcher with its own arrays, of which the trail is given."""
         twin = object.__new__(JsonMatcher)
         BaseMatcher.__init__(twin, self._grammar)
-        twin._bind(self._grammar)
+        twin._bind(self._grammar, self._remembers)
         state = self._block[layout.B_PLACE]
         used, length = self._trail[state + _TOP], self._trail[state + _LENGTH]
         trail.extend([0] * FIRST_TRAIL)

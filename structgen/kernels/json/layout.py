@@ -50,9 +50,9 @@ SOME_BEYOND = -4  # SOME of `structgen.kernels.tokens.layout`
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
     C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
-    C_SLICE_SIZES,
-) = range(0, 90, 2)  # fmt: skip
-CONTEXT_SIZE = 90
+    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED,
+) = range(0, 100, 2)  # fmt: skip
+CONTEXT_SIZE = 100
 # C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
 TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
 
@@ -64,8 +64,9 @@ TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has th
     B_TEXT, B_TEXT_SIZE,  # the text so far, if items must be distinct
     B_PLACE,  # of the present state in the trail
     B_DROPPED, B_SEARCHES,  # how many configurations were left out, and searches given up
+    B_REMEMBERS,  # see REMEMBERS
     BLOCK_SIZE,
-) = range(11)  # fmt: skip
+) = range(12)  # fmt: skip
 # --- a state in the trail: place of the one before, number of steps, top of the arena, length of the text, whether the
 # end of sequence was accepted, configurations (each q, a, b, frame) ---
 STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_THREADS = range(7)
@@ -92,8 +93,13 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     TOO_DEEP,  # whether values are nested too deep for `nesting`, or words for `search`
     RESUME,  # the configuration whose mask is not done
     USED,  # words of new frames
+    REMEMBERS,  # whether masks are looked up in the memory, and kept there: the number of the grammar, or 0
+    SHALLOWEST,  # how many containers were open at least while the mask was made: what is around was not looked at
+    ASKED,  # whether the mask depends on what no key of the memory says
+    JOINED,  # how many rows are known to be in the mask already
+    LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
     REGISTERS,
-) = range(4, 16)
+) = range(4, 22)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
@@ -129,6 +135,19 @@ BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
+
+# --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
+# The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.
+M_LOCK, M_HEAD, M_TAIL, M_LAST, M_SLOTS = 0, 1, 2, 3, 8
+SLOTS = 1 << 15  # each the place of an entry, 0, or below 0: look at one more container
+M_RING = M_SLOTS + SLOTS
+# An entry: its words, hash of its key, whether it was used since the gap was here, words of the key, rows, tokens (-1:
+# a whole row follows); then the key, the rows, and the tokens or the whole row as int32.
+N_SIZE, N_HASH, N_USED, N_KEY, N_ROWS, N_TOKENS, N_FIELDS = range(7)
+KEY_WORDS = 256  # of a key at most
+JOINED_ROWS = 64  # of which it is known that they are in a mask already
+LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row is kept
+CHANCES = 16  # entries in use that are moved, at most, to make room for one
 
 # --- operations of the entry ---
 ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS = range(8)

@@ -41,6 +41,7 @@ def enter(m, block):
     set_word(m, C_THREADS + 1, 4 * count)
     set_reg(m, WRITTEN, word(state, STATE_LENGTH))
     set_reg(m, GIVEN_UP, 0)
+    set_reg(m, REMEMBERS, word(block, B_REMEMBERS))
     return count
 
 

@@ -47,6 +47,11 @@ probe, set_probe = reader(C_PROBE, 64), writer(C_PROBE)
 nesting, set_nesting = reader(C_NESTING, 64), writer(C_NESTING)
 count_of = reader(C_COUNTS, 32)
 symbols = reader(C_SYMBOLS, 32)
+memory, set_memory = reader(C_MEMORY, 64), writer(C_MEMORY)
+key, set_key = reader(C_KEY, 64), writer(C_KEY)
+logged, set_logged = reader(C_LOG, 64), writer(C_LOG)
+joined_row, set_joined_row = reader(C_JOINED, 64), writer(C_JOINED)
+following, set_following = reader(C_FOLLOWING, 64), writer(C_FOLLOWING)
 
 
 def _saver(write):

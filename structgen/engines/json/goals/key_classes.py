@@ -74,7 +74,7 @@ class ObjectBuilder:
         if keys.__class__ is not Enum:
             self._rules.append((keys, value))
             return
-        for name in keys.values:  # type: ignore[attr-defined]
+        for name in keys.values:
             if name.__class__ is str:
                 known = members.get(name)
                 members[name] = value if known is None else and_(known, value)
@@ -146,8 +146,8 @@ class ObjectBuilder:
         return found
 
     def _holds(self, keys: Formula, name: str) -> bool:
-        if keys.__class__ is Not and keys.arg.__class__ is Enum:  # type: ignore[attr-defined]
-            return name not in keys.arg.members  # type: ignore[attr-defined]
+        if keys.__class__ is Not and keys.arg.__class__ is Enum:
+            return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
     def _others(self, keys: dict[str, GoalNode]) -> tuple[GoalNode | KeyClasses | None, list[int]]:
@@ -190,7 +190,7 @@ class ObjectBuilder:
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
         class_of: dict[int, int] = {}
-        for signature in np.unique(bits[ends]).tolist():
+        for signature in sorted(set(bits[ends].tolist())):
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
             facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
             value = self._of_class(facts)

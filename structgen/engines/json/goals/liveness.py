@@ -165,7 +165,8 @@ def _alive(node: GoalNode, live: Live) -> bool:
 
 # --- the fixpoint ---
 def solve(nodes: Iterable[GoalNode]) -> None:
-    """Set ``live`` on expanded nodes that are not shared: the least fixpoint. Linear where no goal waits for a later one."""
+    """Set ``live`` on expanded nodes: the least fixpoint. Shared ones have it. Linear where no goal waits for a later
+    one."""
     open_nodes = []
     for node in nodes:
         if not node.shared:

@@ -34,7 +34,7 @@ class SharedGoals:
             return self._of.setdefault(options, {})
 
     def add(self, options: JsonOptions, nodes: Iterable[GoalNode]) -> None:
-        """Share goals that were expanded and solved, with all that they lead to, and whose formulas refer to nothing."""
+        """Share goals that were expanded and solved with all that they lead to, and whose formulas refer to nothing."""
         with self._lock:
             found = self._of.setdefault(options, {})
             for node in nodes:

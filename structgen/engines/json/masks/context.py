@@ -45,6 +45,8 @@ class KernelContext:
         depth = rows.lexicon.max_depth + 2
         self._set(layout.C_STACK, np.empty(max(20 * depth, STACK_WORDS), np.int64))
         self._set(layout.C_OWN, np.empty(5 * depth + 5, np.int64))
+        self._set(layout.C_FOLLOWING, np.empty(10 * depth, np.int64))
+        self._set(layout.C_JOINED, np.empty(layout.JOINED_ROWS, np.int64))
         self._set(layout.C_SEARCH, np.empty(512, np.int64))
         self._set(layout.C_PROBE, np.empty(PROBE_WORDS, np.int64))
         self._set(layout.C_NESTING, np.empty(NESTING_WORDS, np.int64))
@@ -67,6 +69,9 @@ class KernelContext:
         self._set(layout.C_SLICES, rows.slices)
         self._set(layout.C_SLICE_SIZES, rows.slice_sizes)
         self._set(layout.C_LIMITS, rows.limits)
+        self._set(layout.C_MEMORY, rows.memory)
+        self._set(layout.C_KEY, np.empty(layout.KEY_WORDS, np.int64))
+        self._set(layout.C_LOG, np.empty(layout.LOG_ROWS + layout.LOG_TOKENS, np.int64))
         self._set_words(layout.C_VERSION, rows.pool.version)
         self.refresh()
 

@@ -23,6 +23,7 @@ from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
+MEMORY_BYTES = 8 << 20  # of masks that are kept
 FIRST_BLOCKS = 64
 KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
 
@@ -55,7 +56,7 @@ class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
     The first rows are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``blocks`` int64: addresses of
-    the blocks that rows lie in.
+    the blocks that rows lie in. ``memory`` keeps finished masks of all grammars (`structgen.kernels.json.recall`).
     """
 
     def __init__(self, lexicon: JsonLexicon) -> None:
@@ -73,6 +74,9 @@ class MaskRows:
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
+        self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
+        self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
         self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self._token_kinds = token_characters(lexicon)
@@ -85,8 +89,8 @@ class MaskRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of rows and pool."""
-        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes
+        """Bytes of rows, pool and memory."""
+        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""

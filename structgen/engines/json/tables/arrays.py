@@ -10,6 +10,7 @@ import math
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import count
 
 import numpy as np
 
@@ -19,13 +20,15 @@ from structgen.engines.json.goals.cardinality import count_values, endless_nodes
 from structgen.engines.json.goals.key_classes import settle
 from structgen.engines.json.goals.liveness import children, is_live, longest
 from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.json.goals.shared import SHARED
 from structgen.engines.json.goals.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
 from structgen.engines.json.tables.pool import AutomatonPool, class_words
 from structgen.errors import SchemaTooComplexError
-from structgen.formula.language import MAX_COUNT
+from structgen.formula.language import MAX_COUNT, TRUE
 from structgen.kernels.json import layout
 from structgen.options import JsonOptions
 
+MAX_TEMPLATES = 16
 MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 
@@ -40,6 +43,7 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[GoalNode, int] = field(default_factory=dict)  # of the live nodes that the root reaches
+    number: int = field(default_factory=count(1).__next__)  # no two have the same; by it masks are kept
 
     @cached_property
     def addresses(self) -> array[int]:
@@ -75,13 +79,20 @@ class _Writer:
         self._places: dict[GoalNode, int] = {}
 
     def write(self, root: GoalNode) -> JsonTables:
-        nodes = self._place(root)
-        self.grammar.extend([0] * (layout.NODE_SIZE * len(nodes)))
-        self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
+        nodes = self._reached(root)
+        self._distinct = any([spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays])
         if self._distinct:
             self.grammar[layout.H_UNIQUE] = 1
             self._endless = endless_nodes(nodes)
-        for node in nodes:
+        else:
+            self._begin(nodes, root)
+        place, places = len(self.grammar), self._places
+        new = [node for node in nodes if node not in places]
+        for node in new:
+            places[node] = place
+            place += layout.NODE_SIZE
+        self.grammar.extend([0] * (layout.NODE_SIZE * len(new)))
+        for node in new:
             self._node(node)
         return JsonTables(
             array("i", self.grammar),
@@ -92,29 +103,42 @@ class _Writer:
             self._places,
         )
 
-    def _place(self, root: GoalNode) -> list[GoalNode]:
-        """Give every live node that the root reaches its place."""
+    def _begin(self, nodes: dict[GoalNode, None], root: GoalNode) -> None:
+        """Begin with the records of the goal of any value, which nearly every schema has, where they are kept."""
+        every = SHARED.under(self.options).get(TRUE)
+        if every is None or every is root or every not in nodes:
+            return
+        known = self.pool.templates.get(every)
+        if known is None:
+            known = _Writer(self.pool, self.options)
+            known.write(every)
+            if len(self.pool.templates) >= MAX_TEMPLATES:
+                self.pool.templates.clear()
+            self.pool.templates[every] = known
+        self.grammar, self.words, self.texts = known.grammar.copy(), known.words.copy(), known.texts.copy()
+        self._entries, self._strings, self._places = known._entries.copy(), known._strings.copy(), known._places.copy()
+
+    def _reached(self, root: GoalNode) -> dict[GoalNode, None]:
+        """The live nodes that the root reaches, itself first."""
         max_goals = self.options.max_goals
-        place, places = len(self.grammar), self._places
-        nodes = [root]
-        places[root] = place
-        for node in nodes:
-            if not (node.objects or node.arrays):
-                continue
-            for child in children(node):
-                if child.live and child not in places:
-                    place += layout.NODE_SIZE
-                    places[child] = place
-                    nodes.append(child)
-            if len(nodes) > max_goals:
+        found, waiting = {root: None}, [root]
+        for node in waiting:
+            if node.objects or node.arrays:
+                for child in children(node):
+                    if child.live and child not in found:
+                        found[child] = None
+                        waiting.append(child)
+            if len(waiting) > max_goals:
                 raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
-        return nodes
+        return found
 
     def _node(self, node: GoalNode) -> None:
         grammar, place = self.grammar, self._places[node]
-        grammar[place] = node.flags | self._amount(node)
+        grammar[place] = node.flags | self._amount(node) if self._distinct else node.flags
         if node.strings:
-            self._alternatives(place + layout.NODE_STRINGS, [self._string(spec) for spec in node.strings])
+            strings = self._strings  # specs are shared between goals, so records are
+            records = [strings.get(id(spec)) or self._string(spec) for spec in node.strings]
+            self._alternatives(place + layout.NODE_STRINGS, records)
         if node.numbers:
             numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
             self._alternatives(place + layout.NODE_NUMBERS, numbers)
@@ -126,8 +150,6 @@ class _Writer:
 
     def _amount(self, node: GoalNode) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
-        if not self._distinct:
-            return 0
         if node in self._endless:
             return layout.ENDLESS_FLAG | layout.MAX_VALUES << layout.VALUES_SHIFT
         count, _ = count_values(node, layout.MAX_VALUES, self._endless.__contains__, is_live, MAX_LISTED)
@@ -144,11 +166,9 @@ class _Writer:
         return place
 
     def _string(self, spec: EnumSpec | StringSpec) -> int:
-        """The record of a string; specs are shared between goals, so records are."""
-        known = self._strings.get(id(spec))
-        if known is None:
-            known = self._strings[id(spec)] = self._write_string(spec)
-        return known
+        """The record of a string, new."""
+        place = self._strings[id(spec)] = self._write_string(spec)
+        return place
 
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.dfa import Dfa, count_words, narrowed, universal
 from structgen.automata.word_counts import short_words, words_everywhere
 from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.number_values import symbols, value_counts
@@ -27,6 +27,7 @@ from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.kernels.tokens.calls import add_rows
 
+UNIVERSAL = 0  # where any string starts: the first automaton of every pool
 FIRST_STATES = 4096
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
@@ -71,10 +72,12 @@ class AutomatonPool:
         self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
+        self.templates: dict[Any, Any] = {}  # what tables of this pool begin with, by the goal (`tables.arrays`)
         self._starts: list[int] = []  # first states of the string automata, ascending
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)
         self.universal = self.add_dfa(universal())
+        assert self.universal == UNIVERSAL
 
     @property
     def memory_bytes(self) -> int:
@@ -103,7 +106,7 @@ class AutomatonPool:
         if classes.labels.max(initial=0) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
         content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
-        content.update(classes.transitions.tobytes())
+        content.update(narrowed(classes.transitions).tobytes())
         key = ("keys", len(classes.labels), content.digest())
         known = self._known.get(key)
         if known is not None:

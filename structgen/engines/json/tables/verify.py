@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.json.tables.pool import AutomatonPool
+from structgen.engines.json.tables.pool import UNIVERSAL, AutomatonPool
 from structgen.errors import InternalError
 from structgen.kernels.checks import calls as c
 from structgen.kernels.json import layout
@@ -103,7 +103,7 @@ def _object(kind: str, others: list[Field]) -> list[Field]:
     ]
 
 
-_ONE = [start(layout.O_START, c.STRING_START), whole(layout.O_CLASSES, 1, 1)]
+_ONE = [whole(layout.O_START, UNIVERSAL, UNIVERSAL), whole(layout.O_CLASSES, 1, 1)]
 _CLASSES = [start(layout.O_START, c.CLASSES_START), whole(layout.O_CLASSES, 1)]
 _NO_COUNTS = whole(layout.O_COUNTS, 0, 0)
 _PLAIN_ARRAY = [
