@@ -316,7 +316,8 @@ class Output:
         if few is not None and not few:
             raise GenerationError(
                 f"The constraint allows no token after {len(self.token_ids)} tokens, text {_tail(self.text)!r}, "
-                f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs."
+                f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs.",
+                text=self.text,
             )
         return few
 
@@ -403,7 +404,8 @@ class Output:
         if not self._matcher.accept_token(token):
             raise GenerationError(
                 f"The mask allows token {token} ({self._vocabulary.tokens[token]!r}), but the matcher refuses it "
-                f"after {_tail(self.text)!r}. Please report this as a bug."
+                f"after {_tail(self.text)!r}. Please report this as a bug.",
+                text=self.text,
             )
 
     def _append(self, token: int) -> None:

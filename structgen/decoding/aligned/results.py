@@ -37,7 +37,9 @@ class Budget:
         check_count("attempts", self.attempts, 0, optional=True)
         seconds = self.seconds
         if seconds is not None and not (isinstance(seconds, (int, float)) and seconds >= 0):
-            raise OptionsError(f"seconds must be a number >= 0, or None, not {seconds!r:.100}")
+            raise OptionsError(
+                f"seconds must be a number >= 0, or None, not {seconds!r:.100}", option="seconds", value=seconds
+            )
 
 
 @dataclass(frozen=True, slots=True)

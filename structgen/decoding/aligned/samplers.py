@@ -54,7 +54,9 @@ class Sampler:
         mh_steps: int = 10,
     ) -> None:
         if not isinstance(method, str) or method not in METHODS:
-            raise OptionsError(f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}")
+            raise OptionsError(
+                f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
+            )
         for name, value in (("width", width), ("particles", particles), ("mh_steps", mh_steps)):
             check_count(name, value, optional=name == "width")
         check_count("seed", seed, 0, optional=True)
@@ -75,7 +77,9 @@ class Sampler:
         """
         check_count("the number of samples", n, 0)
         if budget is not None and not isinstance(budget, Budget):
-            raise OptionsError(f"budget is {budget!r:.100}; expected Budget(...) or None")
+            raise OptionsError(
+                f"budget is {budget!r:.100}; expected Budget(...) or None", option="budget", value=budget
+            )
         meter = Meter(self.store, budget)
         nodes = self.store.node_count
         schemes = {"walks": self._walk, "chains": self._chains, "particles": self._population}

@@ -65,10 +65,16 @@ class Target:
 
     def __post_init__(self) -> None:
         if not isinstance(self.params, SamplingParams):
-            raise OptionsError(f"params is {self.params!r:.100}; expected SamplingParams(...)")
+            raise OptionsError(
+                f"params is {self.params!r:.100}; expected SamplingParams(...)", option="params", value=self.params
+            )
         check_count("max_tokens", self.max_tokens)
         if self.params.temperature == 0:
-            raise OptionsError("temperature is 0, which is no distribution to sample; use generate() for greedy text")
+            raise OptionsError(
+                "temperature is 0, which is no distribution to sample; use generate() for greedy text",
+                option="temperature",
+                value=0,
+            )
         if self.params.has_penalties or self.params.logit_bias:
             raise OptionsError("penalties and logit_bias are for generate(); a target is the model's own distribution")
         if not self.prompt_ids:
