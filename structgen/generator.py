@@ -7,7 +7,6 @@ import os
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -24,8 +23,8 @@ from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
 from structgen.decoding.sections import SectionBudget
-from structgen.decoding.speculative.cost import CostCurve
-from structgen.decoding.speculative.drafts import make_speculator, prepare
+from structgen.decoding.speculative.cost import LearnedCost
+from structgen.decoding.speculative.drafts import make_speculator
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, StructgenError
@@ -98,6 +97,7 @@ class Generator:
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
+        self._cost = LearnedCost()  # of reading several tokens at once
 
     def generate(
         self,
@@ -375,11 +375,6 @@ class Generator:
         """Write one output, step by step."""
         return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    @cached_property
-    def _cost_curve(self) -> CostCurve:
-        """What reading several tokens at once costs; measured when drafts are first asked for."""
-        return prepare(self.model)
-
     def _spell(self, text: str) -> Sequence[int]:
         """The tokens of a text that may be written, as far as the tokenizer spells it."""
         return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
@@ -390,7 +385,7 @@ class Generator:
             return None
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
-            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve)
+            speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, self._cost)
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator
