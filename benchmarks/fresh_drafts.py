@@ -5,9 +5,10 @@
 DATA is a folder of MaskBench files. Each of 20 prompts has a schema that was not met before, by turns "write a
 realistic object" and "extract the data from this text"; nothing is asked twice. One generator drafts
 (``draft="auto"``), another does not, by turns, so that both meet the same state of the machine; each has its own copy
-of the model, since drafts may have weights rearranged. Printed are tokens a forward (reading the prompt counts as one), how many times as fast as
-plain, by the clock and by seconds of the processor (all threads: run with OMP_NUM_THREADS=1), in all and as the median
-of outputs; and what the first output with drafts took beyond the same output again: seconds and bytes of memory.
+of the model, since drafts may have weights rearranged. Printed are tokens a forward (reading the prompt counts as one),
+how many times as fast as plain, by the clock and by seconds of the processor (all threads: run with OMP_NUM_THREADS=1),
+in all and as the median of outputs; and what the first output with drafts took beyond the same output again: seconds
+and bytes of memory.
 """
 
 from __future__ import annotations
