@@ -98,7 +98,8 @@ class Output:
         token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
-        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` wants next.
+        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
+            next.
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
 
