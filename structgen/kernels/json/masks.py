@@ -17,7 +17,6 @@ from structgen.kernels.json.following import (
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import cut
-from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
 from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
