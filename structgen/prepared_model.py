@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 from structgen.batch import BatchRow
 from structgen.constraints.base import Constraint
-from structgen.constraints.thinking import after_prompt, section_of, unbudgeted
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
-from structgen.decoding.speculative.cost import CostCurve
-from structgen.decoding.speculative.drafts import make_speculator, prepare
+from structgen.decoding.sections import SectionBudget
+from structgen.decoding.speculative.cost import LearnedCost
+from structgen.decoding.speculative.drafts import make_speculator
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.protocols import Grammar
@@ -28,6 +28,7 @@ from structgen.models.readers import ragged_reader
 from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary
 
+LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 
 
@@ -74,6 +75,7 @@ class PreparedModel:
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
+        self._cost = LearnedCost()  # of reading several tokens at once
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
@@ -134,11 +136,6 @@ class PreparedModel:
         """Write one output, step by step."""
         return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    @cached_property
-    def _cost_curve(self) -> CostCurve:
-        """What reading several tokens at once costs; measured when drafts are first asked for."""
-        return prepare(self.model)
-
     def _spell(self, text: str) -> Sequence[int]:
         """The tokens of a text that may be written, as far as the tokenizer spells it."""
         return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
@@ -150,9 +147,7 @@ class PreparedModel:
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
             with report_progress(self.progress):
-                speculator = make_speculator(
-                    draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve
-                )
+                speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, self._cost)
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator
@@ -165,3 +160,25 @@ def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:
     if own is not None:
         ids.add(own)
     return tuple(sorted(ids)) or None
+
+
+def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
+    """The constraint of what follows a prompt: thinking may have been begun in it."""
+    if not isinstance(constraint, Thinking):
+        return constraint
+    last = prompt_ids[-LAST_TOKENS:]
+    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
+    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
+    return constraint.after(shown.decode(errors="replace"))
+
+
+def unbudgeted(constraint: Constraint) -> Constraint:
+    """A constraint as it is compiled by whoever keeps its ``section_of``."""
+    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
+
+
+def section_of(constraint: Constraint | None) -> SectionBudget | None:
+    """What its thinking may take; None where nothing says so."""
+    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
+        return None
+    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)
