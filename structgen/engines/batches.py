@@ -47,7 +47,7 @@ def batch_advance_and_fill(
     found = _checked_tokens(matchers, token_ids)
     places = [place for place, matcher in enumerate(matchers) if matcher is not None]
     check_apart(matchers)
-    for size in {matcher.grammar.vocabulary.size for matcher in matchers if matcher is not None}:
+    for size in _sizes(matchers):
         check_row(bitmask, places[-1], size)
     taken = [True] * len(found)
 
@@ -96,6 +96,12 @@ def batch_rollback(matchers: Sequence[Matcher | None], steps: Any = 1) -> None:
             matcher.rollback(count)
 
 
+def _sizes(matchers: Sequence[Matcher | None]) -> set[int]:
+    """The sizes of the matchers' vocabularies."""
+    grammars = {id(grammar): grammar for grammar in [m.grammar for m in matchers if m is not None]}
+    return {grammar.vocabulary.size for grammar in grammars.values()}
+
+
 def _one_by_one(
     matchers: Sequence[Matcher], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
 ) -> list[bool]:
@@ -108,6 +114,8 @@ def _checked_tokens(matchers: Sequence[Matcher | None], token_ids: Any) -> list[
     found = host_integers(token_ids, "token_ids", TokenError)
     if len(found) != len(matchers):
         raise TokenError(f"got {len(found)} token ids for {len(matchers)} matchers; wanted one each")
+    if not found or (min(found) >= 0 and max(found) < min(_sizes(matchers), default=0)):
+        return found
     for matcher, token_id in zip(matchers, found, strict=True):
         if matcher is not None and not 0 <= token_id < matcher.grammar.vocabulary.size:
             raise TokenError.out_of_range(token_id, matcher.grammar.vocabulary.size)
