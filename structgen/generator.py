@@ -36,7 +36,7 @@ from structgen.models.language_model import LanguageModel, check_reads_trees, re
 from structgen.models.readers import ragged_reader
 from structgen.options import check_count, refuse_name
 from structgen.progress import ProgressCallback, report_progress
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
     from structgen.decoding.aligned import Budget, Method, SampleRun, Target
@@ -91,6 +91,11 @@ class Generator:
             with report_progress(progress):
                 model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
+        elif not hasattr(model, "prefill") and not hasattr(model, "get_output_embeddings"):
+            raise ModelError(
+                f"model is {model!r:.100} ({type(model).__name__}); expected a GGUF file, a Hugging Face id or folder, "
+                "or a loaded model with its tokenizer."
+            )
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel
 
@@ -99,6 +104,8 @@ class Generator:
             raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
         self.model: LanguageModel = model
         self.tokenizer = tokenizer
+        if vocabulary is not None:
+            check_vocabulary(vocabulary)
         with report_progress(progress):
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
@@ -256,7 +263,11 @@ class Generator:
         Raises:
             GenerationError: no options, an empty one, or one twice.
         """
-        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        if (
+            isinstance(options, str)
+            or not isinstance(options, Iterable)
+            or not all(isinstance(option, str) for option in options)
+        ):
             raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")

@@ -82,6 +82,8 @@ def make_speculator(
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
         raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
+    for part in parts:  # before the model is measured
+        _check_name(part)
     cost = prepare(model) if curve is None else curve()
     drafters = [
         MAKERS[part](model, tokenizer, vocabulary)
@@ -90,6 +92,14 @@ def make_speculator(
         for part in dict.fromkeys(parts)
     ]
     return Speculator(drafters, CostAware(cost))
+
+
+def _check_name(part: Any) -> None:
+    """Refuse a misspelt name, rather than look for a model of that name in the network."""
+    if isinstance(part, str) and part not in NAMES and not Path(part).exists():
+        near = get_close_matches(part, NAMES, 1, 0.7)
+        if near:
+            raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
 
 
 def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
@@ -103,10 +113,6 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
 
         if Path(part).is_file() and not is_gguf(part):
             return RetrievalDrafter(Datastore.load(part, vocabulary))
-        near = get_close_matches(str(part), NAMES, 1, 0.7)
-        if near and not Path(part).exists():  # rather than a model to be looked for in the network
-            raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
-
         return ModelDrafter(load_model(part)[0])
     if hasattr(part, "start"):
         drafter: Drafter = part
