@@ -1,6 +1,7 @@
 """Compilers: from what a user writes (a schema, a grammar, an expression, tags) to the engine that runs it.
 
-The only place that knows all engines. Each compiler gives a `structgen.engines.protocols.Grammar`.
+The only place that knows all engines. Each compiler gives a `structgen.engines.protocols.Grammar`. What reads a
+language is loaded when a text in it comes.
 """
 
 from __future__ import annotations
@@ -24,11 +25,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
 from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
-from structgen.grammar.gbnf import MAX_REPEAT, GbnfDialect, read_gbnf
-from structgen.grammar.lark_reader import read_lark
 from structgen.grammar.limits import MAX_STATES, limited
-from structgen.grammar.llguidance.reader import read_llguidance
-from structgen.grammar.python_regex import python_regex_dfa
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.token_terminals import resolved
 from structgen.options import JsonOptions, check_count
@@ -39,6 +36,7 @@ if TYPE_CHECKING:
     from referencing import Registry
 
     from structgen.engines.lalr.compiled import LalrGrammar
+    from structgen.grammar.gbnf import GbnfDialect
 
 __all__ = [
     "LarkDialect",
@@ -116,7 +114,7 @@ def compile_lark(
         return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
     if dialect != "lark" or grammars:
         wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
-        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}", option="dialect", value=dialect)
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
@@ -129,7 +127,9 @@ def compile_lark(
             )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
-        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
+        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}", option="lexer", value=lexer)
+    from structgen.grammar.lark_reader import read_lark
+
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=3)
@@ -147,6 +147,8 @@ def _compile_llguidance(
     grammars: Mapping[str, str | Grammar | Compilable],
 ) -> CfgGrammar | ComposedGrammar:
     """See `compile_lark`."""
+    from structgen.grammar.llguidance.reader import read_llguidance
+
     texts = {name: given for name, given in grammars.items() if isinstance(given, str)}
     others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
     read = read_llguidance(source, start, json_options, texts, others)
@@ -191,8 +193,12 @@ def compile_gbnf(
         OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
             that is used.
     """
+    from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
+
     if dialect not in MAX_REPEAT:
-        raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
+        raise OptionsError(
+            f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}", option="dialect", value=dialect
+        )
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
@@ -216,8 +222,10 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
         EmptyLanguageError: it matches no text.
         OptionsError: another ``syntax``.
     """
+    from structgen.grammar.python_regex import python_regex_dfa
+
     if syntax not in ("python", "ecma"):
-        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}", option="syntax", value=syntax)
     if not isinstance(pattern, str):
         raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
     with limited(partial(_pattern_refusal, pattern)):

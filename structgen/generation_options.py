@@ -9,9 +9,8 @@ from typing import Any, TypedDict
 from structgen.decoding.prompts import Place, place_of_instruction
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import OptionsError
-from structgen.options import check_count, refuse_name
+from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
-DEFAULT_MAX_NEW_TOKENS = 512
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
@@ -106,7 +105,9 @@ def checked_settings(
     check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
-        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
+        raise OptionsError(
+            f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
+        )
     instruct = place_of_instruction(schema_in_prompt)
     params = SamplingParams(**sampling)
     return GenerationSettings(params, max_new_tokens, strings, instruct, draft, prediction, attempts)

@@ -10,6 +10,9 @@ from typing import Any, Literal, NoReturn
 
 from structgen.errors import OptionsError
 
+DEFAULT_MAX_NEW_TOKENS = 512
+"""The budget of outputs for which none is given."""
+
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 
@@ -114,7 +117,7 @@ def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
         OptionsError: no mapping, a name that is no field (with the nearest that is), or a value that cannot be.
     """
     if not isinstance(changes, Mapping):
-        raise OptionsError(f"options are names and values, not {changes!r:.100}")
+        raise OptionsError(f"options are names and values, not {changes!r:.100}", value=changes)
     names = [field.name for field in fields(JsonOptions)]
     for name in changes:
         if name not in names:
@@ -130,7 +133,7 @@ def refuse_name(name: Any, known: Sequence[str]) -> NoReturn:
     """
     near = get_close_matches(str(name), known, 1, 0.4)
     rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise OptionsError(f"there is no option {name!r}; {rest}")
+    raise OptionsError(f"there is no option {name!r}; {rest}", option=str(name))
 
 
 def checked_options(options: Any) -> JsonOptions:
@@ -142,7 +145,11 @@ def checked_options(options: Any) -> JsonOptions:
     if options is None:
         return JsonOptions()
     if not isinstance(options, JsonOptions):
-        raise OptionsError(f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None")
+        raise OptionsError(
+            f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None",
+            option="options",
+            value=options,
+        )
     return options
 
 
@@ -156,7 +163,9 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         more = ", or None" if optional else ""
-        raise OptionsError(f"{name} must be an integer of at least {least}{more}, not {value!r:.100}")
+        raise OptionsError(
+            f"{name} must be an integer of at least {least}{more}, not {value!r:.100}", option=name, value=value
+        )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -166,7 +175,9 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         OptionsError: the name, what was found and what is expected.
     """
     if not isinstance(value, str) or value not in choices:
-        raise OptionsError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r:.100}")
+        raise OptionsError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r:.100}", option=name, value=value
+        )
 
 
 OPEN_DIGITS = 40
@@ -193,4 +204,4 @@ def _is_count(value: Any) -> bool:
 
 
 def _refuse(name: str, found: Any, expected: str) -> NoReturn:
-    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}")
+    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}", option=name, value=found)

@@ -72,6 +72,12 @@ class FakeMatcher:
             return self.terminated
         return bool(self.vocabulary.tokens[token_id]) and self.accept_bytes(self.vocabulary.tokens[token_id])
 
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        if not self.accept_token(token_id):
+            return False
+        self.fill_next_token_bitmask(bitmask, index)
+        return True
+
     def accept_bytes(self, data: bytes) -> bool:
         if not self.alive(self.text + data):
             return False

@@ -111,7 +111,7 @@ def coverage(
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
         check_files(paths)
-        setting = Setting("bytes", data, False, time_limit, int(memory_limit * GIB))
+        setting = Setting("bytes", data, None, time_limit, int(memory_limit * GIB))
         records = run_coverage(paths, chosen, setting, out)
         if as_json:
             print_json({"engines": counts(records), "wrong": list(wrong_lines(records)) if wrong else None})

@@ -7,12 +7,11 @@ import dataclasses
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from structgen import __version__
-from structgen.batch_files.job import BatchJob
 from structgen.cli.bench import bench
 from structgen.cli.common import (
     BadInput,
@@ -45,7 +44,9 @@ from structgen.cli.options import (
 )  # fmt: skip
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
 from structgen.errors import IncompleteOutputError
-from structgen.generator import Generator
+
+if TYPE_CHECKING:
+    from structgen.generator import Generator
 
 app = typer.Typer(
     cls=JsonErrors,
@@ -186,6 +187,7 @@ def batch(
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
     """
+    from structgen.batch_files.job import BatchJob
     from structgen.cli import batch as batches
 
     with exit_codes(as_json):
@@ -392,4 +394,6 @@ def serve(
 
 def load(options: ModelOptions, draft: list[str] | None = None) -> Generator:
     """The generator of a command."""
+    from structgen.generator import Generator
+
     return Generator(**dataclasses.asdict(options), draft=draft)

@@ -11,21 +11,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
 
-from structgen.batch_files.job import error_fields
 from structgen.cli.consoles import WaitLine, err
 from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
     StructgenError,
 )
-from structgen.generation_results import GenerationResult
 from structgen.progress import report_progress
-from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.generation_results import GenerationResult
+    from structgen.vocabulary.vocabulary import Vocabulary
 
 INVALID = 1
 BAD_INPUT = 2
@@ -59,6 +60,8 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON for scripts) on standard error, and exit."""
     if as_json:
+        from structgen.batch_files.job import error_fields
+
         print_json({"error": error_fields(error)}, sys.stderr)
     else:
         err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
@@ -133,6 +136,8 @@ def read_text(path: str) -> str:
 def byte_vocabulary() -> Vocabulary:
     """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model, with the names of
     special tokens as text."""
+    from structgen.vocabulary.vocabulary import TextVocabulary
+
     return TextVocabulary()
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from structgen.generation_options import DEFAULT_MAX_NEW_TOKENS
+from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="For scripts: JSON on standard output and nothing else, errors as JSON too.")

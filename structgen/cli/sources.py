@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from structgen.batch_files.specification import lark_dialect
 from structgen.cli.common import BadInput, read_text
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import json_schema
-from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.options import JsonOptions, refuse_name
+
+if TYPE_CHECKING:
+    from structgen.constraints.base import Constraint
 
 GRAMMARS = (".lark", ".gbnf", ".ebnf")
 """File endings of grammars: Lark's language (llguidance's if it begins with %llguidance), GBNF, XGrammar's EBNF."""
@@ -55,6 +54,8 @@ class ConstraintSource:
         Raises:
             BadInput: several were given, or options that it does not take. ConstraintError: it cannot be read.
         """
+        from structgen import choice, json_schema, regex
+
         kind, value = self.given(argument)
         if kind == "schema" or (kind == "argument" and not str(value).endswith(GRAMMARS)):
             return json_schema(read_text("-") if value == "-" else value, self.json_options())
@@ -122,6 +123,9 @@ def _value(text: str) -> bool | int | str | None:
 
 
 def _grammar(file: str) -> Constraint:
+    from structgen import gbnf, lark
+    from structgen.batch_files.specification import lark_dialect
+
     path = Path(file)
     if path.suffix not in GRAMMARS:
         raise BadInput(f"A grammar is a file .lark, .gbnf or .ebnf, not {file}.")

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.constraints.cache import COMPILED, content_key, joined
@@ -15,9 +15,11 @@ from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.captured import CapturesOption, checked_captures
-from structgen.grammar.gbnf import GbnfDialect
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.grammar.gbnf import GbnfDialect
 
 
 class TextConstraint(Combinable):

@@ -124,9 +124,9 @@ class Trace:
                 where = pointer((place, regex))
                 self._entries[where] = Entry(where, "patternProperties", "ignored", _BACKREFERENCE)
 
-    def record(self, formula: Formula, place: Place) -> None:
+    def record(self, formula: Formula | list[Formula], place: Place) -> None:
         """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
-        todo = [formula]
+        todo = list(formula) if isinstance(formula, list) else [formula]
         while todo:
             node = todo.pop()
             if node in self.origins:

@@ -296,5 +296,7 @@ def format_named(name: object) -> ToolFormat:
         known = [*FORMATS, *ALIASES]
         near = get_close_matches(name, known, 1, 0.4) if isinstance(name, str) else []
         there = f"did you mean {near[0]!r}? There are" if near else "there are"
-        raise OptionsError(f"there is no tool call format {name!r}; {there} {', '.join(FORMATS)}")
+        raise OptionsError(
+            f"there is no tool call format {name!r}; {there} {', '.join(FORMATS)}", option="format", value=name
+        )
     return found

@@ -99,7 +99,11 @@ def _check_name(part: Any) -> None:
     if isinstance(part, str) and part not in NAMES and not Path(part).exists():
         near = get_close_matches(part, NAMES, 1, 0.7)
         if near:
-            raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
+            raise OptionsError(
+                f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.",
+                option="draft",
+                value=part,
+            )
 
 
 def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
@@ -123,4 +127,8 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
         from structgen.models.transformers_model import TransformersModel
 
         return ModelDrafter(TransformersModel(part))
-    raise OptionsError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
+    raise OptionsError(
+        f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.",
+        option="draft",
+        value=part,
+    )

@@ -23,9 +23,10 @@ from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.formula.language import Formula
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions, checked_options
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from structgen.engines.json.matcher import JsonMatcher
 
 
+GOAL_BYTES, ENTRY_BYTES = 1_024, 256  # of a goal and of a key in it, formulas included; measured, rounded up
 _SPACE = byte_set(b" \t\r\n")
 # The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
 _ENDS = {
@@ -96,10 +98,14 @@ class JsonGrammar:
         report.bounds_numbers = any(choice.has_ends for node in reachable(self._root) for choice in node.numbers)
         return report
 
-    @property
+    @cached_property
     def memory_bytes(self) -> int:
-        """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
-        return self.tables.memory_bytes
+        """About what this grammar takes: its arrays, its goals and the schema. Rows and automata, which others may
+        share, are not counted."""
+        places = self.tables.places
+        entries = sum(len(spec.keys) for node in places for spec in node.objects)
+        goals = GOAL_BYTES * len(places) + ENTRY_BYTES * entries
+        return self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     def parse(self, text: str) -> Any:
         """The value of a text of the language, with exact numbers. Raises GenerationError: see `loads_exact`."""
