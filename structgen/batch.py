@@ -18,6 +18,7 @@ from structgen.decoding.prompts import Prompt
 from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import GenerationOptions
 from structgen.generation_results import GenerationResult, result_of
+from structgen.progress import check_progress
 
 Outcome: TypeAlias = "GenerationResult[T] | StructgenError"
 BatchOutcomes: TypeAlias = "Generator[tuple[int, GenerationResult[T] | StructgenError], None, None]"
@@ -86,6 +87,8 @@ class BatchRows:
     ) -> None:
         if isinstance(prompts, (str, bytes, Mapping)) or not isinstance(prompts, Iterable):
             raise GenerationError(f"A batch needs several prompts, not a single one: {prompts!r:.80}")
+        if seeds is not None and not isinstance(seeds, Iterable):
+            raise OptionsError(f"seeds must be integers, one a prompt, not {seeds!r:.100}")
         if seeds is not None and seed is not None:
             raise OptionsError("give either seed or seeds, not both")
         self.total = len(prompts) if isinstance(prompts, Sized) else None
@@ -117,6 +120,7 @@ class BatchRows:
             write: writes what it is given, taking it as rows come free; None takes a turn.
             attempts: how often a row is written, where the type's own validators refuse its value.
         """
+        check_progress(progress)
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
         coming = _Coming(enumerate(self._rows()), begin, attempts)
         with closing(write(coming)) as steps:

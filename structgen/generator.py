@@ -323,7 +323,8 @@ class Generator(AlignedSampling):
         Raises:
             GenerationError: no options, an empty one, or one twice.
         """
-        if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        listed = isinstance(options, Iterable) and not isinstance(options, str)
+        if not listed or not all(isinstance(option, str) for option in options):
             raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")

@@ -67,6 +67,13 @@ class JsonOptions:
     max_goals: int = 100_000
     max_steps: int = 10_000_000
 
+    def __new__(cls, *_: Any, **options: Any) -> JsonOptions:
+        """Refuse names that are no fields."""
+        for name in options:
+            if name not in cls.__dataclass_fields__:
+                refuse_name(name, list(cls.__dataclass_fields__))
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         for name, values in _CHOICES.items():
             value = getattr(self, name)

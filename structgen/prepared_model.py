@@ -26,7 +26,7 @@ from structgen.generation_options import OWN_DRAFT, GenerationSettings
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
 from structgen.progress import ProgressCallback, report_progress
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
@@ -60,6 +60,11 @@ class PreparedModel:
             with report_progress(progress):
                 model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
+        elif not hasattr(model, "prefill") and not hasattr(model, "get_output_embeddings"):
+            raise ModelError(
+                f"model is {model!r:.100} ({type(model).__name__}); expected a GGUF file, a Hugging Face id or folder, "
+                "or a loaded model with its tokenizer."
+            )
         elif not hasattr(model, "prefill"):
             from structgen.models.transformers_model import TransformersModel
 
@@ -68,6 +73,8 @@ class PreparedModel:
             raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
         self.model: LanguageModel = model
         self.tokenizer = tokenizer
+        if vocabulary is not None:
+            check_vocabulary(vocabulary)
         with report_progress(progress):
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)

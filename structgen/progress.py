@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from structgen.errors import OptionsError
 
 LOG = logging.getLogger("structgen")
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
@@ -57,7 +59,11 @@ def report_progress(progress: ProgressCallback | None) -> Iterator[None]:
     Args:
         progress: called after a second, every second from then on, and at the end; mostly in another thread. What it
             raises is logged. None changes nothing.
+
+    Raises:
+        OptionsError: it cannot be called.
     """
+    check_progress(progress)
     if progress is None:
         yield
         return
@@ -66,6 +72,16 @@ def report_progress(progress: ProgressCallback | None) -> Iterator[None]:
         yield
     finally:
         _CALLBACK.reset(token)
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what is neither None nor can be called.
+
+    Raises:
+        OptionsError: what was found.
+    """
+    if progress is not None and not callable(progress):
+        raise OptionsError(f"progress must be a function that takes an event, or None, not {progress!r:.100}")
 
 
 class Wait:

@@ -123,7 +123,7 @@ def test_parts_that_have_no_hash_are_told_apart_by_identity() -> None:
 
 
 def memory(matcher: Any) -> int:
-    return len(matcher._arena.array) + matcher._arena.top
+    return len(matcher._arena) + len(matcher._trail) + len(matcher._text)
 
 
 def test_forks_leave_nothing_behind() -> None:

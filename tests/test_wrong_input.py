@@ -1,8 +1,10 @@
 """What a newcomer gets wrong: one line says what was given, what was expected and the nearest right spelling.
 
-The command line's part of this table is in ``tests/cli`` (`test_sources`, `test_cli`).
+The command line's part of this table is ``tests/cli/test_wrong_usage.py``.
 """
 
+# Wrong types are what is tried here.
+# mypy: disable-error-code="arg-type, call-overload, list-item, call-arg, misc, dict-item"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic
 import pytest
 
 import structgen as sg
@@ -20,6 +23,10 @@ from tests.fakes import CharTokenizer, vocabulary
 WORDS = vocabulary(eos=1)
 MODEL = TinyModel(WORDS.size)
 NULL = {"type": "null"}
+
+
+class Person(pydantic.BaseModel):
+    age: int
 
 
 def generator(**options: Any) -> Generator:
@@ -67,22 +74,127 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "NaN in a schema": (constraint({"const": float("nan")}), sg.SchemaError, ["NaN", "/const"]),
     "an object in a schema": (constraint({"const": object()}), sg.SchemaError, ["/const"]),
     "keys that are no strings": (constraint({1: 2}), sg.SchemaError, ["keys"]),
-    "options as a dict": (lambda: sg.json_schema({}, {"unsupported": "ignore"}), sg.OptionsError, ["JsonOptions"]),  # type: ignore[call-overload]
-    "an unknown JsonOptions value": (lambda: sg.JsonOptions(key_order="some"), sg.OptionsError, ["declared"]),  # type: ignore[arg-type]
+    "options as a dict": (lambda: sg.json_schema({}, {"unsupported": "ignore"}), sg.OptionsError, ["JsonOptions"]),
+    "an unknown JsonOptions value": (lambda: sg.JsonOptions(key_order="some"), sg.OptionsError, ["declared"]),
     "no schema at that path": (lambda: sg.json_schema(Path("no.json")), sg.SchemaError, ["no.json"]),
-    "a number as schema file": (lambda: sg.load_schema(5), sg.SchemaError, ["int"]),  # type: ignore[arg-type]
+    "a number as schema file": (lambda: sg.load_schema(5), sg.SchemaError, ["int"]),
     "lines of a number": (lambda: sg.json_lines(5), sg.ConstraintError, ["5"]),
     "an empty tag": (lambda: sg.tag_dispatch({"": NULL}), sg.ConstraintError, ["empty"]),
-    "tags as a number": (lambda: sg.tag_dispatch(5), sg.ConstraintError, ["not 5"]),  # type: ignore[arg-type]
+    "tags as a number": (lambda: sg.tag_dispatch(5), sg.ConstraintError, ["not 5"]),
     "a union of nothing": (sg.union, sg.ConstraintError, ["at least one"]),
-    "a number in a concatenation": (lambda: sg.concat(5), sg.ConstraintError, ["json_schema"]),  # type: ignore[arg-type]
+    "a number in a concatenation": (lambda: sg.concat(5), sg.ConstraintError, ["json_schema"]),
     "a misspelt tool format": (lambda: sg.tool_call("herms", []), sg.OptionsError, ["did you mean 'hermes'"]),
     "a number as tool": (lambda: sg.tool_call("hermes", [5]), sg.ConstraintError, ["tool 0"]),
-    "a choice of numbers": (lambda: sg.choice([1, 2]), sg.ConstraintError, ["texts"]),  # type: ignore[list-item]
+    "a choice of numbers": (lambda: sg.choice([1, 2]), sg.ConstraintError, ["texts"]),
     "a choice of nothing": (lambda: sg.choice([]), sg.ConstraintError, ["at least one"]),
     "an open group": (constraint(sg.regex("(a")), sg.PatternError, ["^"]),
     "an undefined rule": (constraint(sg.gbnf("root ::= x")), sg.GrammarError, ["line 1", "column 10", "^"]),
+    "an instance for its class": (constraint(Person(age=1)), sg.ConstraintError, ["is a value", "its class, Person"]),
+    "a set of options": (constraint({"a"}), sg.ConstraintError, ["Expected a JSON Schema"]),
+    "a module": (constraint(sg), sg.ConstraintError, ["Expected a JSON Schema"]),
+    "a list of schemas": (constraint([NULL]), sg.ConstraintError, ["strings", "enum"]),
+    "a folder as schema": (constraint(Path(__file__).parent), sg.SchemaError, ["Is a directory"]),
+    "an empty text as schema": (constraint(""), sg.SchemaError, ["the schema is empty"]),
+    "UTF-16": (constraint("{}".encode("utf-16")), sg.SchemaError, ["looks like UTF-16"]),
+    "Latin-1": (constraint('{"title": "é"}'.encode("latin-1")), sg.SchemaError, ["not UTF-8", "byte 11", "iconv"]),
+    "YAML": (lambda: sg.load_schema("type: object"), sg.SchemaError, ["not JSON", "line 1, column 1", "^"]),
+    "a comma too many": (constraint('{"type": "null",}'), sg.SchemaError, ["column 17"]),
+    "Python types in a dict": (constraint({"age": int}), sg.SchemaError, ["/age", "pydantic model"]),
+    "a class to the compiler": (lambda: sg.compile_json_schema(Person, WORDS), sg.SchemaError, ["json_schema"]),
+    "Python's name of a type": (constraint({"type": "int"}), sg.SchemaError, ["/type", 'Did you mean "integer"?']),
+    "a misspelt type": (constraint({"type": ["strng"]}), sg.SchemaError, ["/type/0", 'Did you mean "string"?']),
+    "a type of a sort": (constraint({"type": "json_schema"}), sg.SchemaError, ['found "json_schema"']),
+    "properties as a list": (constraint({"properties": ["a"]}), sg.SchemaError, ["expected an object", "/properties"]),
+    "required of a member": (
+        constraint({"properties": {"a": {"required": True}}}),
+        sg.SchemaError,
+        ["array of strings", "/properties/a"],
+    ),
+    "tuples of an early draft": (constraint({"items": [NULL]}), sg.SchemaError, ["prefixItems"]),
+    "a bound in quotes": (constraint({"minimum": "1"}), sg.SchemaError, ["expected a number", '"1"']),
+    "False in quotes": (constraint({"additionalProperties": "false"}), sg.SchemaError, ["true or false"]),
+    "a negative length": (constraint({"maxLength": -1}), sg.SchemaError, ["non-negative", "-1"]),
+    "an expression that does not end": (constraint({"pattern": "[a"}), sg.PatternError, ["/pattern", "^"]),
+    "a reference to nothing": (constraint({"$ref": "#/$defs/x"}), sg.UnresolvableReferenceError, ["#/$defs/x", "$ref"]),
+    "a document elsewhere": (constraint({"$ref": "http://a.b/c"}), sg.UnresolvableReferenceError, ["registry"]),
+    "a number as regex": (constraint(sg.regex(5)), sg.ConstraintError, ["text, not int"]),
+    "a back-reference": (constraint(sg.regex(r"(a)\1")), sg.PatternError, ["backreference", "^"]),
+    "another syntax": (lambda: sg.compile_regex("a", WORDS, "pcre"), sg.OptionsError, ["'ecma'"]),
+    "None as grammar": (lambda: sg.compile_gbnf(None, WORDS), sg.ConstraintError, ["NoneType"]),
+    "an empty grammar": (lambda: sg.compile_gbnf("", WORDS), sg.GrammarError, ["empty", "'root'"]),
+    "Lark's language as GBNF": (lambda: sg.compile_gbnf('start: "a"', WORDS), sg.GrammarError, ["column 6", "^"]),
+    "another start": (lambda: sg.compile_gbnf('root ::= "a"', WORDS, "start"), sg.GrammarError, ["rules are root"]),
+    "more lines than there may be": (
+        lambda: sg.json_lines(NULL, min_lines=3, max_lines=1),
+        sg.OptionsError,
+        ["max_lines is 1"],
+    ),
+    "a schema in a union": (lambda: sg.union(NULL), sg.ConstraintError, ["json_schema(...)"]),
+    "nothing joined": (sg.concat, sg.ConstraintError, ["at least one"]),
+    "tags as a list": (lambda: sg.tag_dispatch(["a"]), sg.ConstraintError, ["{tag: constraint}"]),
+    "None as tool format": (lambda: sg.tool_call(None, []), sg.OptionsError, ["format None", "hermes"]),
+    "one tool without a list": (lambda: sg.tool_call("hermes", {"name": "f"}), sg.ConstraintError, ["list", "dict"]),
+    "a tool without a name": (lambda: sg.tool_call("hermes", [{}]), sg.ConstraintError, ["tool 0", "'name'"]),
+    "a negative budget of thoughts": (lambda: sg.think(NULL, max_think_tokens=-1), sg.OptionsError, ["-1"]),
+    # JsonOptions
+    "a misspelt JsonOptions field": (
+        lambda: sg.JsonOptions(white_space=2),
+        sg.OptionsError,
+        ["did you mean 'whitespace'?"],
+    ),
+    "a misspelt exact option": (lambda: sg.JsonOptions.exact(dialct="draft7"), sg.OptionsError, ["'dialect'"]),
+    "a draft by another name": (lambda: sg.JsonOptions(dialect="draft-07"), sg.OptionsError, ["'draft7'"]),
+    "a length in quotes": (lambda: sg.JsonOptions(max_string_length="9"), sg.OptionsError, ["'9'"]),
+    "a misspelt automatic length": (
+        lambda: sg.JsonOptions(max_number_length="aut"),
+        sg.OptionsError,
+        ["'auto'"],
+    ),
+    "a word as options": (lambda: sg.json_schema(NULL, "exact"), sg.OptionsError, ["JsonOptions(...)"]),
+    "a dict as registry": (
+        lambda: sg.compile_json_schema(NULL, WORDS, registry={}),
+        sg.OptionsError,
+        ["referencing"],
+    ),
     # options
+    "no budget at all": (option(max_new_tokens=0), sg.OptionsError, ["at least 1, not 0"]),
+    "a budget in quotes": (option(max_new_tokens="5"), sg.OptionsError, ["'5'"]),
+    "None as temperature": (option(temperature=None), sg.OptionsError, ["not None"]),
+    "a temperature that is none": (option(temperature=float("nan")), sg.OptionsError, ["nan"]),
+    "more than all of the probability": (option(top_p=2), sg.OptionsError, ["top_p", "<= 1"]),
+    "no tokens to choose from": (option(top_k=0), sg.OptionsError, ["top_k", "at least 1"]),
+    "a seed below 0": (option(seed=-1), sg.OptionsError, ["seed", "-1"]),
+    "nothing to stop at": (option(stop=""), sg.OptionsError, ["stop", "none empty"]),
+    "a misspelt place of the schema": (option(schema_in_prompt="usr"), sg.OptionsError, ['"user"', "'usr'"]),
+    "no attempts": (option(attempts=0), sg.OptionsError, ["attempts"]),
+    "a number as prediction": (option(prediction=3), sg.OptionsError, ["prediction", "3"]),
+    "an order of other steps": (option(order=("top_q",)), sg.OptionsError, ["top_p", "'top_q'"]),
+    "True as draft": (option(draft=True), sg.OptionsError, ["draft=True", "ngram"]),
+    "a stream with attempts": (lambda: generator().stream("p", NULL, attempts=2), sg.OptionsError, ["use generate"]),
+    "a text as batch": (lambda: generator().batch("p", NULL), sg.GenerationError, ["single one"]),
+    "fewer constraints than prompts": (
+        lambda: generator().batch(["p", "q"], [NULL]),
+        sg.GenerationError,
+        ["2 prompts", "1 constraints"],
+    ),
+    "one seed as seeds": (lambda: generator().batch(["p"], NULL, seeds=3), sg.OptionsError, ["one a prompt"]),
+    "a number as progress": (
+        lambda: generator().batch(["p"], NULL, progress=3),
+        sg.OptionsError,
+        ["progress", "function"],
+    ),
+    "True as progress": (lambda: generator(progress=True), sg.OptionsError, ["progress", "True"]),
+    "a choice between nothing": (lambda: generator().choice("p", None), sg.GenerationError, ["list of strings"]),
+    "a budget of samples as a number": (
+        lambda: generator().sample("p", NULL, 1, budget=5),
+        sg.OptionsError,
+        ["Budget(...)"],
+    ),
+    "samples at temperature 0": (
+        lambda: generator().sample("p", NULL, 1, temperature=0),
+        sg.OptionsError,
+        ["no distribution"],
+    ),
     "OpenAI's max_tokens": (option(max_tokens=5), sg.OptionsError, ["'max_tokens'", "did you mean 'max_new_tokens'"]),
     "a misspelt option": (option(temprature=1), sg.OptionsError, ["did you mean 'temperature'"]),
     "an unknown option": (option(foo=1), sg.OptionsError, ["there are temperature"]),
@@ -97,10 +209,10 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         ["did you mean 'recycling'"],
     ),
     "no constraint for samples": (lambda: generator().sample("p", None, 1), sg.GenerationError, ["generate("]),
-    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),  # type: ignore[call-overload]
-    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),  # type: ignore[call-overload]
+    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),
+    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),
     "an unknown option of samples": (
-        lambda: generator().sample("p", NULL, 1, max_tokens=3),  # type: ignore[call-overload]
+        lambda: generator().sample("p", NULL, 1, max_tokens=3),
         sg.OptionsError,
         ["max_new_tokens"],
     ),
@@ -111,13 +223,36 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "a model without a tokenizer": (lambda: Generator(TinyModel(9)), sg.ModelError, ["Generator(model, tokenizer)"]),
     "a name as tokenizer": (lambda: Generator(TinyModel(9), "gpt2"), sg.TokenizerError, ["str"]),
     "prompt and schema swapped": (
-        lambda: sg.generate_json(NULL, "p", generator()),  # type: ignore[call-overload]
+        lambda: sg.generate_json(NULL, "p", generator()),
         sg.GenerationError,
         ["prompt", "null"],
     ),
     "a number as model": (lambda: sg.generate_json("p", NULL, 5), sg.ModelError, ["int", "Generator"]),
+    "a number as loaded model": (lambda: Generator(3), sg.ModelError, ["3 (int)", "Hugging Face"]),
+    "a folder without a model": (lambda: Generator(str(Path(__file__).parent)), sg.ModelError, ["no config.json"]),
+    "no such GGUF file": (lambda: Generator("no.gguf"), sg.ModelError, ["no.gguf"]),
+    "an empty name": (lambda: Generator(""), sg.ModelError, ["empty"]),
+    "an address as model": (lambda: Generator("https://huggingface.co/gpt2"), sg.ModelError, ["organisation/model"]),
+    "a misspelt backend": (lambda: Generator(backend="llama.cpp"), sg.ModelError, ["'llamacpp'"]),
+    "a name as the generator's vocabulary": (
+        lambda: Generator(MODEL, CharTokenizer(eos=1), vocabulary="x"),
+        sg.TokenizerError,
+        ["Vocabulary"],
+    ),
+    # vocabularies
+    "tokens as text": (lambda: sg.Vocabulary(["a"], eos_token_ids=0), sg.TokenizerError, ["Token 0", "bytes"]),
+    "ids by tokens": (lambda: sg.Vocabulary({b"a": 0}, eos_token_ids=0), sg.TokenizerError, ["list of bytes"]),
+    "no tokens": (lambda: sg.Vocabulary(None, eos_token_ids=0), sg.TokenizerError, ["NoneType"]),
+    "no end": (lambda: sg.Vocabulary([b"a"], eos_token_ids=None), sg.TokenizerError, ["eos_token_ids", "None"]),
+    "an end outside": (lambda: sg.Vocabulary([b"a"], eos_token_ids=9), sg.TokenizerError, ["9", "1 ids"]),
+    "a width in quotes": (
+        lambda: sg.Vocabulary([b"a"], eos_token_ids=0, size="3"),
+        sg.TokenizerError,
+        ["'3'"],
+    ),
+    "None as tokenizer": (lambda: sg.Vocabulary.from_transformers(None), sg.TokenizerError, ["NoneType"]),
     # machines
-    "a name as vocabulary": (lambda: sg.compile_regex("a", "gpt2"), sg.TokenizerError, ["from_transformers"]),  # type: ignore[arg-type]
+    "a name as vocabulary": (lambda: sg.compile_regex("a", "gpt2"), sg.TokenizerError, ["from_transformers"]),
     "a bitmask of one dimension": (
         lambda: matcher().fill_next_token_bitmask(np.zeros(3, dtype=np.int32)),
         sg.BitmaskError,
@@ -143,4 +278,8 @@ def test_what_is_wrong_is_said(name: str) -> None:
         call()
     message = str(caught.value)
     assert [phrase for phrase in phrases if phrase not in message] == [], message
-    assert "Traceback" not in message and len(message) < 900
+    assert "Traceback" not in message and len(message) < 900 and len(message.splitlines()) < 5
+
+
+def test_there_are_many() -> None:
+    assert len(CASES) >= 110

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import random
@@ -18,6 +19,7 @@ from typing import Any, cast
 from structgen.benchmarking.engines import load_engine
 from structgen.benchmarking.judge import Record, Timing, judge
 from structgen.benchmarking.records import RecordFile
+from structgen.benchmarking.schemas import DataError
 from structgen.benchmarking.table import is_right
 from structgen.benchmarking.vocabularies import load_vocabulary
 from structgen.workers import Limits, LostWorker, Watch, Worker
@@ -68,6 +70,24 @@ def choose_files(data: Path, match: str, sample: int | None, seed: int, limit: i
     if sample is not None:
         paths = random.Random(seed).sample(paths, min(sample, len(paths)))
     return paths[:limit]
+
+
+def check_files(paths: Iterable[Path]) -> None:
+    """Refuse files that are not MaskBench's, before any engine is started.
+
+    Raises:
+        DataError: the first such file, and what was expected.
+    """
+    for path in paths:
+        try:
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"Cannot read {path}: {error}") from error
+        if not (isinstance(found, dict) and "schema" in found and isinstance(found.get("tests"), list)):
+            raise DataError(
+                f'{path} is no MaskBench file: expected {{"schema": ..., "tests": [{{"valid": true, "data": ...}}]}}; '
+                "what of a plain schema is enforced says structgen check."
+            )
 
 
 def run_coverage(paths: Sequence[Path], engines: Sequence[str], setting: Setting, out: Path | None) -> list[Record]:

@@ -102,15 +102,17 @@ def coverage(
     as_json: AsJson = False,
 ) -> None:
     """Without a model: which schemas does each engine compile, accept the valid instances of, refuse the invalid of?"""
-    from structgen.benchmarking.coverage import Setting, choose_files, run_coverage, wrong_lines
+    from structgen.benchmarking.coverage import Setting, check_files, choose_files, run_coverage, wrong_lines
     from structgen.benchmarking.table import counts, tables
 
     with exit_codes(as_json), _as_bad_input():
+        chosen = check_engines(_names(engines, "engines"))
         paths = choose_files(data, "*.json", limit, seed, None)
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
+        check_files(paths)
         setting = Setting("bytes", data, None, time_limit, int(memory_limit * GIB))
-        records = run_coverage(paths, check_engines(_names(engines, "engines")), setting, out)
+        records = run_coverage(paths, chosen, setting, out)
         if as_json:
             print_json({"engines": counts(records), "wrong": list(wrong_lines(records)) if wrong else None})
             return

@@ -20,7 +20,7 @@ MOST = 0.5  # of a text: beyond, what was asked for is the smaller part
 MAX_MEMBERS = 200  # that are looked for
 
 
-class Member(NamedTuple):
+class SpelledMember(NamedTuple):
     """A member of an object, and where its key begins and its value ends in the text of the whole."""
 
     owner: dict[str, Any]
@@ -79,7 +79,7 @@ def undeclared_share(constraint: JsonSchemaConstraint, text: str) -> float:
     return 1 - len(spelled) / whole
 
 
-def _spelled(value: Any) -> tuple[bytes, list[Member]]:
+def _spelled(value: Any) -> tuple[bytes, list[SpelledMember]]:
     """A value as compact JSON, and its members, the comma before each included."""
     text, members = bytearray(), []
 
@@ -90,7 +90,7 @@ def _spelled(value: Any) -> tuple[bytes, list[Member]]:
                 start = len(text)
                 text.extend((("," if number else "") + json.dumps(name) + ":").encode())
                 write(inner)
-                members.append(Member(part, name, start, len(text)))
+                members.append(SpelledMember(part, name, start, len(text)))
             text.extend(b"}")
         elif isinstance(part, list):
             text.extend(b"[")

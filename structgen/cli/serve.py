@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from structgen.cli.common import BadInput
+from structgen.cli.common import BAD_INPUT, BadInput
 from structgen.cli.consoles import err
 from structgen.generator import Generator
 from structgen.progress import waiting
@@ -147,7 +147,9 @@ def run(
         raise server.failure
     if server.engine.is_preparing:
         _leave_at_once(code)
-    return code or int(server.engine.failure is not None or not serving.started)
+    if not serving.started:  # it cannot listen there; uvicorn has said why
+        return BAD_INPUT
+    return code or int(server.engine.failure is not None)
 
 
 def _leave_at_once(code: int) -> NoReturn:

@@ -232,7 +232,9 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
         return adapter, derive(adapter)
     except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
-        reason = str(getattr(error, "message", None) or error).rstrip(".")
+        if type(source).__module__ != "typing" and hasattr(type(source), "__pydantic_fields__"):
+            raise ConstraintError(f"{source!r:.200} is a value; give its class, {type(source).__name__}.") from error
+        reason = str(getattr(error, "message", None) or error).partition(". ")[0].partition("\n")[0].rstrip(".")
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
 
 

@@ -78,7 +78,8 @@ def _written(
     text: str, rules: dict[str, EbnfRule], start: str, captures: tuple[tuple[str, str], ...]
 ) -> ContextFreeGrammar:
     if start not in rules:
-        raise GrammarError(f"there is no rule {start!r} to start from", hint=f"The rules are {', '.join(rules)[:300]}.")
+        hint = f"The rules are {', '.join(rules)[:300]}." if rules else "The grammar is empty."
+        raise GrammarError(f"there is no rule {start!r} to start from", hint=hint)
     for rule in rules.values():
         for use in rule_uses(rule.tree):
             if use.name not in rules:

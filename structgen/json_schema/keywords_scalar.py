@@ -8,8 +8,9 @@ SchemaError if the value is malformed.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from structgen.formula.language import (
     INT,
@@ -40,6 +41,10 @@ _TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()
 _INTEGRAL = Mult(1)
 _TYPES["integer"] = and_(Type(NUMBER), _INTEGRAL)
 _TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
+_OTHER_NAMES = {
+    "int": "integer", "long": "integer", "str": "string", "text": "string", "float": "number", "double": "number",
+    "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
+}  # fmt: skip
 _TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
 _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
 
@@ -71,18 +76,24 @@ def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> F
 
 def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:
     if isinstance(value, str):
-        return types.get(value) or checks.refuse(place, _TYPE_NAMES, value)
+        return types.get(value) or _refuse_type(place, value)
     names = checks.strings(value, place)
     if not names:
         checks.refuse(place, "a type or a non-empty array of types", value)
     mask = 0
     for index, name in enumerate(names):
         if name not in _TYPES:
-            checks.refuse((place, index), _TYPE_NAMES, name, within=1)
+            _refuse_type((place, index), name, within=1)
         mask |= TYPE_BITS.get(name, 0)
     if "integer" in names and not mask & NUMBER:
         return and_(Type(mask | NUMBER), integral)
     return Type(mask)
+
+
+def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
+    """Refuse what is no type, with the nearest that is."""
+    near = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name, _TYPES, 1)), None)
+    checks.refuse(place, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
 
 
 def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

@@ -28,21 +28,27 @@ def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     data = source.read_bytes() if isinstance(source, Path) else source
     if isinstance(data, (bytes, bytearray)):
         try:
-            data = data.decode("utf-8-sig")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise SchemaError(f"the schema is not UTF-8: {error.reason} at byte {error.start}") from None
-    elif not isinstance(data, str):
+            utf16 = bytes(data[:2]) in (b"\xff\xfe", b"\xfe\xff")
+            hint = "It looks like UTF-16; save the file as UTF-8" if utf16 else "Convert it: iconv -t UTF-8"
+            raise SchemaError(f"the schema is not UTF-8: {error.reason} at byte {error.start}", hint=hint) from None
+    elif isinstance(data, str):
+        text = data
+    else:
         raise SchemaError(
             f"expected a JSON text, a path, a dict or a bool, found {type(source).__name__}",
-            hint="A pydantic model gives its schema by model_json_schema()",
+            hint="json_schema(...) takes pydantic models and other types",
         )
-    schema = _parse(data)
+    schema = _parse(text)
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a schema is an object, true or false; this text holds a {type(schema).__name__}")
     return schema
 
 
 def _parse(text: str) -> Any:
+    if not text.strip():
+        raise SchemaError("the schema is empty", hint="{} allows any JSON value")
     try:
         return json.loads(text, parse_float=Decimal, parse_int=_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

@@ -83,4 +83,7 @@ def _copied(value: Any, place: Place) -> Any:
         return int(value) if value.bit_length() <= _PRINTED_BITS else Decimal(int(value))
     if isinstance(value, float):
         return float(value)
-    refuse(place, "a JSON value", value, hint=f"JSON has no {type(value).__name__}")
+    hint = f"JSON has no {type(value).__name__}"
+    if isinstance(value, type):
+        hint = "For Python types, give a TypedDict, dataclass or pydantic model to json_schema"
+    refuse(place, "a JSON value", value, hint=hint)

@@ -294,9 +294,9 @@ def format_named(name: object) -> ToolFormat:
     found = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if found is None:
         known = [*FORMATS, *ALIASES]
-        near = get_close_matches(str(name), known, 1, 0.4)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = get_close_matches(name, known, 1, 0.4) if isinstance(name, str) else []
+        there = f"did you mean {near[0]!r}? There are" if near else "there are"
         raise OptionsError(
-            f"there is no tool call format {name!r}; {hint}There are {', '.join(FORMATS)}", option="format", value=name
+            f"there is no tool call format {name!r}; {there} {', '.join(FORMATS)}", option="format", value=name
         )
     return found

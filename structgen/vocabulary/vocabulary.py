@@ -7,6 +7,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,10 @@ class Vocabulary:
         Raises:
             TokenizerError: a token is not bytes, an id is out of range, no end of sequence, or ``size`` too small.
         """
+        if not isinstance(tokens, Sequence) or isinstance(tokens, (str, bytes)):
+            raise TokenizerError(f"tokens is {type(tokens).__name__}; expected a list of bytes, that of id 0 first")
+        if size is not None and not isinstance(size, Integral):
+            raise TokenizerError(f"size is {size!r:.100}; expected the width of the model's logits")
         width = len(tokens) if size is None else size
         if width < len(tokens):
             raise TokenizerError(f"size is {width}, but there are {len(tokens)} tokens; leave out what the model lacks")
@@ -361,7 +366,11 @@ def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
 
 def _token_ids(token_ids: int | Iterable[int], size: int, name: str) -> list[int]:
     """``token_ids`` as ascending distinct ints, checked to lie in the vocabulary."""
-    ids = sorted({int(i) for i in (token_ids if isinstance(token_ids, Iterable) else [token_ids])})
+    given = list(token_ids) if isinstance(token_ids, Iterable) else [token_ids]
+    wrong = [each for each in given if not isinstance(each, Integral)]
+    if wrong:
+        raise TokenizerError(f"{name} holds {wrong[0]!r:.100}; expected token ids, which are integers")
+    ids = sorted(set(map(int, given)))
     if ids and not 0 <= ids[0] <= ids[-1] < size:
         raise TokenizerError(f"{name} holds {ids[0] if ids[0] < 0 else ids[-1]}, outside the vocabulary of {size} ids")
     return ids

@@ -78,6 +78,8 @@ def make_speculator(
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
         raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
+    for part in parts:  # before a model is loaded
+        _check_name(part)
     check_reads_trees(model)
     drafters = [
         MAKERS[part](model, tokenizer, vocabulary)
@@ -87,6 +89,18 @@ def make_speculator(
     ]
     prepare_for_trees(model)
     return Speculator(drafters, CostAware(cost or LearnedCost()))
+
+
+def _check_name(part: Any) -> None:
+    """Refuse a misspelt name, rather than look for a model of that name in the network."""
+    if isinstance(part, str) and part not in NAMES and not Path(part).exists():
+        near = get_close_matches(part, NAMES, 1, 0.7)
+        if near:
+            raise OptionsError(
+                f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.",
+                option="draft",
+                value=part,
+            )
 
 
 def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
@@ -100,14 +114,6 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
 
         if Path(part).is_file() and not is_gguf(part):
             return RetrievalDrafter(Datastore.load(part, vocabulary))
-        near = get_close_matches(str(part), NAMES, 1, 0.7)
-        if near and not Path(part).exists():  # rather than a model to be looked for in the network
-            raise OptionsError(
-                f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.",
-                option="draft",
-                value=part,
-            )
-
         return ModelDrafter(load_model(part)[0])
     if hasattr(part, "start"):
         drafter: Drafter = part
