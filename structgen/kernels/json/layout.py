@@ -42,6 +42,8 @@ T_CLOSES, T_ENDLESS, T_COUNT, T_CHOICES = 1, 2, 3, 4
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
 NON_ASCII_KIND, NEVER_KIND = 26, 28  # of `structgen.kernels.tokens.characters`; between them white space beyond ASCII
 
+SOME_BEYOND = -4  # SOME of `structgen.kernels.tokens.layout`
+
 # --- tables of a context (`structgen.kernels.memory`), each a place of its address and, behind it, of its length ---
 (
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,

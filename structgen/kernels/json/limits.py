@@ -4,19 +4,22 @@ The tokens that stay inside a string or key, by its automaton alone, are a row. 
 keys there are) takes some of them away: only those that are longer than what is sure.
 """
 
+from structgen.kernels.bits import lowest_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import emit_subtree, ready, set_tokens
+from structgen.kernels.json.emit import and_row, emit_subtree, ready, row_address, set_tokens
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import undeclared_count
 from structgen.kernels.json.safety import add_state
 from structgen.kernels.json.strings import feed_string, string_alive
 from structgen.kernels.json.tables import (
     class_of,
+    data,
     grammar,
     limit,
     loop,
     node,
+    offset,
     pool,
     push,
     reg,
@@ -27,12 +30,14 @@ from structgen.kernels.json.tables import (
     set_reg,
     set_search,
     set_stack,
+    set_string,
+    slice_size,
     stack,
     trie_field,
     wide,
     words_left,
 )
-from structgen.kernels.memory import size
+from structgen.kernels.memory import mask_word, size
 
 MAX_STATES = 160  # that a search looks at; what lies behind is not sure
 
@@ -43,7 +48,9 @@ def _behind(m, done, count):
     current, last = search(m, done), -1
     for byte in range(0x82):  # the last two stand for the characters beyond ASCII
         following = pool(m, current * 256 + byte) if byte < 0x80 else wide(m, 2 * current + byte - 0x80)
-        if following < -1:
+        if following <= SOME_BEYOND:  # and the others are dead
+            following = SOME_BEYOND - following
+        elif following < -1:
             return -1
         if following >= 0 and following != last:
             last = following
@@ -113,8 +120,71 @@ def words_last(m, record, frame, state):
         points += 1
 
 
+# Tokens that are read one by one rather than as a trie, at most.
+FEW_TOKENS = 20_000
+
+
 @internal
-def walk_beyond(m, out, sure):
+def _read(m, a, value, token):
+    """Whether a value string at register b ``value`` goes on with a token."""
+    record = a & LOW32
+    set_string(m, STRING, a, value)
+    for place in range(offset(m, token), offset(m, token + 1)):
+        byte = data(m, place)
+        if reg(m, Q) == STRING and byte != 0x22 and byte != 0x5C and byte >= 0x20:
+            value = feed_string(m, record, reg(m, B), byte)
+            if value < 0:
+                return DEAD
+            set_reg(m, B, value)
+            continue
+        set_reg(m, POSITION, reg(m, WRITTEN) + place - offset(m, token))
+        status = step(m, byte, 0)
+        if status != ALIVE or reg(m, Q) < STRING:
+            return status if status >= MISS else DEAD
+    return ALIVE
+
+
+@internal
+def _read_beyond(m, out, row, sure, most):
+    """`_walk_beyond` for the tokens of a kept row that have more than ``sure`` and at most ``most`` code points."""
+    a, value, width = reg(m, A), reg(m, B), limit(m, L_WIDTH)
+    inside, shorter, longer = (
+        row_address(m, row),
+        row_address(m, ROW_LENGTHS + sure),
+        row_address(m, ROW_LENGTHS + most),
+    )
+    for i in range(width):
+        bits = mask_word(inside, i) & mask_word(longer, i) & ~mask_word(shorter, i)
+        while bits:
+            token = 32 * i + lowest_bit(bits)
+            bits &= bits - 1
+            status = _read(m, a, value, token)
+            if status >= MISS:
+                return status
+            if status == ALIVE:
+                set_bit(out, width, token)
+    return ALIVE
+
+
+@internal
+def cut(m, out, row):
+    """Leave of a row, which ``out`` holds, the tokens behind which the value string in ``regs`` can be completed."""
+    record, value = reg(m, A) & LOW32, reg(m, B)
+    sure, most = sure_points(m, record, value), limit(m, L_TEXT)
+    if sure >= most:
+        return ALIVE
+    if grammar(m, record + S_MAX) >= 0:
+        most = min(most, grammar(m, record + S_MAX) - (value >> 32))
+    and_row(m, ROW_LENGTHS + sure, out)
+    if sure >= most:
+        return ALIVE
+    if slice_size(m, most) - slice_size(m, sure) <= FEW_TOKENS:
+        return _read_beyond(m, out, row, sure, most)
+    return _walk_beyond(m, out, sure)
+
+
+@internal
+def _walk_beyond(m, out, sure):
     """Set the tokens of more than ``sure`` code points that stay inside the value string in ``regs`` (place BODY)."""
     i, hi = trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1)
     ready(m, out)

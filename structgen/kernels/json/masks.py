@@ -16,7 +16,7 @@ from structgen.kernels.json.following import (
 )
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.limits import sure_points, walk_beyond
+from structgen.kernels.json.limits import cut
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
 from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
@@ -304,13 +304,10 @@ def _fill_text(m, out, mode, plan):
         if plan == 4:
             and_row(m, ROW_LENGTHS + most - length, out)
         if plan == 5:
-            sure = sure_points(m, record, reg(m, B))
-            if sure < limit(m, L_TEXT):
-                and_row(m, ROW_LENGTHS + sure, out)
-                status = walk_beyond(m, out, sure)
-                if status >= MISS:
-                    return status
-                restore_start(m, 0)
+            status = cut(m, out, slot_of(m, 2 * state + BODY))
+            if status >= MISS:
+                return status
+            restore_start(m, 0)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:

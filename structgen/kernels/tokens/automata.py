@@ -14,8 +14,16 @@ from structgen.kernels.utf8 import begun, count, highest, lowest, next_expected
 
 @internal
 def _merged(found, one):
-    """Where two ways lead: to one state, NOWHERE, or APART."""
-    return one if found == UNSEEN or found == one else APART
+    """Where two ways lead: to one state, SOME of them, NOWHERE, or APART."""
+    if found == UNSEEN or found == one:
+        return one
+    if found == APART or one == APART:
+        return APART
+    first = found if found >= NOWHERE else SOME - found
+    second = one if one >= NOWHERE else SOME - one
+    if first == second or second == NOWHERE:
+        return SOME - first
+    return SOME - second if first == NOWHERE else APART
 
 
 @internal
@@ -99,7 +107,8 @@ def add_rows(m, base):
 
     ``table`` int32[n, 256]: next state or -1. Ors PARTIAL_FLAG into ``flags`` of the states inside a UTF-8 sequence and
     sets ``loops``, the kinds of characters that leave a state as it is, and ``wides`` (two a state), where every
-    character beyond ASCII leads that is no white space, and those that are (NOWHERE: all are dead; APART: not to one).
+    character beyond ASCII leads that is no white space, and those that are (NOWHERE: all are dead; SOME - n: those that
+    are not to state n; APART: not to one).
     """
     table, pool, flags, loops = int_matrix(m, 0), int_array(m, 1), int_array(m, 2), int_array(m, 3)
     wides = int_array(m, 4)
@@ -115,7 +124,7 @@ def add_rows(m, base):
                 flags[place] |= PARTIAL_FLAG
         for spaces in range(2):
             wide = _beyond_ascii(table, state, spaces == 1)
-            wides[2 * place + spaces] = wide + base if wide >= 0 else wide
+            wides[2 * place + spaces] = wide + base if wide >= 0 else wide - base if wide <= SOME else wide
             if wide == state:
                 looping |= 1 << (NON_ASCII + spaces)
         loops[place] = looping

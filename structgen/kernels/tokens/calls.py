@@ -37,7 +37,8 @@ def add_rows(table: Int32, base: int, pool: Int32, flags: Int32, loops: Int32, w
 
     ``table`` int32[n, 256]: next state or -1. Ors PARTIAL_FLAG into ``flags`` of the states inside a UTF-8 sequence and
     sets ``loops``, the kinds of characters that leave a state as it is, and ``wides`` (two a state), where every
-    character beyond ASCII leads that is no white space, and those that are (NOWHERE: all are dead; APART: not to one).
+    character beyond ASCII leads that is no white space, and those that are (NOWHERE: all are dead; SOME - n: those that
+    are not to state n; APART: not to one).
     """
     _add_rows(table, pool, flags, loops, wides, x=base)
 

@@ -41,7 +41,10 @@ def wide(table: Int32, state: int, spaces: int) -> int:
         for column in columns:
             places = total[places, column]
         reached |= set(places.tolist())
-    return c.APART if len(reached) > 1 else c.NOWHERE if reached == {dead} else reached.pop()
+    live = reached - {dead}
+    if len(live) != 1:
+        return c.APART if live else c.NOWHERE
+    return live.pop() if len(reached) == 1 else c.SOME - live.pop()
 
 
 def loops(table: Int32, state: int) -> int:
@@ -81,4 +84,5 @@ def test_add_rows(table: Int32) -> None:
     assert ((flags[base:] & c.PARTIAL_FLAG != 0) == inside).all() and flags[base] & 1
     assert looping[base:].tolist() == [loops(table, state) for state in range(count)]
     ends = [wide(table, state, spaces) for state in range(count) for spaces in range(2)]
-    assert wides[2 * base :].tolist() == [end + base if end >= 0 else end for end in ends]
+    moved = [end + base if end >= 0 else end - base if end <= c.SOME else end for end in ends]
+    assert wides[2 * base :].tolist() == moved

@@ -31,7 +31,7 @@ UNIVERSAL = 0  # where any string starts: the first automaton of every pool
 FIRST_STATES = 4096
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
-# Room made for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+# Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
 NUMBER_STATES = 2048
 MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
@@ -93,7 +93,7 @@ class AutomatonPool:
         with self.lock:
             if key in self._known:
                 return self._known[key]
-            base = self._room(len(dfa))
+            base = self._room(len(dfa), NUMBER_STATES)
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
             self._starts.append(base)
@@ -112,7 +112,7 @@ class AutomatonPool:
         if known is not None:
             return known
         with self.lock:
-            base = self._room(len(classes.labels))
+            base = self._room(len(classes.labels), NUMBER_STATES)
             flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
             self._write(base, classes.transitions, flags)
             end = base + len(classes.labels)
@@ -133,7 +133,6 @@ class AutomatonPool:
             return known
         with self.lock:
             if automaton not in self._known:
-                self._reserve(NUMBER_STATES)
                 start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
                 self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
             return self._known[automaton]
@@ -209,15 +208,11 @@ class AutomatonPool:
         self.flags[base:end] = flags
         add_rows(table, base, self.transitions, self.flags, self.loops, self.wides)
 
-    def _reserve(self, states: int) -> None:
-        """Make sure that there is room for ``states`` more states."""
-        if self.count + states > len(self.flags):
-            self._allocate(max(2 * len(self.flags), self.count + states))
-
-    def _room(self, states: int) -> int:
-        """Make room for ``states`` more states; the first of them."""
-        self._reserve(states)
+    def _room(self, states: int, spare: int = 0) -> int:
+        """Make room for ``states`` more states, and for some that come later; the first of them."""
         base = self.count
+        if base + states + spare > len(self.flags):
+            self._allocate(max(2 * len(self.flags), base + states + spare))
         self.count = base + states
         return base
 
