@@ -28,6 +28,7 @@ from structgen.json_prefix import (
 )
 
 _ABSENT: Any = object()  # of a value that is not yet known
+_ANY, _INT = core_schema.any_schema(), core_schema.int_schema()
 _INNER = {  # core types that are what another is, but for what only a whole value tells
     "nullable": "schema", "default": "schema", "custom-error": "schema", "definitions": "schema",
     "function-before": "schema", "function-after": "schema", "function-wrap": "schema",
@@ -58,7 +59,7 @@ class PartialReader:
         self._schema: Any = adapter.core_schema
         found = self._schema["definitions"] if self._schema["type"] == "definitions" else []
         self._definitions = {definition["ref"]: definition for definition in found}
-        self._validators: dict[tuple[int, int], tuple[Any, SchemaValidator]] = {}
+        self._validators: dict[tuple[int, int, bool], tuple[Any, SchemaValidator]] = {}  # with what is named by id
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PartialReader, (self._adapter,)
@@ -136,7 +137,7 @@ class PartialReader:
             return tuple(_known(self._read(next(kinds), item, config) for item in part.items))
         if kind not in _SEQUENCES:
             return self._opaque(schema)
-        inner = schema.get("items_schema", core_schema.any_schema())
+        inner = schema.get("items_schema", _ANY)
         items = part.items
         if kind in ("set", "frozenset"):  # of whole items only: others cannot be told apart yet
             items = [item for item in items if isinstance(item, WholeValue)]
@@ -163,10 +164,10 @@ class PartialReader:
         return self._opaque(schema)
 
     def _mapping(self, schema: Any, part: OpenObject, config: CoreConfig | None) -> dict[Any, Any]:
-        keys = schema.get("keys_schema", core_schema.any_schema())
-        values = schema.get("values_schema", core_schema.any_schema())
+        keys = schema.get("keys_schema", _ANY)
+        values = schema.get("values_schema", _ANY)
         if schema["type"] == "counter":
-            values = schema.get("values_schema", core_schema.int_schema())
+            values = schema.get("values_schema", _INT)
         found = {}
         for name, member in part.members:
             value = self._read(values, member, config)
@@ -177,7 +178,7 @@ class PartialReader:
     def _key(self, schema: Any, name: str, config: CoreConfig | None) -> Any:
         """A key as pydantic reads it, which is not as it reads a string elsewhere."""
         try:
-            (key,) = self._validator(("key", schema), config).validate_python({name: None})
+            (key,) = self._validator(schema, config, is_key=True).validate_python({name: None})
         except Exception as error:
             raise _UnfitError from error
         return key
@@ -202,7 +203,7 @@ class PartialReader:
         allowed = schema.get("extra_behavior") or (config or {}).get("extra_fields_behavior")
         if others and allowed != "allow":
             raise _UnfitError
-        inner = schema.get("extras_schema", core_schema.any_schema())
+        inner = schema.get("extras_schema", _ANY)
         read = {key: self._read(inner, member, config) for key, member in others.items()}
         return {key: value for key, value in read.items() if value is not _ABSENT}
 
@@ -265,15 +266,14 @@ class PartialReader:
             return _ABSENT
         raise _UnfitError
 
-    def _validator(self, schema: Any, config: CoreConfig | None) -> SchemaValidator:
-        """Pydantic's reading of a part; ``("key", schema)``: of a key."""
-        key = (id(schema[1]) if isinstance(schema, tuple) else -id(schema), id(config))
+    def _validator(self, schema: Any, config: CoreConfig | None, *, is_key: bool = False) -> SchemaValidator:
+        """Pydantic's reading of a part; ``is_key``: of a dict with this key."""
+        key = (id(schema), id(config), is_key)
         known = self._validators.get(key)
         if known is None:
-            core: Any = schema
-            if isinstance(schema, tuple):
-                core = core_schema.dict_schema(self._alone(schema[1]), core_schema.any_schema())
-            core = self._alone(core)
+            core: Any = self._alone(schema)
+            if is_key:
+                core = core_schema.dict_schema(core, _ANY)
             if self._definitions and core["type"] != "definitions":
                 core = core_schema.definitions_schema(core, list(self._definitions.values()))
             known = self._validators[key] = (schema, config), SchemaValidator(core, config)

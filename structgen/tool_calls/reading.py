@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import pydantic_core
-
 from structgen.formula.values import ANY, STRING
+from structgen.json_prefix import loads_partial
 from structgen.json_text import decode_exact
 from structgen.tool_calls.arguments import kinds_of
 from structgen.tool_calls.calls import CallPieces, Calls, ToolCall
@@ -166,7 +165,7 @@ class CallReader:
         """Arguments as a JSON object, and what follows it."""
         value = self._json(at)
         if value is None:
-            self._note(tool, _partial(self._text[at:]))
+            self._note(tool, loads_partial(self._text[at:]))
             return None
         if not isinstance(value[0], dict):
             return None
@@ -240,7 +239,7 @@ class CallReader:
                 self._note(tool, {**before, name: _without_beginning(text, "".join(map(fixed, tail)))})
             return None if end_ is None else (name, text, end_)
         value = self._json(value_at)
-        self._note(tool, {**before, name: _partial(self._text[value_at:]) if value is None else value[0]})
+        self._note(tool, {**before, name: loads_partial(self._text[value_at:]) if value is None else value[0]})
         if value is None:
             return None
         ends = (self._fixed(tail, end) for end in self._behind(value[1]))
@@ -257,14 +256,6 @@ class CallReader:
 @lru_cache(256)
 def _compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression)
-
-
-def _partial(text: str) -> Any:
-    """The JSON value that a text begins, as far as it goes; None for nothing."""
-    try:
-        return pydantic_core.from_json(text.lstrip(BLANKS), allow_partial="trailing-strings")
-    except ValueError:
-        return None
 
 
 def _without_beginning(text: str, closing: str) -> str:
