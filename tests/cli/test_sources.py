@@ -74,7 +74,7 @@ def test_how_json_is_spelled() -> None:
         (["check", "--grammar", "g.txt"], "a file .lark, .gbnf or .ebnf, not g.txt"),
         (["check", "--grammar", "no.gbnf"], "Cannot read no.gbnf: no such file"),
         (["check", "--regex", "("], "offset 0"),
-        (["check", "--schema", ""], "not JSON"),
+        (["check", "--schema", ""], "the schema is empty"),
         (["check", "--regex", "a", "--exact"], "no schema was given"),
         (["check", "{}", "-O", "max_number_lenth=3"], "did you mean 'max_number_length'?"),
         (["check", "{}", "-O", "whitespace"], "expected NAME=VALUE"),
