@@ -128,7 +128,7 @@ NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
 TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7
 # Rows that every vocabulary has: whitespace tokens; text of certain kinds of characters only (slices); text that stays
 # inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
-ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 21
+ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 25
 ROW_LENGTHS = ROW_SLICES + SLICES
 # Rows lie in blocks of so many, whose addresses are a table: more rows come without those that are there being moved.
 BLOCK_ROWS = 64

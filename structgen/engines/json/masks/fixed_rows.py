@@ -28,15 +28,16 @@ def _kinds(characters: str) -> int:
 _LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 _ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
 _SOLID = _ALL & ~(1 << WIDE_SPACE)
-_WORD = _LOWER + _UPPER + _DIGIT + "_"
+_ALPHANUMERIC = _LOWER + _UPPER + _DIGIT
+_WORD = _ALPHANUMERIC + "_"
 # Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
 # row to copy, and the walk visits only what goes beyond.
 SLICES = (
     _ALL, _SOLID, _SOLID & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."),
     _ALL & ~_kinds(","), _SOLID & ~_kinds(" /"), _SOLID & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
     *map(_kinds, (
-        _WORD + "-./:", _WORD + "-.", _WORD + "-", _WORD, _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT,
-        _LOWER, _LOWER + _DIGIT + "-", _DIGIT,
+        _WORD + " -.,/'()", _WORD + " -", _ALPHANUMERIC + " -.,/", _ALPHANUMERIC + " ", _WORD + "-./:", _WORD + "-.",
+        _WORD + "-", _WORD, _ALPHANUMERIC, _LOWER + _UPPER, _LOWER + _DIGIT, _LOWER, _LOWER + _DIGIT + "-", _DIGIT,
     )),
 )  # fmt: skip
 
