@@ -114,7 +114,7 @@ def compile_lark(
         return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
     if dialect != "lark" or grammars:
         wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
-        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}", option="dialect", value=dialect)
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
@@ -127,7 +127,7 @@ def compile_lark(
             )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
-        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
+        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}", option="lexer", value=lexer)
     from structgen.grammar.lark_reader import read_lark
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
@@ -196,7 +196,9 @@ def compile_gbnf(
     from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
 
     if dialect not in MAX_REPEAT:
-        raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
+        raise OptionsError(
+            f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}", option="dialect", value=dialect
+        )
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
@@ -223,7 +225,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     from structgen.grammar.python_regex import python_regex_dfa
 
     if syntax not in ("python", "ecma"):
-        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}", option="syntax", value=syntax)
     if not isinstance(pattern, str):
         raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
     with limited(partial(_pattern_refusal, pattern)):

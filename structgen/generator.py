@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from structgen.aligned_sampling import AlignedSampling
 from structgen.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.constraints.base import Constraint, T
 from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source, Texts
-from structgen.constraints.thinking import after_prompt
 from structgen.decoding.batching.inline import ROWS, steps
 from structgen.decoding.batching.request import Event
 from structgen.decoding.option_probs import option_log_probs
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Place, Prompt, place_of_instruction, prompt_token_ids
-from structgen.decoding.sampling import SamplingParams
+from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import GenerationOptions, checked_settings
 from structgen.generation_results import (
@@ -30,18 +29,13 @@ from structgen.generation_results import (
     result_of,
 )
 from structgen.models.language_model import reads_asynchronously
-from structgen.options import check_count, refuse_name
-from structgen.prepared_model import PreparedModel
-from structgen.progress import report_progress
+from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
-    from structgen.decoding.aligned import Budget, Method, SampleRun, Target
-
-_TARGET = ("temperature", "top_p", "top_k", "max_new_tokens", "schema_in_prompt")  # the options of ``target``
 
 
-class Generator(PreparedModel):
+class Generator(AlignedSampling):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
@@ -151,7 +145,11 @@ class Generator(PreparedModel):
         cannot be taken back."""
         settings = checked_settings(**options)
         if settings.attempts != 1:
-            raise OptionsError(f"a stream has one attempt, not attempts={settings.attempts}; use generate")
+            raise OptionsError(
+                f"a stream has one attempt, not attempts={settings.attempts}; use generate",
+                option="attempts",
+                value=settings.attempts,
+            )
         checked = as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
@@ -336,64 +334,6 @@ class Generator(PreparedModel):
         total = sum(weights.values())
         probs = {option: weight / total for option, weight in weights.items()}
         return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
-
-    def target(
-        self,
-        prompt: Prompt,
-        constraint: Any,
-        *,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        top_k: int | None = None,
-        max_new_tokens: int = 256,
-        schema_in_prompt: bool | Place = True,
-    ) -> Target:
-        """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
-        most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
-
-        Raises:
-            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
-        """
-        from structgen.decoding.aligned import Target
-
-        check_count("max_new_tokens", max_new_tokens)
-        checked = as_constraint(constraint)
-        if checked is None:
-            raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
-        ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
-        thinking = after_prompt(checked, ids, self.vocabulary)
-        if self.model.context_length is not None:
-            max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))
-        params = SamplingParams(temperature, top_k, top_p)
-        with report_progress(self.progress):
-            return Target(self.model, ids, thinking, self.vocabulary, params, max_new_tokens)
-
-    def sample(
-        self,
-        prompt: Prompt,
-        constraint: Any,
-        n: int,
-        method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        **options: Any,
-    ) -> SampleRun:
-        """Draw ``n`` texts from the global target (see ``target``, which takes the ``options``), not the local one.
-
-        Args:
-            method: "exact" (default), "weighted", "asap", "local", "smc", "mh" or "rejection"; see ``Sampler``.
-            budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
-
-        Raises:
-            UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
-        """
-        from structgen.decoding.aligned import PrefixStore, Sampler
-
-        for name in options:
-            if name not in _TARGET:
-                refuse_name(name, [*_TARGET, "seed", "budget"])
-        return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
 
 
 def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint[T] | None) -> Iterator[StreamEvent[T]]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from structgen.batch import BatchRow
 from structgen.constraints.base import Constraint
-from structgen.constraints.thinking import after_prompt, section_of, unbudgeted
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
+from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import CostCurve
 from structgen.decoding.speculative.drafts import make_speculator, prepare
 from structgen.decoding.speculative.forced import CanonicalTokens
@@ -28,6 +29,7 @@ from structgen.models.readers import ragged_reader
 from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary
 
+LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 
 
@@ -116,7 +118,11 @@ class PreparedModel:
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
-            raise OptionsError(f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}")
+            raise OptionsError(
+                f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}",
+                option="prediction",
+                value=prediction,
+            )
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
@@ -161,3 +167,25 @@ def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:
     if own is not None:
         ids.add(own)
     return tuple(sorted(ids)) or None
+
+
+def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
+    """The constraint of what follows a prompt: thinking may have been begun in it."""
+    if not isinstance(constraint, Thinking):
+        return constraint
+    last = prompt_ids[-LAST_TOKENS:]
+    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
+    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
+    return constraint.after(shown.decode(errors="replace"))
+
+
+def unbudgeted(constraint: Constraint) -> Constraint:
+    """A constraint as it is compiled by whoever keeps its ``section_of``."""
+    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
+
+
+def section_of(constraint: Constraint | None) -> SectionBudget | None:
+    """What its thinking may take; None where nothing says so."""
+    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
+        return None
+    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)

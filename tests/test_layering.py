@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
-    {"errors", "json_text", "options", "progress", "first_import", "kernels", "workers"},
+    {"errors", "json_text", "json_prefix", "options", "progress", "first_import", "kernels", "workers"},
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
     {
@@ -46,7 +46,16 @@ STAGES: list[set[str]] = [
     {"engines.composed"},
     {"compilers", "python_types", "tool_calls"},
     {"constraints", "decoding", "device", "loading", "models"},
-    {"generation_options", "generation_results", "batch", "prepared_model", "generator", "api", "tools"},
+    {
+        "generation_options",
+        "generation_results",
+        "batch",
+        "prepared_model",
+        "aligned_sampling",
+        "generator",
+        "api",
+        "tools",
+    },
     {"batch_files", "benchmarking", "serving"},
     {"integrations"},
     {"cli"},

@@ -97,10 +97,10 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         ["did you mean 'recycling'"],
     ),
     "no constraint for samples": (lambda: generator().sample("p", None, 1), sg.GenerationError, ["generate("]),
-    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),  # type: ignore[arg-type]
-    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),  # type: ignore[arg-type]
+    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),  # type: ignore[call-overload]
+    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),  # type: ignore[call-overload]
     "an unknown option of samples": (
-        lambda: generator().sample("p", NULL, 1, max_tokens=3),
+        lambda: generator().sample("p", NULL, 1, max_tokens=3),  # type: ignore[call-overload]
         sg.OptionsError,
         ["max_new_tokens"],
     ),

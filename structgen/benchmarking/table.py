@@ -35,6 +35,17 @@ def tables(records: Iterable[Record]) -> str:
     return "\n\n".join([*parts, *filter(None, refusals)])
 
 
+def counts(records: Iterable[Record]) -> dict[str, dict[str, int]]:
+    """By engine: how many schemas there are, how many are fully right, and how many have each outcome and fault."""
+    found: dict[str, dict[str, int]] = {}
+    for engine, column in columns(records).items():
+        outcomes = Counter(record["outcome"] for record in column.values())
+        faults = Counter(fault for record in column.values() for fault in set(record.get("verdicts", ())) & set(WRONG))
+        found[engine] = {"schemas": len(column), "right": sum(map(is_right, column.values()))}
+        found[engine].update({str(name): number for name, number in (*outcomes.items(), *faults.items())})
+    return found
+
+
 def is_right(record: Record) -> bool:
     """Compiled, and every instance judged as its label says (a schema without instances: compiled)."""
     return record["outcome"] == "compiled" and all(verdict == "right" for verdict in record["verdicts"])

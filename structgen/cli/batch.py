@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, err, print_json, read_text
+from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, print_json, read_text
+from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from structgen.cli.common import BadInput, err
+from structgen.cli.common import BadInput
+from structgen.cli.consoles import err
 from structgen.generator import Generator
 from structgen.progress import waiting
 from structgen.serving.rows import ServedModel
@@ -165,4 +166,5 @@ def log_to_stderr() -> None:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(level)
+    logging.getLogger("structgen.models.llamacpp").setLevel(logging.ERROR)  # its warnings are about what we ask for
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from typing_extensions import TypeVar
 
 from structgen.engines.protocols import Grammar
+from structgen.errors import GenerationError
 from structgen.vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T", default=Any)
@@ -47,3 +48,12 @@ def value_of(constraint: Constraint[T] | None, text: str) -> T:
 def partial_of(constraint: Constraint[T] | None, text: str) -> T | None:
     """The value of an output that is still being written, as far as it goes; without a constraint its text."""
     return cast(T, text) if constraint is None else constraint.parse_partial(text)
+
+
+def settled_of(constraint: Constraint[T], text: str) -> T:
+    """The value of a part that is whole, of an output that is not; where it is refused, which is for the end to say, as
+    far as it goes."""
+    try:
+        return constraint.parse(text)
+    except GenerationError:
+        return cast(T, constraint.parse_partial(text))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
 from structgen.compilers import compile_json_lines
-from structgen.constraints.base import Constraint, T
+from structgen.constraints.base import Constraint, T, settled_of, value_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
@@ -102,8 +102,8 @@ class TagDispatch(Combinable):
         """
         found = read_parts(self.rules, self.constraints, text, is_whole=True)
         if found is None:
-            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}")
-        return self._valued(found)
+            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}", text=text)
+        return self._valued(found, value_of)
 
     def parse_partial(self, text: str) -> Parts:
         """As ``parse`` of unfinished text; an unfinished part has the value of its constraint's ``parse_partial``.
@@ -111,15 +111,15 @@ class TagDispatch(Combinable):
         Free text at the end may hold the first characters of a trigger.
         """
         found = read_parts(self.rules, self.constraints, text, is_whole=False)
-        return self._valued([text] if found is None else found)
+        return self._valued([text] if found is None else found, settled_of)
 
-    def _valued(self, found: Iterable[str | FoundPart]) -> Parts:
-        """Parts with their values."""
-        return [piece if isinstance(piece, str) else self._with_value(piece) for piece in found]
+    def _valued(self, found: Iterable[str | FoundPart], closed: Callable[[Constraint, str], Any]) -> Parts:
+        """Parts with their values; ``closed``: those of parts that are closed."""
+        return [piece if isinstance(piece, str) else self._with_value(piece, closed) for piece in found]
 
-    def _with_value(self, part: FoundPart) -> TagPart:
+    def _with_value(self, part: FoundPart, closed: Callable[[Constraint, str], Any]) -> TagPart:
         constraint = self.constraints[part.tag]
-        value = constraint.parse_partial(part.text) if part.is_open else constraint.parse(part.text)
+        value = constraint.parse_partial(part.text) if part.is_open else closed(constraint, part.text)
 
         def find() -> Captures:
             return captures_of(constraint.compile(BYTES), part.text.encode(), is_finished=not part.is_open)
@@ -245,7 +245,7 @@ class JsonLines(Combinable, Generic[T]):
         """The values so far, the last one as far as it goes."""
         *whole, last = text.split("\n")
         unfinished = self.item.parse_partial(last)
-        return [*map(self.item.parse, whole), *([] if unfinished is None else [unfinished])]
+        return [*(settled_of(self.item, line) for line in whole), *([] if unfinished is None else [unfinished])]
 
     def instruction(self) -> str:
         """Asks for JSON lines and shows the schema."""

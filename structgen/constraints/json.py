@@ -11,6 +11,7 @@ import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
@@ -21,10 +22,11 @@ from structgen.constraints.combined import Combinable
 from structgen.constraints.sources import Source
 from structgen.constraints.text import choice, compiled_regex
 from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from referencing import Registry
 
     from structgen.constraints.sources import TypeForm
+    from structgen.python_types.partials import PartialReader
     from structgen.python_types.schemas import Derived
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -100,8 +103,21 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
             ) from error
 
     def parse_partial(self, text: str) -> Any:
-        """Plain JSON values of unfinished text: strings as far as they go, other unfinished scalars left out."""
-        return loads_partial(text)
+        """The value of unfinished text: strings as far as they go, other scalars once they are whole.
+
+        Of a type, the type's own objects: what of it is whole as pydantic reads it; what is still open without its
+        validators: models, dataclasses and named tuples with None for what is not yet known
+        (``model_fields_set`` has what is), typed dictionaries and other containers with what there is, of a union the
+        first choice that fits. Else plain JSON values.
+        """
+        return loads_partial(text) if self._adapter is None else self._partials.read(text)
+
+    @cached_property
+    def _partials(self) -> PartialReader:
+        assert self._adapter is not None
+        from structgen.python_types.partials import PartialReader
+
+        return PartialReader(self._adapter)
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""

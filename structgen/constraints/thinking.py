@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
@@ -12,7 +12,6 @@ from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import as_constraint
 from structgen.constraints.parts import BYTES
 from structgen.constraints.sources import Source, Texts
-from structgen.decoding.sections import SectionBudget
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions, check_count
 from structgen.tool_calls.grammar import START, GrammarBuilder
@@ -22,7 +21,6 @@ from structgen.vocabulary.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
 
-LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 THINK, THOUGHT = "<think>", "</think>"
 MAX_BLANKS = 4
 BLANKS = Gap(f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}", "\n\n")
@@ -159,25 +157,3 @@ def think(source: Any = None, *, max_think_tokens: int | None = None, json_optio
     """
     check_count("max_think_tokens", max_think_tokens, 0, optional=True)
     return Thinking(as_constraint(source, json_options), max_think_tokens=max_think_tokens)
-
-
-def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
-    """The constraint of what follows a prompt: thinking may have been begun in it."""
-    if not isinstance(constraint, Thinking):
-        return constraint
-    last = prompt_ids[-LAST_TOKENS:]
-    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
-    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
-    return constraint.after(shown.decode(errors="replace"))
-
-
-def unbudgeted(constraint: Constraint) -> Constraint:
-    """A constraint as it is compiled by whoever keeps its ``section_of``."""
-    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
-
-
-def section_of(constraint: Constraint | None) -> SectionBudget | None:
-    """What its thinking may take; None where nothing says so."""
-    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
-        return None
-    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)

@@ -47,8 +47,8 @@ def batch_advance_and_fill(
     found = _checked_tokens(matchers, token_ids)
     places = [place for place, matcher in enumerate(matchers) if matcher is not None]
     check_apart(matchers)
-    for place in places:
-        check_row(bitmask, place, matchers[place].grammar.vocabulary.size)  # type: ignore[union-attr]
+    for size in {matcher.grammar.vocabulary.size for matcher in matchers if matcher is not None}:
+        check_row(bitmask, places[-1], size)
     taken = [True] * len(found)
 
     def part(first: int, last: int) -> None:

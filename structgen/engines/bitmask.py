@@ -69,7 +69,9 @@ def worker_threads() -> ThreadPoolExecutor:
 def in_parts(part: Callable[[int, int], None], rows: int, threads: int) -> None:
     """Call ``part(first, last)`` for all rows, in so many threads at most; each takes what is left, so that a busy
     processor holds up little."""
-    threads = min(os.cpu_count() or 1, rows, threads)
+    threads = min(rows, threads)
+    if threads > 1:  # asking for the processors takes longer than a small batch on some systems
+        threads = min(os.cpu_count() or 1, threads)
     if threads < 2:
         part(0, rows)
         return

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -285,8 +286,11 @@ class Lowered:
 
     @cached_property
     def _trace(self) -> Trace:
+        return self._traced(self.options, self._serial)
+
+    def _traced(self, options: JsonOptions, serial: int) -> Trace:
         """Lower once more and write down what comes from where; nodes are hash-consed, so they are the same ones."""
-        lowering = Lowering(self._schema, self.options, self._registry, self._serial)
+        lowering = Lowering(self._schema, options, self._registry, serial)
         lowering.trace = Trace()
         _run(lowering)
         return lowering.trace
@@ -299,7 +303,16 @@ class Lowered:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword that can matter. Computed when asked for."""
-        return self._trace.report
+        return Report(self._trace.report.entries, self._open())
+
+    def _open(self) -> list[str]:
+        """Where members that are not declared are allowed: what would be closed."""
+        if self.options.additional_members == "closed":
+            return []
+        try:
+            return self._traced(replace(self.options, additional_members="closed"), next(_serials)).report.closed
+        except SchemaTooComplexError:  # closing it is more work than reading it
+            return []
 
 
 def _run(lowering: Lowering) -> Formula:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
-from structgen.constraints.thinking import unbudgeted
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
 from structgen.decoding.output import Output
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generator import Generator
+from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from structgen.constraints.base import Constraint, T, value_of
 from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source, Texts
-from structgen.constraints.thinking import after_prompt, section_of
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.engines.protocols import Grammar
 from structgen.generation_options import OPTION_NAMES, checked_settings
 from structgen.generation_results import GenerationResult, StreamEvent
 from structgen.options import refuse_name
+from structgen.prepared_model import after_prompt, section_of
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest
 from structgen.vocabulary.vocabulary import Vocabulary
 

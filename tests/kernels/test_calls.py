@@ -91,7 +91,7 @@ def test_grown() -> None:
 def test_an_access_out_of_bounds_is_an_error() -> None:
     """In arrays seen as vectors and matrices, in tables of a context, and in fields."""
     with pytest.raises(IndexError):
-        tokens.add_rows(TABLE, 5, np.zeros(256, np.int32), np.zeros(9, np.int32), np.zeros(9, np.int32))
+        tokens.add_rows(TABLE, 5, *(np.zeros(size, np.int32) for size in (256, 9, 9, 9)))
     none = np.zeros(0, np.int32)
     described = checks.TableChecks(np.zeros((1, 6), np.int32), none, none, none, none, np.zeros((1, 4), np.int32))
     with pytest.raises(IndexError):

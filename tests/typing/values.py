@@ -12,6 +12,7 @@ import pydantic
 
 import structgen
 from structgen import ChoiceResult, GenerationResult, Generator, StreamEvent, StructgenError
+from structgen.decoding.aligned import PrefixStore, Sampler, SampleRun
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator, RemoteResult
 from structgen.serving.engine import AsyncEngine
 from structgen.tool_calls.calls import ToolCall
@@ -115,6 +116,17 @@ def others(generator: Generator, labels: list[Answer]) -> None:
     assert_type(structgen.generate_json("p", Person | None, generator, max_new_tokens=9), Person | None)
     assert_type(structgen.generate_json("p", {"type": "integer"}), Any)
     assert_type(structgen.json_schema(Person).parse("{}"), Person)
+
+
+def sampled(generator: Generator) -> None:
+    run = generator.sample("p", Person, 3, seed=1)
+    assert_type(run, SampleRun[Person])
+    assert_type(run.samples[0].value, Person)
+    assert_type(run.values, list[Person])
+    assert_type(generator.sample("p", int | None, 3).values, list[int | None])
+    assert_type(generator.sample("p", ["a", "b"], 3).values, list[str])
+    target = generator.target("p", Answer)
+    assert_type(Sampler(PrefixStore(target)).draw(2).values, list[Literal["yes", "no"]])
 
 
 async def elsewhere(engine: AsyncEngine, remote: RemoteGenerator, server: AsyncRemoteGenerator) -> None:

@@ -17,6 +17,7 @@ from structgen.engines.json.completion.lengths import Lengths
 from structgen.engines.json.goals import stored
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
+from structgen.engines.json.goals.liveness import reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.masks.rows import mask_rows
@@ -24,10 +25,11 @@ from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.formula.language import Formula
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
 from structgen.kernels.objects import is_on
 from structgen.options import JsonOptions, checked_options
 from structgen.progress import waiting
@@ -117,8 +119,9 @@ class JsonGrammar:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
-        report = self._lowered.report
-        return report.with_ignored(self._ignored) if self._ignored else report
+        report = self._lowered.report.with_ignored(self._ignored)
+        report.bounds_numbers = any(choice.has_ends for node in reachable(self._root) for choice in node.numbers)
+        return report
 
     @cached_property
     def memory_bytes(self) -> int:
@@ -218,7 +221,7 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
     Raises:
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
-    graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
+    graph = GoalGraph(lowered, lowered.options)
     return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
 
 

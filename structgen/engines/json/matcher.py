@@ -39,7 +39,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     """
 
     __slots__ = (
-        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail", "_vocabulary",
+        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail",
+        "_vocabulary",
     )  # fmt: skip
 
     def __init__(self, grammar: JsonGrammar, *, remembers: bool = True) -> None:
@@ -113,24 +114,29 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     def advance_and_fill_all(
         cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
     ) -> list[bool]:
-        """See `BaseMatcher.advance_and_fill_all`. One call of the kernel for matchers that share their rows."""
+        """See `BaseMatcher.advance_and_fill_all`. One call of the kernel for matchers that share their mask rows."""
         taken = [False] * len(matchers)
         groups: dict[int, list[int]] = {}
         for number, matcher in enumerate(matchers):
             if not matcher._terminated:
                 groups.setdefault(id(matcher._rows), []).append(number)
         for numbers in groups.values():
+            one = matchers[numbers[0]]
+            start, row_bytes = one._row_address(bitmask, 0), 4 * bitmask.shape[-1]
             jobs = array("q")
             for number in numbers:
-                matcher = matchers[number]
-                jobs.extend((matcher._at, token_ids[number], matcher._row_address(bitmask, rows[number]), 0))
-            context, first = matcher._rows.context(), 0
+                jobs.extend((matchers[number]._at, token_ids[number], start + row_bytes * rows[number], 0))
+            context, first = one._rows.context(), 0
             while first < len(numbers):
                 last = machine.steps(context.address, jobs.buffer_info()[0], first, len(numbers))
-                for place in range(first, min(last + 1, len(numbers))):
-                    _, token_id, out, status = jobs[layout.JOB_SIZE * place : layout.JOB_SIZE * (place + 1)]
-                    matcher = matchers[numbers[place]]
-                    taken[numbers[place]] = status == layout.ALIVE or matcher._stepped(context, status, token_id, out)
+                for place, status in enumerate(
+                    jobs[layout.JOB_SIZE * first + layout.J_STATUS : layout.JOB_SIZE * (last + 1) : layout.JOB_SIZE],
+                    first,
+                ):
+                    number = numbers[place]
+                    taken[number] = status == layout.ALIVE or matchers[number]._stepped(
+                        context, status, token_ids[number], start + row_bytes * rows[number]
+                    )
                 first = last + 1
         return taken
 

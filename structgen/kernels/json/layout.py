@@ -40,16 +40,19 @@ T_CLOSES, T_ENDLESS, T_COUNT, T_CHOICES = 1, 2, 3, 4
 
 # --- pool flags ---
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
-NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.tokens.characters`
+NON_ASCII_KIND, NEVER_KIND = 26, 28  # of `structgen.kernels.tokens.characters`; between them white space beyond ASCII
+
+SOME_BEYOND = -4  # SOME of `structgen.kernels.tokens.layout`
 
 # --- tables of a context (`structgen.kernels.memory`), each a place of its address and, behind it, of its length ---
 (
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_MEMORY, C_KEY, C_LOG,
-) = range(0, 86, 2)  # fmt: skip
-CONTEXT_SIZE = 86
+    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
+    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED,
+) = range(0, 100, 2)  # fmt: skip
+CONTEXT_SIZE = 100
 # C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
 TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
 
@@ -93,9 +96,10 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     REMEMBERS,  # whether masks are looked up in the memory, and kept there: the number of the grammar, or 0
     SHALLOWEST,  # how many containers were open at least while the mask was made: what is around was not looked at
     ASKED,  # whether the mask depends on what no key of the memory says
+    JOINED,  # how many rows are known to be in the mask already
     LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
     REGISTERS,
-) = range(4, 21)  # fmt: skip
+) = range(4, 22)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
@@ -124,8 +128,10 @@ NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
 TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7
 # Rows that every vocabulary has: whitespace tokens; text of certain kinds of characters only (slices); text that stays
 # inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
-ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 20
+ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 21
 ROW_LENGTHS = ROW_SLICES + SLICES
+# Rows lie in blocks of so many, whose addresses are a table: more rows come without those that are there being moved.
+BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
@@ -139,6 +145,7 @@ M_RING = M_SLOTS + SLOTS
 # a whole row follows); then the key, the rows, and the tokens or the whole row as int32.
 N_SIZE, N_HASH, N_USED, N_KEY, N_ROWS, N_TOKENS, N_FIELDS = range(7)
 KEY_WORDS = 256  # of a key at most
+JOINED_ROWS = 64  # of which it is known that they are in a mask already
 LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row is kept
 CHANCES = 16  # entries in use that are moved, at most, to make room for one
 

@@ -14,10 +14,23 @@ a mask is made as if there was none.
 
 from structgen.kernels.bits import set_bits
 from structgen.kernels.jit import internal
+from structgen.kernels.json.emit import row_address
 from structgen.kernels.json.frames import depth, frame_size, load, lookup
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.plans import among_distinct
-from structgen.kernels.json.tables import grammar, key, limit, logged, memory, reg, set_key, set_memory, set_reg
+from structgen.kernels.json.tables import (
+    grammar,
+    joined_row,
+    key,
+    limit,
+    logged,
+    memory,
+    reg,
+    set_joined_row,
+    set_key,
+    set_memory,
+    set_reg,
+)
 from structgen.kernels.memory import (
     address,
     clear_words,
@@ -135,12 +148,35 @@ def _find(m):
 
 
 @internal
+def _has_rows(m, entry):
+    """Whether the context knows the blocks of an entry's rows: another thread may just have added them."""
+    place, known = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, C_ROWS)
+    for i in range(memory(m, entry + N_ROWS)):
+        if memory(m, place + i) // BLOCK_ROWS >= known:
+            return False
+    return True
+
+
+@internal
 def _row_into(source, out, width, joined):
     """A row into the mask: over it, or (``joined``) to what is there."""
     if joined:
         or_words(source, out, width)
     else:
         copy_words(source, out, width)
+
+
+@internal
+def _is_new(m, row):
+    """Whether a row is not known to be in the mask already; from now on it is. (Configurations share most rows.)"""
+    count = reg(m, JOINED)
+    for i in range(count):
+        if joined_row(m, i) == row:
+            return False
+    if count < JOINED_ROWS:
+        set_joined_row(m, count, row)
+        set_reg(m, JOINED, count + 1)
+    return True
 
 
 @internal
@@ -156,7 +192,9 @@ def _replay(m, entry, out, joined):
     if rows == 0 and not joined:
         clear_words(out, width)
     for i in range(rows):
-        _row_into(address(m, C_ROWS) + 4 * memory(m, place + i) * width, out, width, joined or i > 0)
+        row = memory(m, place + i)
+        if _is_new(m, row):
+            _row_into(row_address(m, row), out, width, joined or i > 0)
     set_bits(out, width, address(m, C_MEMORY) + 8 * (place + rows), tokens)
 
 
@@ -182,6 +220,8 @@ def recall(m, out, joined):
     if not try_lock(lock):
         return False
     entry = _find(m)
+    if entry and not _has_rows(m, entry):
+        entry = 0
     if entry:
         _replay(m, entry, out, joined)
         set_memory(m, entry + N_USED, 1)
@@ -229,7 +269,7 @@ def _room(m, words):
 
 @internal
 def _write_key(m):
-    """Write the key of the configuration in the registers as far as its mask looked, and say so in the slots on the way.
+    """Write the key of the configuration in the registers as far as its mask looked, and that in the slots on the way.
 
     (Its words, its hash); words -1: it is too long.
     """

@@ -18,6 +18,7 @@ LIVE            configuration                         YES, NO or UNKNOWN
 ENDS_PARSER     parser                                1 or 0
 FRESH           parser                                configuration
 CLASSES_INSIDE  (into H_INSIDE)                       1
+PROVE           (into H_PROOF)                        1
 ==============  ====================================  =====================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first

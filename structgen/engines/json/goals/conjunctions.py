@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -151,10 +152,11 @@ class Conjunctions:
             excluded=frozenset(excluded),
             values=values,
             spelling=spelling,
-            max_length=self._options.max_number_length,
         )
-        found = automaton(spec)
-        return None if found.is_empty else NumberChoice(found)
+        limit = self._options.max_number_length
+        limited = spec.with_ends() if limit == "auto" else replace(spec, max_length=limit)
+        found = automaton(limited)
+        return None if found.is_empty else NumberChoice(found, limit == "auto" and limited is not spec)
 
     # --- strings ---
     def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:

@@ -45,6 +45,8 @@ class KernelContext:
         depth = rows.lexicon.max_depth + 2
         self._set(layout.C_STACK, np.empty(max(20 * depth, STACK_WORDS), np.int64))
         self._set(layout.C_OWN, np.empty(5 * depth + 5, np.int64))
+        self._set(layout.C_FOLLOWING, np.empty(10 * depth, np.int64))
+        self._set(layout.C_JOINED, np.empty(layout.JOINED_ROWS, np.int64))
         self._set(layout.C_SEARCH, np.empty(512, np.int64))
         self._set(layout.C_PROBE, np.empty(PROBE_WORDS, np.int64))
         self._set(layout.C_NESTING, np.empty(NESTING_WORDS, np.int64))
@@ -58,11 +60,14 @@ class KernelContext:
         self._set(layout.C_MEMBERS, lexicon.members)
         self._set(layout.C_TOKEN_BYTES, lexicon.decoded)
         self._set(layout.C_CLASSES, lexicon.classes)
+        self._set(layout.C_RISES, lexicon.rises)
+        self._set(layout.C_NODE_KINDS, lexicon.own_kinds)
         self._set(layout.C_OFFSETS, lexicon.vocabulary.token_offsets)
         self._set(layout.C_ENDS, np.array(lexicon.vocabulary.eos_token_ids, np.int32))
         self._set(layout.C_DATA, lexicon.vocabulary.token_bytes)
         self._set(layout.C_KINDS, rows.kinds)
         self._set(layout.C_SLICES, rows.slices)
+        self._set(layout.C_SLICE_SIZES, rows.slice_sizes)
         self._set(layout.C_LIMITS, rows.limits)
         self._set(layout.C_MEMORY, rows.memory)
         self._set(layout.C_KEY, np.empty(layout.KEY_WORDS, np.int64))
@@ -80,10 +85,12 @@ class KernelContext:
             self._set(layout.C_PAYLOAD, pool.payload)
             self._set(layout.C_WORDS_LEFT, pool.words_left)
             self._set(layout.C_LOOPS, pool.loops)
+            self._set(layout.C_WIDES, pool.wides)
+            self._set(layout.C_SAFE, pool.safe)
             self._set(layout.C_SLOTS, pool.slots)
             self._set(layout.C_COUNTS, pool.counts)
             self._set(layout.C_SYMBOLS, pool.symbols)
-            self._set(layout.C_ROWS, rows.rows)
+            self._set(layout.C_ROWS, rows.blocks)
 
     def enter(self, tables: JsonTables) -> int:
         """Work on a grammar without a matcher; the context's address."""

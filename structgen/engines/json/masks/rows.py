@@ -17,13 +17,14 @@ from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout, machine
 from structgen.kernels.tokens import calls as t
 from structgen.kernels.tokens.calls import kind_of
-from structgen.kernels.tokens.layout import NEVER, NON_ASCII
+from structgen.kernels.tokens.layout import NEVER, NON_ASCII, WIDE_SPACE
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
 MEMORY_BYTES = 8 << 20  # of masks that are kept
+FIRST_BLOCKS = 64
 KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
 
 
@@ -37,15 +38,16 @@ def _kinds(characters: str) -> int:
 
 _LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 _ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
+_SOLID = _ALL & ~(1 << WIDE_SPACE)
+_WORD = _LOWER + _UPPER + _DIGIT + "_"
 # Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
 # row to copy, and the walk visits only what goes beyond.
 SLICES = (
-    _ALL, _ALL & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."), _ALL & ~_kinds(","),
-    _ALL & ~_kinds(" /"), _ALL & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
+    _ALL, _SOLID, _SOLID & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."),
+    _ALL & ~_kinds(","), _SOLID & ~_kinds(" /"), _SOLID & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
     *map(_kinds, (
-        _LOWER + _UPPER + _DIGIT + "_-./:", _LOWER + _UPPER + _DIGIT + "_-.", _LOWER + _UPPER + _DIGIT + "_-",
-        _LOWER + _UPPER + _DIGIT + "_", _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT, _LOWER,
-        _LOWER + _DIGIT + "-", _DIGIT,
+        _WORD + "-./:", _WORD + "-.", _WORD + "-", _WORD, _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT,
+        _LOWER, _LOWER + _DIGIT + "-", _DIGIT,
     )),
 )  # fmt: skip
 
@@ -53,8 +55,8 @@ SLICES = (
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``memory``
-    keeps finished masks of all grammars (`structgen.kernels.json.recall`).
+    The first rows are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``blocks`` int64: addresses of
+    the blocks that rows lie in. ``memory`` keeps finished masks of all grammars (`structgen.kernels.json.recall`).
     """
 
     def __init__(self, lexicon: JsonLexicon) -> None:
@@ -62,8 +64,11 @@ class MaskRows:
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
         fixed = layout.ROW_LENGTHS + lexicon.longest_text + 1
-        self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
-        self.count = fixed
+        self._blocks: list[Int32] = []
+        self.blocks = np.zeros(FIRST_BLOCKS, np.int64)
+        self.count = 0
+        for _ in range(fixed):
+            self._add_row()
         self.limits = np.zeros(4, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
@@ -73,6 +78,7 @@ class MaskRows:
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
+        self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self._token_kinds = token_characters(lexicon)
         self.kinds = KINDS
         self._local = threading.local()
@@ -84,7 +90,7 @@ class MaskRows:
     @property
     def memory_bytes(self) -> int:
         """Bytes of rows, pool and memory."""
-        return self.rows.nbytes + self.pool.memory_bytes + self.memory.nbytes
+        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
@@ -99,12 +105,8 @@ class MaskRows:
         with self.lock:
             if self.pool.slots[2 * state + place] >= 0:
                 return
-            if self.count == len(self.rows):
-                grown = np.zeros((2 * len(self.rows), self.lexicon.width), np.int32)
-                grown[: self.count] = self.rows
-                self.rows = grown
-                self.pool.version[0] += 1
-            out = self.rows[self.count]
+            place_of_row = self._add_row()
+            out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
             while True:
@@ -112,25 +114,41 @@ class MaskRows:
                 if status < layout.MISS:
                     break
                 context.resolve(status)
-            self.pool.slots[2 * state + place] = self.count
-            self.count += 1
+            self.pool.slots[2 * state + place] = place_of_row
+
+    def row(self, number: int) -> Int32:
+        """int32[width], a row, where it lies."""
+        return self._blocks[number // layout.BLOCK_ROWS][number % layout.BLOCK_ROWS]
+
+    def _add_row(self) -> int:
+        """The number of a new row, all zero."""
+        number, place = self.count, self.count // layout.BLOCK_ROWS
+        if place == len(self._blocks):
+            block = np.zeros((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
+            if place == len(self.blocks):
+                self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
+                self.pool.version[0] += 1
+            self.blocks[place] = block.ctypes.data
+            self._blocks.append(block)
+        self.count += 1
+        return number
 
     def _fill_fixed(self) -> None:
         lexicon = self.lexicon
-        self.rows[layout.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
+        self.row(layout.ROW_BLANK)[:] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
         free = self.text_tokens()
-        counts = []
-        for kinds in SLICES:
-            inside = free & (self._token_kinds & ~np.int64(kinds) == 0)
-            counts.append((int(inside.sum()), kinds, packed(widened(inside, lexicon.width))))
-        counts.sort(key=lambda entry: -entry[0])
-        for number, (_, kinds, row) in enumerate(counts):
+        inside = [(kinds, free & (self._token_kinds & ~np.int64(kinds) == 0)) for kinds in SLICES]
+        inside.sort(key=lambda entry: -int(entry[1].sum()))
+        for number, (kinds, tokens) in enumerate(inside):
             self.slices[number] = kinds
-            self.rows[layout.ROW_SLICES + number] = row
+            self.row(layout.ROW_SLICES + number)[:] = packed(widened(tokens, lexicon.width))
+            sizes = np.bincount(lexicon.points[tokens], minlength=lexicon.longest_text + 1)
+            self.slice_sizes[number] = np.cumsum(sizes)
         self.compute(self.pool.universal, layout.BODY)
-        stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
+        stay = unpacked(self.row(self.pool.slots[2 * self.pool.universal]))[: len(lexicon.kinds)]
         for length in range(lexicon.longest_text + 1):
-            self.rows[layout.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
+            tokens = stay & (lexicon.points <= length)
+            self.row(layout.ROW_LENGTHS + length)[:] = packed(widened(tokens, lexicon.width))
 
     def text_tokens(self) -> npt.NDArray[np.bool_]:
         """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
@@ -156,7 +174,8 @@ def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
     """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
     kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
     end = int(lexicon.tries[layout.TEXT, 1])
-    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, np.zeros((lexicon.max_depth + 2, 2), np.int64), kinds)
+    path = np.zeros(lexicon.max_depth + 2, np.int64)
+    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, lexicon.own_kinds[:end], path, kinds)
     return kinds
 
 

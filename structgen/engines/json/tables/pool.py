@@ -28,9 +28,11 @@ from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, 
 from structgen.kernels.tokens.calls import add_rows
 
 UNIVERSAL = 0  # where any string starts: the first automaton of every pool
-FIRST_STATES = 256
+FIRST_STATES = 4096
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
+# Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+NUMBER_STATES = 2048
 MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
@@ -53,6 +55,8 @@ class AutomatonPool:
     Attributes:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
+        wides: int32[2 * n], where characters beyond ASCII lead (`structgen.kernels.tokens.calls.add_rows`).
+        safe: int64[n], text that may follow the state whatever it is (`structgen.kernels.json.safety`); 0: not known.
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
@@ -78,7 +82,7 @@ class AutomatonPool:
     @property
     def memory_bytes(self) -> int:
         """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 10 * 4 * len(self.flags)
+        return self.transitions.nbytes + 14 * 4 * len(self.flags)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -89,7 +93,7 @@ class AutomatonPool:
         with self.lock:
             if key in self._known:
                 return self._known[key]
-            base = self._room(len(dfa))
+            base = self._room(len(dfa), NUMBER_STATES)
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
             self._starts.append(base)
@@ -108,7 +112,7 @@ class AutomatonPool:
         if known is not None:
             return known
         with self.lock:
-            base = self._room(len(classes.labels))
+            base = self._room(len(classes.labels), NUMBER_STATES)
             flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
             self._write(base, classes.transitions, flags)
             end = base + len(classes.labels)
@@ -202,25 +206,27 @@ class AutomatonPool:
         if wrong >= 0:
             raise InternalError(f"state {wrong} of an automaton leads nowhere")
         self.flags[base:end] = flags
-        add_rows(table, base, self.transitions, self.flags, self.loops)
+        add_rows(table, base, self.transitions, self.flags, self.loops, self.wides)
 
-    def _room(self, states: int) -> int:
-        """Make room for ``states`` more states; the first of them."""
+    def _room(self, states: int, spare: int = 0) -> int:
+        """Make room for ``states`` more states, and for some that come later; the first of them."""
         base = self.count
-        if base + states > len(self.flags):
-            self._allocate(max(2 * len(self.flags), base + states))
+        if base + states + spare > len(self.flags):
+            self._allocate(max(2 * len(self.flags), base + states + spare))
         self.count = base + states
         return base
 
     def _allocate(self, states: int) -> None:
         """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
         count = self.count
-        new = {
+        new: dict[str, npt.NDArray[Any]] = {
             "transitions": np.empty(256 * states, np.int32),
             "flags": np.zeros(states, np.int32),
             "payload": np.zeros(states, np.int32),
             "words_left": np.full(states, -1, np.int32),
             "loops": np.zeros(states, np.int32),
+            "wides": np.zeros(2 * states, np.int32),
+            "safe": np.zeros(states, np.int64),
             "slots": np.full(2 * states, -1, np.int32),
             "counts": np.zeros(2 * states, np.int32),
             "symbols": np.zeros(states, np.int32),
@@ -241,6 +247,8 @@ class AutomatonPool:
     payload: npt.NDArray[np.int32]
     words_left: npt.NDArray[np.int32]
     loops: npt.NDArray[np.int32]
+    wides: npt.NDArray[np.int32]
+    safe: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     symbols: npt.NDArray[np.int32]

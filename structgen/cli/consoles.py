@@ -1,15 +1,18 @@
-"""What a command waits for, told on standard error."""
+"""Consoles; what a command waits for, told on standard error."""
 
 from __future__ import annotations
 
 import threading
 
+from rich.console import Console
 from rich.errors import LiveError
 from rich.markup import escape
 from rich.status import Status
 
-from structgen.cli.common import err
 from structgen.progress import ProgressEvent
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
 
 
 class WaitLine:
