@@ -8,7 +8,8 @@ tokens are the tokenizer's own. For each token the engine fills the mask of what
 read, and the engine advances; an invalid instance must meet a 0 bit or an end that does not allow end-of-sequence,
 a valid one must meet neither.
 
-Timed: each fill + advance through the engine's Python calls (perf_counter_ns around them, in a process of its own with
+Timed: each advance and the fill behind it, in one of the engine's Python calls where it has one for both, and the first
+fill with the first token (perf_counter_ns around them, in a process of its own with
 garbage collection off, or on with --garbage), and the compile from schema text to the first mask; with --again also a
 second walk through all instances, whose states have all been met. The engines take turns, so that a change of the
 machine's load meets all alike. Results are JSON lines, one a schema and engine; a run that is repeated with the

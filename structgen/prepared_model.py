@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 from structgen.batch import BatchRow
@@ -17,8 +16,8 @@ from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
 from structgen.decoding.sections import SectionBudget
-from structgen.decoding.speculative.cost import CostCurve
-from structgen.decoding.speculative.drafts import make_speculator, prepare
+from structgen.decoding.speculative.cost import LearnedCost
+from structgen.decoding.speculative.drafts import make_speculator
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.protocols import Grammar
@@ -76,6 +75,7 @@ class PreparedModel:
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
+        self._cost = LearnedCost()  # of reading several tokens at once
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
@@ -136,11 +136,6 @@ class PreparedModel:
         """Write one output, step by step."""
         return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
 
-    @cached_property
-    def _cost_curve(self) -> CostCurve:
-        """What reading several tokens at once costs; measured when drafts are first asked for."""
-        return prepare(self.model)
-
     def _spell(self, text: str) -> Sequence[int]:
         """The tokens of a text that may be written, as far as the tokenizer spells it."""
         return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
@@ -152,9 +147,7 @@ class PreparedModel:
         speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
             with report_progress(self.progress):
-                speculator = make_speculator(
-                    draft, self.model, self.tokenizer, self.vocabulary, lambda: self._cost_curve
-                )
+                speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, self._cost)
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator

@@ -111,6 +111,9 @@ class FakeMatcher:
     def next_bytes(self) -> npt.NDArray[np.bool_]:
         return np.array([self.alive(self.text + bytes([byte])) for byte in range(256)])
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        return []
+
     def forced_bytes(self) -> bytes:
         text = self.text
         while (

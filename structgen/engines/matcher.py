@@ -17,6 +17,7 @@ from structgen.errors import CompletionTooLongError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 _NOT_CHECKED = object()
+MAX_WAYS = 4  # bytes that may come next, of which each is followed up as a likely text
 
 
 class BaseMatcher(ABC, Generic[GrammarT]):
@@ -142,6 +143,18 @@ class BaseMatcher(ABC, Generic[GrammarT]):
             walker.accept_bytes(byte)
             forced += byte
         return bytes(forced)
+
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        """See `Matcher.likely_texts`; here, where few bytes may come next, each with what it forces."""
+        following = np.flatnonzero(self.next_bytes()).tolist()
+        if len(following) > MAX_WAYS:
+            return []
+        texts = []
+        for byte in following:
+            walker = self.copy()
+            walker.accept_bytes(bytes([byte]))
+            texts.append(bytes([byte]) + walker.forced_bytes())
+        return texts
 
     def _is_open(self) -> bool:
         """Whether something else than a byte of its own can follow: the end, or another text."""

@@ -142,6 +142,14 @@ class Matcher(Protocol):
         """
         ...
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        """A few texts that may come next, the likeliest first, for drafts: guesses, which may even be refused.
+
+        Args:
+            written: the end of the output so far, which shows in what habits it is spelled.
+        """
+        ...
+
     def shortest_completion(self) -> bytes:
         """A short text that completes the output; empty if it may stop, or the end of sequence was accepted.
 

@@ -1,88 +1,133 @@
 """Linear layers on the CPU that read a few tokens at once for little more than one. Imports torch.
 
 A forward of one token is limited by reading the weights, and one of 16 should cost hardly more. For few rows, however,
-MKL's float32 product spends most of its time on rearranging the weights, at each call: 135 million of them take
-31 ms for one row, 83 ms for 8 and 141 ms for 16 (two cores). With the weights rearranged once it is 35 ms and 42 ms.
-That takes a copy of the weights for each number of rows; without copies, the transposed product takes 52 ms and 59 ms.
+MKL's float32 product spends most of its time on rearranging the weights, at each call. oneDNN takes weights that were
+rearranged once, in one copy for any number of rows (products of SmolLM2-135M's 135 million weights, one thread of a
+Zen 5, ms):
+
+    rows                                     1     4     8    16    32    64   200
+    MKL, weights as they are                34    53    64    94   129   219   608
+    MKL, transposed                         34    31    66   108   138   226   617
+    oneDNN, weights rearranged              19    22    28    39    59    95   269
+
+A copy takes as long to make as a few dozen products, so each layer makes its own once it has read a few tokens at once
+so often (as one who rents until the rent has come to the price); until then, and where copies would be too large, it
+takes the cheaper of MKL's products.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-SIZES = (8, 16, 32)
-"""Numbers of rows that weights are rearranged for; fewer rows are padded, more are cut into pieces."""
-FEW, MOST = 3, 96
-"""Up to so many rows the plain product is as quick, and beyond so many as well."""
+TRANSPOSED = range(2, 7)
+"""Numbers of rows for which the transposed product is the cheaper one without a copy."""
 COPIES_BYTES = 2 << 30
-"""What all copies may take."""
+"""What the copies of a model may take."""
+AFTER, SPREAD = 16, 16
+"""Uses until the first layer makes its copy, and further uses until the last does: no single step takes long."""
+
+_LOGGER = logging.getLogger(__name__)
 
 
-def pack_linear_layers(model: torch.nn.Module) -> tuple[int, ...]:
-    """Replace the float32 linear layers of a model on the CPU; the weights are shared. Nothing where MKL is missing.
-
-    Copies are made when a number of rows is first met; results differ from before by rounding.
+def pack_linear_layers(model: torch.nn.Module) -> int:
+    """Replace the float32 linear layers of a model on the CPU by ones that copy their weights where that pays; the
+    parameters are shared. Results differ from before by rounding.
 
     Returns:
-        the numbers of rows that are quick, ascending.
+        how many were replaced; none of a model that has been here before.
     """
-    has_mkl: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
-    if not (has_mkl and hasattr(torch.ops.mkl, "_mkl_linear")):
-        return ()
     found = [
         (parent, name, layer)
         for parent in model.modules()
         for name, layer in parent.named_children()
         if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32 and layer.weight.device.type == "cpu"
     ]
-    copy = sum(layer.weight.numel() * 4 for _, _, layer in found)
-    count = COPIES_BYTES // max(copy, 1)
-    sizes = SIZES if count >= len(SIZES) else SIZES[1:2] if count else ()
-    for parent, name, layer in found:
-        setattr(parent, name, PackedLinear(layer, sizes))
-    return sizes if found else ()
+    size = sum(layer.weight.numel() * 4 for _, _, layer in found)
+    copies = size <= COPIES_BYTES and bool(found) and _reads_rearranged(found[0][2])
+    for place, (parent, name, layer) in enumerate(found):
+        packed = PackedLinear(layer, AFTER + place * SPREAD // len(found) if copies else math.inf)
+        if place == 0 and copies:
+            packed.announced = (
+                f"{type(model).__name__}: rearranging a copy of the weights ({size / 2**20:.0f} MiB), "
+                "with which a few tokens at once are read faster"
+            )
+        setattr(parent, name, packed)
+    return len(found)
 
 
 class PackedLinear(torch.nn.Linear):
-    """A linear layer for inference, over the parameters of another."""
+    """A linear layer for inference, over the parameters of another.
 
-    def __init__(self, layer: torch.nn.Linear, sizes: tuple[int, ...]) -> None:
+    Args:
+        layer: the other.
+        after: reads of a few rows after which the weights are copied; infinite: never.
+
+    Attributes:
+        announced: what the log is told when this layer makes its copy.
+    """
+
+    def __init__(self, layer: torch.nn.Linear, after: float) -> None:
         torch.nn.Module.__init__(self)
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.weight, self.bias = layer.weight, layer.bias
-        self._sizes = sizes
-        self._packed: dict[int, Any] = {}
+        self.announced = ""
+        self._after, self._uses = after, 0
+        self._packed: Any = None
+        self._copied: tuple[int, int] | None = None  # what the copy was made of
+
+    @property
+    def has_copy(self) -> bool:
+        """Whether the weights have been copied."""
+        return self._packed is not None
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """x W^T + b for float32[..., in_features]."""
         rows = input.numel() // self.in_features
-        if rows in self._sizes:  # what the model pads trees to: nothing to rearrange
-            return self._product(input, rows)
-        if not FEW < rows <= MOST:
+        self._uses += rows > 1
+        if self._uses > self._after and input.is_cpu:
+            if self._copied != _state(self.weight):  # the first time, or they were trained since
+                self._copy()
+            return _product(input, self._packed, self.bias)
+        if rows not in TRANSPOSED:
             return functional.linear(input, self.weight, self.bias)
-        flat = input.reshape(rows, self.in_features)
-        if self._sizes:
-            most = self._sizes[-1]
-            pieces = [self._padded(flat[start : start + most]) for start in range(0, rows, most)]
-            out = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
-        else:
-            out = torch.mm(self.weight, flat.t()).t()
-            out = out if self.bias is None else out + self.bias
+        out = torch.mm(self.weight, input.reshape(rows, self.in_features).t()).t()
+        out = out if self.bias is None else out + self.bias
         return out.reshape(*input.shape[:-1], self.out_features)
 
-    def _padded(self, flat: torch.Tensor) -> torch.Tensor:
-        """The product for at most as many rows as the largest size."""
-        rows = len(flat)
-        size = next(size for size in self._sizes if size >= rows)
-        return self._product(functional.pad(flat, (0, 0, 0, size - rows)), size)[:rows]
+    def _copy(self) -> None:
+        if self.announced:
+            _LOGGER.info("%s", self.announced)
+            self.announced = ""
+        self._packed, self._copied = _rearranged(self.weight), _state(self.weight)
 
-    def _product(self, rows: torch.Tensor, size: int) -> torch.Tensor:
-        """The product for exactly so many rows."""
-        packed = self._packed.get(size)
-        if packed is None:
-            packed = self._packed[size] = torch.ops.mkl._mkl_reorder_linear_weight(self.weight.detach(), size)
-        out: torch.Tensor = torch.ops.mkl._mkl_linear(rows.contiguous(), packed, self.weight, self.bias, size)
-        return out
+
+def _reads_rearranged(layer: torch.nn.Linear) -> bool:
+    """Whether this build of torch has oneDNN's product, and it says what the plain one says."""
+    if not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")):  # type: ignore[no-untyped-call]
+        return False
+    rows = torch.ones(2, layer.in_features)
+    try:
+        with torch.inference_mode():
+            found = _product(rows, _rearranged(layer.weight), layer.bias)
+            return torch.allclose(found, functional.linear(rows, layer.weight, layer.bias), rtol=1e-3, atol=1e-3)
+    except RuntimeError:  # oneDNN has no such product here
+        return False
+
+
+def _rearranged(weight: torch.Tensor) -> Any:
+    return torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+
+
+def _product(input: torch.Tensor, packed: Any, bias: torch.Tensor | None) -> torch.Tensor:
+    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(input, packed, bias, "none", [], "")
+    return found
+
+
+def _state(weight: torch.Tensor) -> tuple[int, int]:
+    """Changes when the weights do."""
+    return weight.data_ptr(), 0 if weight.is_inference() else weight._version

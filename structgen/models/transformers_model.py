@@ -30,7 +30,6 @@ class TransformersModel:
         self.model = model.eval()
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)
-        self._widths: tuple[int, ...] = ()  # numbers of tokens that a tree of a single row is padded to
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
@@ -104,19 +103,12 @@ class TransformersModel:
 
         self._check_full_attention()
         count, device, dtype = len(token_ids[0]), self.model.device, self.model.dtype
-        width, columns = self._padded(count) if cache.rows == 1 else count, cache.length + count
+        columns = cache.length + count
         # As what is added to the scores: sdpa would convert Booleans in each layer.
-        mask = torch.full(
-            (cache.rows, 1, width, columns + width - count), torch.finfo(dtype).min, dtype=dtype, device=device
-        )
-        mask[:, 0, :count, :columns].masked_fill_(torch.as_tensor(visible, device=device), 0.0)
-        places = torch.zeros(cache.rows, width, dtype=torch.int64, device=device)
-        places[:, :count] = torch.as_tensor(positions, device=device)
-        cache.grow(width)
-        logits = self._run([[*row, *[0] * (width - count)] for row in token_ids], cache, places, mask)[:, :count]
-        cache.crop(columns)
-        cache.appended = count
-        return logits
+        mask = torch.full((cache.rows, 1, count, columns), torch.finfo(dtype).min, dtype=dtype, device=device)
+        mask[:, 0].masked_fill_(torch.as_tensor(visible, device=device), 0.0)
+        cache.grow(count)
+        return self._run(token_ids, cache, torch.as_tensor(positions, device=device), mask)
 
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TransformersCache
@@ -154,18 +146,12 @@ class TransformersModel:
         if not self.full_attention:
             raise ModelError("Draft trees need full attention in every layer; draft single chains for this model.")
 
-    def _padded(self, count: int) -> int:
-        """How many tokens are read in place of so many."""
-        return next((width for width in self._widths if width >= count), count)
-
     def prepare_for_trees(self) -> None:
         """Make forwards of a few tokens cheap where they are not: float32 linear layers on the CPU are replaced by ones
-        that keep their weights rearranged, up to three times (`packed_linear`)."""
-        from structgen.models.packed_linear import FEW, pack_linear_layers
+        that come to keep a rearranged copy of their weights (`packed_linear`)."""
+        from structgen.models.packed_linear import pack_linear_layers
 
-        sizes = pack_linear_layers(self.model)
-        if sizes:  # none if they have been replaced before
-            self._widths = (*range(1, FEW + 1), *sizes)
+        pack_linear_layers(self.model)
 
     def _first_positions(self, cache: TransformersCache) -> Any:
         """The position of each row's next token, [rows, 1]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from structgen.decoding.choosing import OnError, guarded
-from structgen.decoding.speculative.cost import CostCurve
+from structgen.decoding.speculative.cost import Cost, CostCurve, LearnedCost
 from structgen.decoding.speculative.length import RATE_WEIGHT, CostAware, allocate
 from structgen.decoding.speculative.speculator import Row
 from structgen.decoding.speculative.tree import DraftTree
@@ -16,7 +16,8 @@ class Drafting:
 
     def __init__(self) -> None:
         self._reached: dict[int, tuple[float, float]] = {}  # tokens and time, running means, by rows (powers of two)
-        self._beside, self._curve = 1, CostCurve()
+        self._beside = 1
+        self._curve: Cost = CostCurve()
         self._is_asked = False  # whether a row of this step has drafters
 
     def choose(
@@ -38,6 +39,8 @@ class Drafting:
         if not rows:
             return []
         self._curve = next((row.policy.curve for row in rows if isinstance(row.policy, CostAware)), self._curve)
+        if isinstance(self._curve, LearnedCost) and self._curve.is_plain_due:
+            return [row.pause() for row in rows]
         is_alone = writing == 1 and len(rows) == 1 and beside == len(rows[0].output.pending)
         rate = self._rate(writing)
         trees: list[DraftTree | None] = []
@@ -67,8 +70,11 @@ class Drafting:
         least = rate * self._curve.marginal(self._beside) if isinstance(row.policy, CostAware) else 0.0
         return row.grow(least, beside=self._beside, rows=writing)
 
-    def observe(self, writing: int, tokens: int, read: int) -> None:
-        """A step that read ``read`` tokens gave so many to the rows that are written."""
+    def observe(self, writing: int, tokens: int, read: int, seconds: float | None) -> None:
+        """A step that read ``read`` tokens gave so many to the rows that are written, in so long; None: that says
+        nothing of steps without prompts."""
+        if self._is_asked and seconds is not None and isinstance(self._curve, LearnedCost):
+            self._curve.observe(read, seconds, drafts=read - self._beside)
         if self._is_asked and writing > 1:
             key = writing.bit_length()
             known, time = self._reached.get(key, (float(tokens), self._curve(read)))

@@ -354,8 +354,9 @@ class Scheduler:
         for handle, tokens in zip(step.handles, step.gained, strict=True):
             self._queue.charge(handle.request.key, tokens)
         self._touched += [handle for handle in step.handles if handle.task is None]
-        self._drafting.observe(step.chosen, sum(step.gained), step.tokens)
-        self.cost.observe(step.tokens, chunks, self._clock() - start)
+        seconds = self._clock() - start
+        self._drafting.observe(step.chosen, sum(step.gained), step.tokens, None if chunks else seconds)
+        self.cost.observe(step.tokens, chunks, seconds)
 
     def _model_failed(self, step: ModelStep, error: Exception) -> None:
         """Out of memory: half of the rows wait; all of them where they share what the call may have spoiled, and half

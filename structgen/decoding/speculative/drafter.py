@@ -37,11 +37,13 @@ class Step:
         tokens: what it read: the tokens before and including the root, then the tree's nodes.
         logits: [n, V], after each of them (rows beyond are padding).
         tree: the drafts; node i is token ``len(tokens) - len(tree.nodes) + i``.
+        kept: which of the tokens are output: indices, ascending.
     """
 
     tokens: Sequence[int]
     logits: Any
     tree: DraftTree
+    kept: Sequence[int]
 
     def logits_after(self, node: Node) -> Any:
         """The logits [V] after a node of the tree or its root."""

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from structgen.decoding.speculative.cost import CostCurve, measure
+from structgen.decoding.speculative.copying import CopyDrafter
+from structgen.decoding.speculative.cost import Cost, LearnedCost
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.decoding.speculative.drafter import Drafter
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -19,9 +20,9 @@ from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
+from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.errors import GenerationError, OptionsError
 from structgen.models.language_model import check_reads_trees, prepare_for_trees
-from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Maker = Callable[[Any, Any, Vocabulary], Drafter]
@@ -29,6 +30,8 @@ Maker = Callable[[Any, Any, Vocabulary], Drafter]
 
 MAKERS: dict[str, Maker] = {
     ForcedDrafter.name: lambda _, tokenizer, vocabulary: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
+    StructureDrafter.name: lambda _, tokenizer, vocabulary: StructureDrafter(CanonicalTokens(tokenizer, vocabulary)),
+    CopyDrafter.name: lambda _, tokens, vocabulary: CopyDrafter(CanonicalTokens(tokens, vocabulary), vocabulary),
     NgramDrafter.name: lambda *_: NgramDrafter(),
     RecyclingDrafter.name: lambda model, *_: RecyclingDrafter(model.vocab_size),
     MemoryDrafter.name: lambda *_: MemoryDrafter(),
@@ -36,26 +39,19 @@ MAKERS: dict[str, Maker] = {
     LayerSkipDrafter.name: lambda model, *_: LayerSkipDrafter(model),
 }
 """Drafters that need no other weights, by their names."""
-AUTO = (ForcedDrafter.name, NgramDrafter.name, RecyclingDrafter.name, MemoryDrafter.name)
+AUTO = (
+    ForcedDrafter.name,
+    StructureDrafter.name,
+    CopyDrafter.name,
+    NgramDrafter.name,
+    RecyclingDrafter.name,
+    MemoryDrafter.name,
+)
 NAMES = ("auto", *MAKERS)
 
 
-def prepare(model: Any) -> CostCurve:
-    """Make a target ready to read trees, where it can be made so, and measure what that costs.
-
-    Takes seconds for a small model on a CPU, and up to 2 GiB of memory (see ``structgen.models.packed_linear``).
-
-    Raises:
-        ModelError: the model cannot read trees.
-    """
-    check_reads_trees(model)
-    with waiting("preparing drafts: timing the model"):
-        prepare_for_trees(model)
-        return measure(model)
-
-
 def make_speculator(
-    draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary, curve: Callable[[], CostCurve] | None = None
+    draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary, cost: Cost | None = None
 ) -> Speculator:
     """A speculator for what a user passes as ``draft``: one of these, or a list of them.
 
@@ -65,7 +61,7 @@ def make_speculator(
       a folder or a GGUF file;
     - a ``Drafter``; or, alone, a ``Speculator`` or None: no drafters, for requests that bring a prediction.
 
-    The policy is ``CostAware`` with the target's cost curve, which ``curve`` gives; None: it is measured now.
+    The policy is ``CostAware`` with what steps of the target cost; None: that is learned.
 
     Raises:
         ModelError: a draft model cannot be loaded or used, or the target cannot read trees.
@@ -77,19 +73,20 @@ def make_speculator(
     if draft is None:
         check_reads_trees(model)
         prepare_for_trees(model)
-        return Speculator([])
+        return Speculator([], CostAware(cost or LearnedCost()))
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
         raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
-    cost = prepare(model) if curve is None else curve()
+    check_reads_trees(model)
     drafters = [
         MAKERS[part](model, tokenizer, vocabulary)
         if isinstance(part, str) and part in MAKERS
         else _drafter(part, vocabulary)
         for part in dict.fromkeys(parts)
     ]
-    return Speculator(drafters, CostAware(cost))
+    prepare_for_trees(model)
+    return Speculator(drafters, CostAware(cost or LearnedCost()))
 
 
 def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
-from structgen.decoding.speculative.cost import TYPICAL, CostCurve
+from structgen.decoding.speculative.cost import TYPICAL, Cost
 
 MAX_NODES = 48
 RATE_WEIGHT = 0.1  # of the latest step in the running means
@@ -87,7 +87,7 @@ class CostAware(_Keep):
     then cut where the maximum lies; one with draws stops growing where a further token no longer pays on average.
     """
 
-    curve: CostCurve = TYPICAL
+    curve: Cost = TYPICAL
     most: int = MAX_NODES
     rate: float = 1.5
     _tokens: float = field(default=1.5, repr=False)
@@ -119,10 +119,10 @@ class Rest:
     """Suspends drafting in an output while it costs more than it gives, as in much prose.
 
     Running means of tokens and time (in forwards of one token) of the steps with drafts say whether it does. A rest is
-    twice as long as the one before, until drafts pay again.
+    twice as long as the one before, until drafts pay again. The next output goes on where one of its kind stopped.
     """
 
-    curve: CostCurve
+    curve: Cost
     _tokens: float = field(default=1.3, repr=False)  # a few steps to begin with
     _time: float = field(default=1.0, repr=False)
     _steps: int = field(default=0, repr=False)
@@ -154,7 +154,7 @@ class Rest:
 class Bandit(_Keep):
     """Chooses among numbers of nodes by upper confidence bounds (UCB1, Auer et al. 2002) of tokens per time."""
 
-    curve: CostCurve = TYPICAL
+    curve: Cost = TYPICAL
     arms: Sequence[int] = (0, 2, 4, 8, 12, 16, 24, 32)
     exploration: float = 1.0
     _pulls: list[int] = field(init=False, repr=False)
@@ -186,7 +186,7 @@ class Bandit(_Keep):
 
 
 def allocate(
-    rows: Sequence[Sequence[float]], rate: float, curve: CostCurve, *, beside: int, room: int | None = None
+    rows: Sequence[Sequence[float]], rate: float, curve: Cost, *, beside: int, room: int | None = None
 ) -> list[int]:
     """How many nodes each row of a step gets: of all rows' drafts the likeliest, as many as pay (TETRIS, Wu et al.
     2025; SmartSpec, Liu et al. 2024).

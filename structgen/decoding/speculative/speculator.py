@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,10 +40,22 @@ class Speculator:
         self.policy = policy if policy is not None else CostAware()
         self.shape = shape
         self._acceptance = Acceptance(), Acceptance()
+        self._rests: dict[Hashable, Rest] = {}  # as the last output of each kind left them
 
     def acceptance(self, *, constrained: bool) -> Acceptance:
         """What was learned from outputs with or without a constraint: the one says little about the other."""
         return self._acceptance[constrained]
+
+    def rest(self, output: Output) -> Rest | None:
+        """Whether drafts have paid in outputs of this kind, to go on from; None: the policy does not weigh that."""
+        if not isinstance(self.policy, CostAware):
+            return None
+        known = self._rests.get(_kind(output))
+        return Rest(self.policy.curve) if known is None else replace(known)
+
+    def remember(self, output: Output, rest: Rest) -> None:
+        """An output is whole, and this is how far drafts paid."""
+        self._rests[_kind(output)] = rest
 
     def start(self, prompt: Sequence[int], output: Output, prediction: Prediction | None = None) -> Row:
         """Begin an output; tokens that it already has are part of the text. ``prediction``: what it may be like."""
@@ -70,7 +83,7 @@ class Row:
         self._known = 0  # output tokens that the sources have been told of
         self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
         self.policy = speculator.policy
-        self._rest = Rest(self.policy.curve) if isinstance(self.policy, CostAware) else None
+        self._rest = speculator.rest(output)
         self._beside, self._rows = 1, 1
         self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
@@ -94,14 +107,20 @@ class Row:
             self._spent = time.perf_counter() - start
             self.output.stats.draft_seconds += self._spent
 
+    def pause(self) -> DraftTree:
+        """Draft nothing in this step."""
+        self._tell()
+        self._drafts, self._spent = False, 0.0
+        self.tree = DraftTree(Node(self._tail[-1], None, self._tail, self.output.matcher))
+        return self.tree
+
     def _grow(self, least: float) -> DraftTree:
         output, speculator = self.output, self._speculator
+        if self._rest is not None and self._rest.step():
+            return self.pause()
         self._tell()
+        self._drafts = True
         root = Node(self._tail[-1], None, self._tail, output.matcher)
-        self._drafts = self._rest is None or not self._rest.step()
-        if not self._drafts:
-            self.tree = DraftTree(root)
-            return self.tree
         depth = max(0, output.remaining - 1)  # the last token of the budget is not read
         for source in self._sources:
             source.prepare(root, depth)
@@ -200,6 +219,8 @@ class Row:
         self._tell()
         for source in self._sources:
             source.finish()
+        if self._rest is not None:
+            self._speculator.remember(self.output, self._rest)
 
     def finish(self, logits: Any) -> list[int]:
         """Learn from what was accepted. Which of the tokens that the target read are output: indices, ascending.
@@ -207,7 +228,7 @@ class Row:
         Args:
             logits: [n, V] after the output's pending tokens and the tree's nodes.
         """
-        step = Step(self._step_tokens, logits, self.tree)
+        step = Step(self._step_tokens, logits, self.tree, self._kept)
         self._learn(step, self._kept[self._read :], len(self.output.token_ids) - self._before)
         return self._kept
 
@@ -253,6 +274,11 @@ class Row:
         self._tail = (*self._tail, *new)[-TAIL:]
         for source in self._sources:
             source.extend(new)
+
+
+def _kind(output: Output) -> Hashable:
+    """Outputs that are alike in how well they can be foreseen."""
+    return output.matcher is not None, output.params.temperature > 0
 
 
 def _allowed(node: Node, token: int) -> bool:

@@ -177,6 +177,10 @@ class CapturingMatcher:
         """See `Matcher.forced_bytes`."""
         return self._matcher.forced_bytes()
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        """See `Matcher.likely_texts`."""
+        return self._matcher.likely_texts(written)
+
     def shortest_completion(self) -> bytes:
         """See `Matcher.shortest_completion`."""
         return self._matcher.shortest_completion()

@@ -231,6 +231,10 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         self._grammar.lengths.bytes_of(text)  # which notes bytes that are no tokens
         return text
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        """See `Matcher.likely_texts`."""
+        return [] if self._terminated else self._grammar.completions.likely(self, written)
+
     def completion_bound(self) -> int:
         """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
         if self._terminated:

@@ -22,7 +22,8 @@ PROVE           (into H_PROOF)                        1
 ==============  ====================================  =====================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first
-H_UNKNOWNS words of H_UNKNOWN are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated.
+H_UNKNOWNS words of H_UNKNOWN are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated, or minus
+configurations whose lexer states must be prepared (``LEX_RESETS`` is set last).
 Nothing here checks its arguments.
 """
 

@@ -64,7 +64,7 @@ def test_the_mean_of_the_weights_alone_would_lie_outside() -> None:
     store = case.store()
     store.expand_best_first(1000)
     run = Sampler(store, "local", seed=0).draw(1)
-    assert abs(math.exp(log_mean_exp(run.log_weights)) - case.z) > 0.05
+    assert abs(math.exp(log_mean_exp(run.log_weights)) - case.z) > 0.03
     assert math.exp(run.log_z) == pytest.approx(case.z)
 
 

@@ -13,6 +13,7 @@ import pytest
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.speculative.acceptance import Acceptance, Calibration
+from structgen.decoding.speculative.copying import CopyDrafter
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Proposal
 from structgen.decoding.speculative.drafts import AUTO, MAKERS, NAMES
@@ -22,10 +23,12 @@ from structgen.decoding.speculative.merge import grow
 from structgen.decoding.speculative.model_drafter import DraftReader
 from structgen.decoding.speculative.ngram import LENGTHS, NgramIndex
 from structgen.decoding.speculative.recycling import RecyclingDrafter, likeliest
+from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.decoding.speculative.tree import TAIL, Node
+from structgen.engines.json.compiled import compile_json_schema
 from structgen.errors import GenerationError
 from structgen.models.tiny import TinyModel
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 from tests.fakes import CharTokenizer, WordsMatcher, vocabulary
 
 GREEDY = SamplingParams()
@@ -37,6 +40,60 @@ def output(words: Vocabulary, matcher: Any = None) -> Output:
 
 def node(tail: tuple[int, ...], matcher: Any = None) -> Node:
     return Node(tail[-1], None, tail, matcher)
+
+
+def test_structure_goes_on_with_its_texts_and_takes_up_others() -> None:
+    """Both spellings of a separator are proposed, and once the model has gone one way, the rest of that one."""
+    words = TextVocabulary()
+    schema = {"type": "object", "properties": {"ab": {"type": "string"}}, "required": ["ab"]}
+    written = output(words, compile_json_schema(schema, words).matcher())
+    source = StructureDrafter(CanonicalTokens(CharTokenizer(eos=0), words)).start([1], written)
+
+    def paths(text: str) -> set[str]:
+        """What can be read along the proposals behind a text, a dozen tokens deep."""
+        matcher = compile_json_schema(schema, words).matcher()
+        assert matcher.accept_bytes(text.encode())
+        root = node((ord(text[-1]),), matcher)
+        source.prepare(root, 12)
+        found, waiting = set(), [(root, "")]
+        while waiting:
+            at, read = waiting.pop()
+            following = [at.child(proposal.token) for proposal in source.propose(at)] if len(read) < 7 else []
+            found |= set() if any(following) else {read}
+            waiting += [(child, read + chr(child.token)) for child in following if child is not None]
+        return found
+
+    assert paths("{") == {'"ab":"', '"ab": "'}
+    assert paths('{"ab":') == {'"', ' "'}
+    assert paths('{"ab": "x') == {""}
+
+
+def test_values_are_copied_from_behind_their_names() -> None:
+    words = TextVocabulary()
+    prompt = b'City: Paris\nage=36\nfirst name is Ada. {"properties": {"city": {"type": "string"}}} "zip": "0123"\n'
+    for written, expected in (
+        ('{"city": "', "Paris"),
+        ('{"a": 1, "city": "Pa', "ris"),
+        ('{"city": "Po', ""),
+        ('{"age":', "36"),
+        ('{"firstName": "', "Ada"),
+        ('{"zip": "', "0123"),
+        ('{"type": "', "string"),
+        ('{"country": "', ""),
+        ("city", ""),
+    ):
+        out = output(words)
+        for token in written.encode():
+            out.take(token, 0.0, None, 0)
+        source = CopyDrafter(CanonicalTokens(CharTokenizer(eos=0), words), words).start(list(prompt), out)
+        at, read = node((ord(written[-1]),)), ""
+        source.prepare(at, 12)
+        while proposals := source.propose(at):
+            read += chr(proposals[0].token)
+            child = at.child(proposals[0].token)
+            assert child is not None
+            at = child
+        assert read == expected, written
 
 
 def test_ngrams_are_the_latest_after_the_longest_context() -> None:

@@ -14,6 +14,8 @@ from structgen.decoding.batching import step
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import LogProbs, SamplingParams, filtered_probs, masked_log_probs
 from structgen.decoding.speculative import model_drafter, verification
+from structgen.decoding.speculative.copying import CopyDrafter
+from structgen.decoding.speculative.cost import LearnedCost
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.decoding.speculative.drafter import Drafter, Proposal, Source
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -23,6 +25,7 @@ from structgen.decoding.speculative.model_drafter import ModelDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
 from structgen.decoding.speculative.speculator import Speculator
+from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.decoding.speculative.tree import Node
 from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -65,6 +68,8 @@ def drafters(words: Vocabulary, kind: str) -> list[Drafter]:
     store = Datastore.build([[5, 6, 7, 5, 6], [9, 8, 7]], words)
     made: dict[str, Callable[[], Drafter]] = {
         "forced": lambda: ForcedDrafter(CanonicalTokens(CharTokenizer(), words)),
+        "structure": lambda: StructureDrafter(CanonicalTokens(CharTokenizer(), words)),
+        "copy": lambda: CopyDrafter(CanonicalTokens(CharTokenizer(), words), words),
         "ngram": NgramDrafter,
         "memory": MemoryDrafter,
         "retrieval": lambda: RetrievalDrafter(store),
@@ -76,8 +81,26 @@ def drafters(words: Vocabulary, kind: str) -> list[Drafter]:
     return [make() for name, make in made.items() if kind in (name, "all")]
 
 
-KINDS = ["forced", "ngram", "memory", "retrieval", "recycling", "lookahead", "model", "random", "all"]
-POLICIES: list[Callable[[], LengthPolicy]] = [lambda: Fixed(12), Threshold, CostAware, lambda: Bandit(arms=(0, 3, 9))]
+KINDS = [
+    "forced",
+    "structure",
+    "copy",
+    "ngram",
+    "memory",
+    "retrieval",
+    "recycling",
+    "lookahead",
+    "model",
+    "random",
+    "all",
+]
+POLICIES: list[Callable[[], LengthPolicy]] = [
+    lambda: Fixed(12),
+    Threshold,
+    CostAware,
+    lambda: CostAware(LearnedCost()),
+    lambda: Bandit(arms=(0, 3, 9)),
+]
 WORD_LIST = [b"[" + bytes(pair) + b"]end" for pair in zip(b"aabbccdd", b"xyxyxyxy", strict=True)]
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from structgen.decoding.speculative.cost import CostCurve, measure
+from structgen.decoding.speculative.cost import KNOTS, CostCurve, LearnedCost
 from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, Rest, Threshold, allocate
-from structgen.models.tiny import TinyModel
 
 CURVE = CostCurve((1, 4, 8, 16), (1.0, 1.5, 1.6, 2.4))
 
@@ -26,10 +25,55 @@ def test_marginal_cost_looks_behind_steps() -> None:
     assert CURVE.marginal(1) == pytest.approx(best) and best < CURVE(2) - CURVE(1)
 
 
-def test_measuring() -> None:
-    curve = measure(TinyModel(20))
-    assert curve.times[0] == 1 and list(curve.times) == sorted(curve.times) and curve.seconds > 0
-    assert measure(TinyModel(20, context_length=8)).counts == (1, 2, 3, 4)
+def test_marginal_cost_of_any_curve() -> None:
+    rng = random.Random(5)
+    for _ in range(50):
+        counts = (1, *sorted(rng.sample(range(2, 40), 5)))
+        curve = CostCurve(counts, tuple(sorted(rng.uniform(1, 5) for _ in counts)))
+        for here in range(1, counts[-1]):
+            ends = range(here + 1, counts[-1] + 2)
+            least = min((curve(end) - curve(here)) / (end - here) for end in ends)
+            assert curve.marginal(here) == pytest.approx(least)
+
+
+STEEP = CostCurve((1, 4, 8, 16, 32, 64), (1.0, 1.9, 2.6, 3.8, 6.2, 11.0))
+LOW = CostCurve((1, 16, 64, 256), (1.0, 1.1, 1.4, 2.5))
+
+
+@pytest.mark.parametrize("truth", [CURVE, STEEP, LOW])
+def test_costs_are_learned_from_noisy_steps(truth: CostCurve) -> None:
+    """Steps of the sizes that loops make, on a machine that others use in bursts: within a sixth where steps were made,
+    never descending, and its speed followed."""
+    rng = random.Random(2)
+    cost, load = LearnedCost(), 1.0
+    for step in range(400):
+        load = rng.uniform(1, 3) if step % 50 == 0 else load
+        size = 1 if cost.is_plain_due else rng.randint(2, 24)
+        slow = 8 if rng.random() < 0.03 else 1  # something else altogether
+        cost.observe(size, 0.02 * load * slow * truth(size) * rng.lognormvariate(0, 0.08), drafts=size - 1)
+    for size in (1, 3, 8, 16, 24):
+        assert cost(size) == pytest.approx(truth(size), rel=1 / 6), size
+    assert cost.seconds == pytest.approx(0.02 * load, rel=0.25)
+    times = [cost(size) for size in range(1, 300)]
+    assert times == sorted(times) and cost.curve.counts == KNOTS
+
+
+def test_costs_that_change_are_learned_anew() -> None:
+    cost = LearnedCost()
+    for truth in (STEEP, LOW):
+        for _ in range(600):
+            size = 1 if cost.is_plain_due else 12
+            cost.observe(size, truth(size), drafts=size - 1)
+        assert cost(12) == pytest.approx(truth(12), rel=0.15)
+
+
+def test_few_steps_go_without_drafts() -> None:
+    cost, plain = LearnedCost(), []
+    for step in range(1000):
+        plain += [step] if cost.is_plain_due else []
+        cost.observe(1 if cost.is_plain_due else 9, 0.01, drafts=0 if cost.is_plain_due else 8)
+    assert plain[0] <= 3 and len(plain) < 50
+    assert len([step for step in plain if step > 100]) <= 900 / 60
 
 
 def test_fixed_and_threshold() -> None:

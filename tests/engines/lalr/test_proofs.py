@@ -77,7 +77,8 @@ def test_classes_tell_what_completes_a_stack(name):
     following, end = following_of(machine), len(tables.terminals) - 1
     checked = 0
     for _ in range(6):
-        stack, parser = (tables.start,), machine.config(machine.start)[0]
+        stack: tuple[int, ...] = (tables.start,)
+        parser = machine.config(machine.start)[0]
         for _ in range(10):
             node = machine.parser(parser)[0]
             group = int(machine.heap[node + k.NODE_CLASS])

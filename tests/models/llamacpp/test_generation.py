@@ -17,11 +17,9 @@ from structgen.decoding.batching.request import Request
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs
-from structgen.decoding.speculative.cost import measure
 from structgen.errors import GenerationError, ModelError
 from structgen.generator import Generator
 from structgen.models.llamacpp.model import load_gguf
-from structgen.models.tiny import TinyModel
 from tests.decoding.plain_loop import decode
 from tests.models.llamacpp.conftest import Loaded
 from tests.models.llamacpp.gguf_files import write_mamba
@@ -189,21 +187,3 @@ def test_a_gguf_file_drafts_for_another(tiny_file: Path, generator: Generator) -
     drafted = generator.generate("ab", max_new_tokens=30, draft=str(tiny_file))
     assert drafted.text == plain.text
     assert sum(drafted.stats.drafted.values()) >= sum(drafted.stats.accepted.values()) >= 0
-
-
-def test_what_takes_long_ends_the_measurement() -> None:
-    class Slow(TinyModel):
-        """Twenty tokens and more take long."""
-
-        seen: set[int] = set()  # noqa: RUF012
-
-        def forward(self, token_ids: Any, cache: Any) -> Any:
-            import time
-
-            self.seen.add(len(token_ids[0]))
-            time.sleep(0.03 if len(token_ids[0]) > 8 else 0.002)
-            return super().forward(token_ids, cache)
-
-    curve = measure(Slow(20), counts=(1, 2, 8, 9, 30, 48))
-    assert curve.counts == (1, 2, 8, 9) and {30, 48}.isdisjoint(Slow.seen)
-    assert curve(48) > curve(9)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from structgen.engines.json.completion.cheapest_values import Values
 from structgen.engines.json.completion.lengths import Lengths
+from structgen.engines.json.completion.likely import LikelyTexts, Spacing
 from structgen.engines.json.completion.rests import Arena, Index, RestWriter, Tabled
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.number_values import symbols
@@ -73,6 +74,14 @@ class JsonCompletions:
     def lengths(self, grammar: Tabled) -> Lengths:
         """How long the texts are that `complete` writes."""
         return Lengths(self.index(grammar), self._values, bytes(grammar.vocabulary.missing_bytes))
+
+    def likely(self, matcher: OpenOutput, written: bytes) -> list[bytes]:
+        """See `Matcher.likely_texts`: of the first configuration. O(size of the arena)."""
+        threads, arena = matcher.configurations()
+        if not len(threads):
+            return []
+        q, a, b, frame = threads[0].tolist()
+        return LikelyTexts(self.index(matcher.grammar), self._values, arena).after(q, a, b, frame, Spacing(written))
 
     def complete(self, matcher: OpenOutput) -> bytes:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.

@@ -8,48 +8,27 @@ from collections import OrderedDict
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from structgen.engines.json.masks.context import KernelContext
+from structgen.engines.json.masks.fixed_rows import (
+    KINDS,
+    FixedRows,
+    load_fixed_rows,
+    save_fixed_rows,
+    slice_rows,
+    with_lengths,
+)
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout, machine
-from structgen.kernels.tokens import calls as t
-from structgen.kernels.tokens.calls import kind_of
-from structgen.kernels.tokens.layout import NEVER, NON_ASCII, WIDE_SPACE
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
 MEMORY_BYTES = 8 << 20  # of masks that are kept
-FIRST_BLOCKS = 64
-KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
-
-
-def _kinds(characters: str) -> int:
-    """The kinds that the characters have, as a bit set; "é" stands for all beyond ASCII."""
-    found = 0
-    for character in characters:
-        found |= 1 << (int(KINDS[ord(character)]) if character.isascii() else NON_ASCII)
-    return found
-
-
-_LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
-_ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
-_SOLID = _ALL & ~(1 << WIDE_SPACE)
-_WORD = _LOWER + _UPPER + _DIGIT + "_"
-# Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
-# row to copy, and the walk visits only what goes beyond.
-SLICES = (
-    _ALL, _SOLID, _SOLID & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."),
-    _ALL & ~_kinds(","), _SOLID & ~_kinds(" /"), _SOLID & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
-    *map(_kinds, (
-        _WORD + "-./:", _WORD + "-.", _WORD + "-", _WORD, _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT,
-        _LOWER, _LOWER + _DIGIT + "-", _DIGIT,
-    )),
-)  # fmt: skip
+FIRST_BLOCKS = 1 << 10
 
 
 class MaskRows:
@@ -79,7 +58,6 @@ class MaskRows:
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
         self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
-        self._token_kinds = token_characters(lexicon)
         self.kinds = KINDS
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
@@ -134,49 +112,23 @@ class MaskRows:
         return number
 
     def _fill_fixed(self) -> None:
-        lexicon = self.lexicon
-        self.row(layout.ROW_BLANK)[:] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
-        free = self.text_tokens()
-        inside = [(kinds, free & (self._token_kinds & ~np.int64(kinds) == 0)) for kinds in SLICES]
-        inside.sort(key=lambda entry: -int(entry[1].sum()))
-        for number, (kinds, tokens) in enumerate(inside):
-            self.slices[number] = kinds
-            self.row(layout.ROW_SLICES + number)[:] = packed(widened(tokens, lexicon.width))
-            sizes = np.bincount(lexicon.points[tokens], minlength=lexicon.longest_text + 1)
-            self.slice_sizes[number] = np.cumsum(sizes)
-        self.compute(self.pool.universal, layout.BODY)
-        stay = unpacked(self.row(self.pool.slots[2 * self.pool.universal]))[: len(lexicon.kinds)]
-        for length in range(lexicon.longest_text + 1):
-            tokens = stay & (lexicon.points <= length)
-            self.row(layout.ROW_LENGTHS + length)[:] = packed(widened(tokens, lexicon.width))
+        """Fill the rows that every vocabulary has; the last is that of text."""
+        made = load_fixed_rows(self.lexicon)
+        universal = 2 * self.pool.universal + layout.BODY
+        if made is None:
+            made = slice_rows(self.lexicon)
+            self._take(made)
+            self.compute(self.pool.universal, layout.BODY)
+            made = with_lengths(self.lexicon, made, self.row(self.pool.slots[universal]))
+            save_fixed_rows(self.lexicon, made)
+        else:
+            self.pool.slots[universal] = self._add_row()
+        self._take(made)
 
-    def text_tokens(self) -> npt.NDArray[np.bool_]:
-        """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
-        return self._token_kinds & (1 << NEVER) == 0
-
-
-def widened(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.bool_]:
-    """Pad bool[V] to bool[32 * width]."""
-    return np.pad(bits, (0, 32 * width - len(bits)))
-
-
-def packed(bits: npt.NDArray[np.bool_]) -> Int32:
-    """bool[32 n] as int32[n], bit i % 32 of word i // 32."""
-    return np.packbits(bits, bitorder="little").view(np.int32)
-
-
-def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
-    """int32[n] as bool[32 n]."""
-    return np.unpackbits(row.view(np.uint8), bitorder="little").astype(bool)
-
-
-def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
-    """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
-    kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
-    end = int(lexicon.tries[layout.TEXT, 1])
-    path = np.zeros(lexicon.max_depth + 2, np.int64)
-    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, lexicon.own_kinds[:end], path, kinds)
-    return kinds
+    def _take(self, made: FixedRows) -> None:
+        self.slices[:], self.slice_sizes[:] = made.slices, made.sizes
+        for number, row in enumerate(made.rows):
+            self.row(number)[:] = row
 
 
 _LOCK = threading.Lock()

@@ -10,8 +10,9 @@ import pytest
 
 from structgen.automata.dfa import Dfa
 from structgen.automata.pattern import pattern_dfa
+from structgen.engines.json.masks.fixed_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
-from structgen.engines.json.masks.rows import MaskRows, unpacked
+from structgen.engines.json.masks.rows import MaskRows
 from structgen.kernels.json import layout
 from structgen.vocabulary.vocabulary import Vocabulary
 

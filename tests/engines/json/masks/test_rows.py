@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from structgen.automata.pattern import pattern_dfa
+from structgen.engines.json.masks.fixed_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
 from structgen.engines.json.masks.remainders import find_remainders
-from structgen.engines.json.masks.rows import MaskRows, unpacked
+from structgen.engines.json.masks.rows import MaskRows
 from structgen.engines.json.numbers.automaton import automaton
 from structgen.engines.json.numbers.spec import NumberSpec
 from structgen.kernels.json import layout
