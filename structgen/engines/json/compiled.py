@@ -221,7 +221,7 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
     Raises:
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
-    graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
+    graph = GoalGraph(lowered, lowered.options)
     return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
 
 

@@ -131,7 +131,7 @@ def _node(node: GoalNode, number: dict[GoalNode, int], add: Callable[..., int]) 
         }
         for spec in node.strings
     ]
-    numbers = [_number(choice.automaton.spec) for choice in node.numbers]
+    numbers = [(_number(choice.automaton.spec), choice.has_ends) for choice in node.numbers]
     objects = [_object(spec, number, add) for spec in node.objects]
     return [node.flags, node.live, strings, numbers, objects, [_array(spec, number) for spec in node.arrays]]
 
@@ -205,7 +205,7 @@ def decode(arrays: Arrays) -> Solved:
     for node, (flags, live, strings, numbers, objects, items) in zip(nodes, graph["nodes"], strict=True):
         node.expanded, node.live, node.flags = True, bool(live), int(flags)
         node.strings = [_read_string(one, parts) for one in strings]
-        node.numbers = [NumberChoice(automaton(_read_number(*one))) for one in numbers]
+        node.numbers = [NumberChoice(automaton(_read_number(*one)), bool(has_ends)) for one, has_ends in numbers]
         node.objects = [_read_object(nodes, parts, **one) for one in objects]
         node.arrays = [_read_array(nodes, **one) for one in items]
     return nodes[0], [(str(pointer), str(reason)) for pointer, reason in graph["ignored"]]

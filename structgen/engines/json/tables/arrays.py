@@ -43,7 +43,7 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[GoalNode, int] = field(default_factory=dict)  # of the live nodes that the root reaches
-    number: int = field(default_factory=count(1).__next__)  # no two have the same; by it masks are kept
+    number: int = field(default_factory=count(1).__next__, init=False)  # no two have the same; by it masks are kept
 
     @cached_property
     def addresses(self) -> array[int]:
