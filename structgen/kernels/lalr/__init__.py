@@ -24,7 +24,7 @@ a node of a UTF-8 tree, ``config | node << 40``.
 - FEED memoises what a parser is after a terminal.
 
 - *Class* (CLASS) of a stack: what it takes so that some text completes it (`structgen.kernels.lalr.classes`), by proofs
-  that are found once a grammar (`structgen.kernels.lalr.proofs`). ABOVE memoises the class of a stack and one state more.
+  that are found once a grammar (`structgen.kernels.lalr.proofs`). ABOVE memoises that of a stack and a state upon it.
 - *Cut* stacks (`structgen.kernels.lalr.cuts`) keep a few states, and minus the class in place of what lies below; what
   would depend on that is BELOW. Masks of cut stacks list the subtrees of the vocabulary that are still open.
 

@@ -77,7 +77,7 @@ def test_classes_tell_what_completes_a_stack(name):
     following, end = following_of(machine), len(tables.terminals) - 1
     checked = 0
     for _ in range(6):
-        stack: tuple[int, ...] = (tables.start,)
+        stack: Stack = (tables.start,)
         parser = machine.config(machine.start)[0]
         for _ in range(10):
             node = machine.parser(parser)[0]
@@ -128,7 +128,7 @@ def test_masks_are_those_without_proofs(text, letters, monkeypatch):
             mask = mask_of(one)
             assert (mask == mask_of(other)).all()
             token = int(rng.choice(np.flatnonzero(mask)))
-            assert one.accept_token(token) == other.accept_token(token) == True  # noqa: E712
+            assert one.accept_token(token) and other.accept_token(token)
             if one.is_terminated():
                 break
 
