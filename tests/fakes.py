@@ -114,6 +114,11 @@ class FakeMatcher:
             text += bytes(following)
         return text[len(self.text) :]
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        """A few guesses, one of them wrong."""
+        following = [byte for byte in range(256) if self.alive(self.text + bytes([byte]))]
+        return [bytes([byte]) + written[-2:] for byte in following[:3]] + [b"never"]
+
     @property
     def stats(self) -> dict[str, int]:
         return {}

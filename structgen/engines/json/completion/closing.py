@@ -79,7 +79,7 @@ class JsonCompletions:
         """See `Matcher.likely_texts`: of the first configuration. O(size of the arena)."""
         threads, arena = matcher.configurations()
         texts = LikelyTexts(self.index(matcher.grammar), self._values, arena)
-        return texts.after(*threads[0].tolist(), Spacing(written)) if len(threads) else []
+        return texts.after(threads[0].tolist(), Spacing(written)) if len(threads) else []
 
     def complete(self, matcher: OpenOutput) -> bytes:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.
