@@ -8,9 +8,11 @@ tokens are the tokenizer's own. For each token the engine fills the mask of what
 read, and the engine advances; an invalid instance must meet a 0 bit or an end that does not allow end-of-sequence,
 a valid one must meet neither.
 
-Timed: each fill + advance through the engine's Python calls (perf_counter_ns around them, in a process of its own with
-garbage collection off), and the compile from schema text to the first mask. The engines take turns, so that a change
-of the machine's load meets all alike. Results are JSON lines, one a schema and engine; a run that is repeated with the
+Timed: each advance and the fill behind it, in one of the engine's Python calls where it has one for both, and the first
+fill with the first token (perf_counter_ns around them, in a process of its own with
+garbage collection off, or on with --garbage), and the compile from schema text to the first mask; with --again also a
+second walk through all instances, whose states have all been met. The engines take turns, so that a change of the
+machine's load meets all alike. Results are JSON lines, one a schema and engine; a run that is repeated with the
 same --out goes on where it stopped. A schema that outlasts --time-limit counts as "timeout".
 """
 
@@ -24,7 +26,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
 from structgen.benchmarking.coverage import Setting, choose_files, machine, run_coverage, wrong_lines
-from structgen.benchmarking.table import tables
+from structgen.benchmarking.judge import Record, Timing
+from structgen.benchmarking.plots import cumulative_shares, svg_text
+from structgen.benchmarking.table import columns, common_schemas, compile_times, step_times, tables
 from structgen.benchmarking.vocabularies import NAMES
 from structgen.workers import WorkerError
 
@@ -39,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     setting = Setting(
         vocabulary=options.vocabulary,
         tokenizers=options.tokenizers or options.data.resolve().parent / "tokenizers",
-        timed=not options.only_coverage,
+        timing=None if options.only_coverage else Timing(options.again, options.garbage),
         time_limit_s=options.time_limit,
     )
     try:
@@ -49,9 +53,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(f"\n{machine()}, vocabulary {setting.vocabulary}\n")
     print(tables(records))
+    if options.plot:
+        options.plot.write_text(_plot(records), encoding="utf-8")
     if options.wrong:
         print(*wrong_lines(records), sep="\n")
     return 0
+
+
+def _plot(records: Sequence[Record]) -> str:
+    """How steps and compile times are distributed over the schemas that every engine compiles, as SVG."""
+    by_engine = columns(records)
+    common = common_schemas(by_engine)
+    chosen = {engine: [column[schema] for schema in common] for engine, column in by_engine.items()}
+    panels = {
+        "mask and advance, µs a token": {engine: step_times(each) for engine, each in chosen.items()},
+        "compile to the first mask, ms a schema": {engine: compile_times(each) for engine, each in chosen.items()},
+    }
+    return svg_text(lambda figure: cumulative_shares(figure, panels), 3.6)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,11 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokenizers", type=Path, help="folder of tiktoken rank files (default: DATA/../tokenizers)")
     parser.add_argument("--out", type=Path, help="JSON lines; an existing file is gone on with")
     parser.add_argument("--only-coverage", action="store_true", help="record no times (any vocabulary will do: bytes)")
+    parser.add_argument("--again", action="store_true", help="walk each schema's instances twice, timed apart")
+    parser.add_argument("--garbage", action="store_true", help="leave Python's garbage collector on")
     parser.add_argument("--time-limit", type=float, default=20.0, help="seconds a schema, all its instances included")
     parser.add_argument("--match", default="*.json", help="file name pattern")
     parser.add_argument("--sample", type=int, help="so many files, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--limit", type=int, help="the first so many files")
+    parser.add_argument("--plot", type=Path, help="SVG file: distributions of the times")
     parser.add_argument("--wrong", action="store_true", help="also list the schemas that are not fully right")
     return parser
 

@@ -34,7 +34,7 @@ def main(generator: Generator) -> Order:
     result = generator.generate(
         f"{TEXT}\n\nWhich order is it, as JSON?", Order, schema_in_prompt=False, max_new_tokens=200
     )
-    order: Order = result.value
+    order = result.value  # an Order, to type checkers too
     print(order.model_dump_json(indent=2))
     print(f"{result.stats.output_tokens} tokens, {result.stats.forced_tokens} of them forced by the schema")
     return order

@@ -6,7 +6,7 @@ python examples/streaming_partial.py [MODEL]
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -19,16 +19,16 @@ class Recipe(BaseModel):
     ingredients: list[Annotated[str, Field(max_length=20)]] = Field(min_length=2, max_length=4)
 
 
-def main(generator: Generator) -> tuple[list[Any], Recipe]:
+def main(generator: Generator) -> tuple[list[Recipe], Recipe]:
     """Print what is new, then the whole."""
-    seen: list[Any] = []
+    seen: list[Recipe] = []
     prompt = "Invent a recipe for pancakes: title, minutes, ingredients."
     for event in generator.stream(prompt, Recipe, schema_in_prompt=False, max_new_tokens=150):
         if event.partial is not None and (not seen or event.partial != seen[-1]):
             seen.append(event.partial)
             print(event.partial)
         if event.result is not None:  # the last event
-            recipe: Recipe = event.result.value
+            recipe = event.result.value
     print(repr(recipe))
     return seen, recipe
 

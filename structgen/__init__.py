@@ -57,7 +57,12 @@ if TYPE_CHECKING:
     from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
     from structgen.constraints.thinking import Thinking, think
     from structgen.constraints.tools import ToolCalls, tool_call
-    from structgen.engines.batches import batch_accept_bytes, batch_accept_token, batch_rollback
+    from structgen.engines.batches import (
+        batch_accept_bytes,
+        batch_accept_token,
+        batch_advance_and_fill,
+        batch_rollback,
+    )
     from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
     from structgen.engines.capture import Capture
     from structgen.engines.captures.capturing import CapturingGrammar
@@ -76,6 +81,7 @@ if TYPE_CHECKING:
     from structgen.generator import Generator
     from structgen.json_schema.loading import load_schema
     from structgen.options import JsonOptions
+    from structgen.progress import ProgressEvent, report_progress
     from structgen.tool_calls.calls import ToolCall
     from structgen.vocabulary.special_tokens import SpecialToken
     from structgen.vocabulary.vocabulary import Vocabulary
@@ -113,6 +119,7 @@ __all__ = [
     "OptionsError",
     "PatternError",
     "PatternTooComplexError",
+    "ProgressEvent",
     "RefusedValueError",
     "SchemaError",
     "SchemaTooComplexError",
@@ -141,6 +148,7 @@ __all__ = [
     "apply_token_bitmask_inplace",
     "batch_accept_bytes",
     "batch_accept_token",
+    "batch_advance_and_fill",
     "batch_rollback",
     "choice",
     "compile_choice",
@@ -161,6 +169,7 @@ __all__ = [
     "lark",
     "load_schema",
     "regex",
+    "report_progress",
     "tag_dispatch",
     "think",
     "tool_call",
@@ -181,7 +190,7 @@ _LOADED_WHEN_USED = {
     "constraints.text": "TextConstraint choice gbnf lark regex",
     "constraints.thinking": "Thinking think",
     "constraints.tools": "ToolCalls tool_call",
-    "engines.batches": "batch_accept_bytes batch_accept_token batch_rollback",
+    "engines.batches": "batch_accept_bytes batch_accept_token batch_advance_and_fill batch_rollback",
     "engines.bitmask": "allocate_token_bitmask apply_token_bitmask_inplace fill_next_token_bitmasks",
     "engines.capture": "Capture",
     "engines.captures.capturing": "CapturingGrammar",
@@ -194,6 +203,7 @@ _LOADED_WHEN_USED = {
     "generator": "Generator",
     "json_schema.loading": "load_schema",
     "options": "JsonOptions",
+    "progress": "ProgressEvent report_progress",
     "tool_calls.calls": "ToolCall",
     "vocabulary.special_tokens": "SpecialToken",
     "vocabulary.vocabulary": "Vocabulary",

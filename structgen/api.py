@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from structgen.constraints.base import T
 from structgen.constraints.json import json_schema
+from structgen.constraints.sources import Source
 from structgen.decoding.prompts import Prompt, as_messages
 from structgen.errors import ModelError
 from structgen.generation_options import GenerationOptions
 from structgen.generator import Generator
+
+if TYPE_CHECKING:
+    from structgen.constraints.sources import TypeForm
+
+
+@overload
+def generate_json(prompt: Prompt, schema: Source[T], model: Any = None, **options: Unpack[GenerationOptions]) -> T: ...
+
+
+@overload
+def generate_json(
+    prompt: Prompt, schema: TypeForm[T], model: Any = None, **options: Unpack[GenerationOptions]
+) -> T: ...
+
+
+@overload
+def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any: ...
 
 
 def generate_json(prompt: Prompt, schema: Any, model: Any = None, **options: Unpack[GenerationOptions]) -> Any:

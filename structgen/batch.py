@@ -10,15 +10,18 @@ from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import Any, TypeAlias
 
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T
 from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt
 from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
+from structgen.generation_options import GenerationOptions
 from structgen.generation_results import GenerationResult, result_of
 
-Outcome: TypeAlias = "GenerationResult | StructgenError"
+Outcome: TypeAlias = "GenerationResult[T] | StructgenError"
+BatchOutcomes: TypeAlias = "Generator[tuple[int, GenerationResult[T] | StructgenError], None, None]"
+"""The index and the outcome of each row, as they are done."""
 Begin: TypeAlias = "Callable[[BatchRow, Constraint | None], Request]"
 Write: TypeAlias = "Callable[[Iterable[Request | None]], Generator[list[Event], None, None]]"
 
@@ -39,6 +42,14 @@ class BatchProgress:
     total: int | None
     tokens: int
     seconds: float
+
+
+class BatchOptions(GenerationOptions, total=False):
+    """Keyword arguments of ``batch`` and ``stream_batch``, which says what they are."""
+
+    seeds: Iterable[int] | None
+    batch_size: int
+    progress: Callable[[BatchProgress], object] | None
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,7 @@ class BatchRows:
         write: Write,
         progress: Callable[[BatchProgress], object] | None = None,
         attempts: int = 1,
-    ) -> Generator[tuple[int, Outcome], None, None]:
+    ) -> BatchOutcomes[Any]:
         """Index and outcome of each row, as they are done.
 
         Args:

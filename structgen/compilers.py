@@ -29,6 +29,7 @@ from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.token_terminals import resolved
 from structgen.options import JsonOptions, check_count
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Compilable(Protocol):
         ...
 
 
+@waiting("compiling the grammar")
 def compile_lark(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -112,7 +114,7 @@ def compile_lark(
         return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
     if dialect != "lark" or grammars:
         wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
-        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}")
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}", option="dialect", value=dialect)
     if lexer == "contextual":
         from structgen.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
 
@@ -125,12 +127,12 @@ def compile_lark(
             )
         return compile_contextual(source, vocabulary, start)
     if lexer != "dynamic":
-        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}")
+        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}", option="lexer", value=lexer)
     from structgen.grammar.lark_reader import read_lark
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=2)
+        warnings.warn(warning, GrammarWarning, stacklevel=3)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
         return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
@@ -151,7 +153,7 @@ def _compile_llguidance(
     others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
     read = read_llguidance(source, start, json_options, texts, others)
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=3)
+        warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if not (read.embedded or read.references):
         return compile_grammar(grammar, naming)
@@ -162,6 +164,7 @@ def _compile_llguidance(
     return embed(grammar, contents, naming)
 
 
+@waiting("compiling the grammar")
 def compile_gbnf(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -193,7 +196,9 @@ def compile_gbnf(
     from structgen.grammar.gbnf import MAX_REPEAT, read_gbnf
 
     if dialect not in MAX_REPEAT:
-        raise OptionsError(f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}")
+        raise OptionsError(
+            f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}", option="dialect", value=dialect
+        )
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = _text(source)
@@ -201,6 +206,7 @@ def compile_gbnf(
     return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
 
+@waiting("compiling the regular expression")
 def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
     """Compile a regular expression that the whole output must match.
 
@@ -219,7 +225,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     from structgen.grammar.python_regex import python_regex_dfa
 
     if syntax not in ("python", "ecma"):
-        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}")
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}", option="syntax", value=syntax)
     if not isinstance(pattern, str):
         raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
     with limited(partial(_pattern_refusal, pattern)):
@@ -228,6 +234,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     return compile_grammar(grammar, vocabulary)
 
 
+@waiting("compiling the choice")
 def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
     """Compile a choice: the output is one of these texts. O(characters).
 
@@ -271,7 +278,7 @@ def compile_json_lines(
     return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
 
 
-compile_tag_dispatch = capturing(_compile_tag_dispatch)
+compile_tag_dispatch = waiting("compiling tagged text")(capturing(_compile_tag_dispatch))
 
 
 def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:

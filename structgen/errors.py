@@ -40,6 +40,7 @@ Messages say what was found, where, what was expected and what to do.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,24 +51,45 @@ class StructgenError(Exception):
     Attributes:
         row: of a batch, which one failed, from 0; None: there is no batch.
         results: where one was raised for a batch, what all rows gave: a result, or an error.
+        text: what was written, where an output is the matter: all of it, or as far as it goes.
+        value: what was found, where a value is the matter: of an option, or that which validators refuse.
+        pointer: where in a schema, as an RFC 6901 JSON Pointer, where a schema is the matter.
     """
 
     row: int | None = None
     results: Sequence[Any] = ()
+    text: str | None = None
+    value: Any = None
+    pointer: str | None = None
+
+    @property
+    def cause(self) -> BaseException | None:
+        """What this was raised from: the error of a validator, a file, another library; None: nothing."""
+        return self.__cause__
 
     def __str__(self) -> str:
         text = super().__str__()
         return text if self.row is None else f"row {self.row}: {text}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.args), self.__dict__
+        return _again, (type(self), self.args, _portable(self.__cause__)), self.__dict__
 
 
-def _again(kind: type[StructgenError], args: tuple[Any, ...]) -> StructgenError:
+def _again(kind: type[StructgenError], args: tuple[Any, ...], cause: BaseException | None = None) -> StructgenError:
     """An error as it was, without making its message anew."""
     error = kind.__new__(kind)
     error.args = args
+    error.__cause__ = cause
     return error
+
+
+def _portable(cause: BaseException | None) -> BaseException | None:
+    """A cause that can be pickled; in place of one that cannot (users' errors may hold anything) what it says."""
+    try:
+        pickle.loads(pickle.dumps(cause))
+    except Exception:  # whatever their own methods raise
+        return RuntimeError(f"{type(cause).__name__}: {cause}")
+    return cause
 
 
 class ConstraintError(StructgenError):
@@ -80,6 +102,8 @@ class SchemaError(ConstraintError):
     ``pointer`` is the RFC 6901 JSON Pointer of the offending place in the schema document (with the document's URI
     in front if it is not the root document), ``keyword`` the keyword, ``hint`` what to do.
     """
+
+    pointer: str
 
     def __init__(self, message: str, *, pointer: str = "", keyword: str | None = None, hint: str | None = None) -> None:
         self.message = message
@@ -159,7 +183,6 @@ class PatternError(ConstraintError):
     in a schema, ``pointer`` is the JSON Pointer of the keyword and ``keyword`` its name; else they are None.
     """
 
-    pointer: str | None = None
     keyword: str | None = None
 
     def __init__(self, message: str, *, pattern: str, position: int = 0) -> None:
@@ -177,7 +200,7 @@ class PatternError(ConstraintError):
 
 
 class UnsupportedPatternError(PatternError):
-    """A legal regular expression uses what is not regular (backreferences)."""
+    """A legal regular expression uses what is not regular, or not supported (backreferences, atomic groups)."""
 
 
 class PatternTooComplexError(PatternError):
@@ -243,14 +266,26 @@ class GrammarWarning(UserWarning):
 
 
 class OptionsError(StructgenError, ValueError):
-    """An option has a value that it cannot have; the message names the option."""
+    """An option has a value that it cannot have; the message names the option.
+
+    ``option`` is its name and ``value`` what was given, where it is one option that is wrong.
+    """
+
+    def __init__(self, message: str, *, option: str | None = None, value: Any = None) -> None:
+        self.option = option
+        self.value = value
+        super().__init__(message)
 
 
 class InputFileError(StructgenError):
-    """A file of rows cannot be read, or a line of it is not what it should be; ``line`` counts from 1 (0: none)."""
+    """A file of rows cannot be read, or a line of it is not what it should be; ``line`` counts from 1 (0: none).
 
-    def __init__(self, message: str, *, line: int = 0) -> None:
+    ``text`` is the line.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, text: str | None = None) -> None:
         self.line = line
+        self.text = text
         super().__init__(message)
 
 
@@ -263,12 +298,14 @@ class BitmaskError(StructgenError):
 
 
 class TokenError(StructgenError):
-    """A token id lies outside the vocabulary."""
+    """A token id lies outside the vocabulary; ``value`` is the id."""
 
     @classmethod
     def out_of_range(cls, token_id: int, vocab_size: int) -> TokenError:
         """The error for a token id of a vocabulary of so many tokens."""
-        return cls(f"token id {token_id} is out of range; the vocabulary has ids 0 to {vocab_size - 1}")
+        error = cls(f"token id {token_id} is out of range; the vocabulary has ids 0 to {vocab_size - 1}")
+        error.value = token_id
+        return error
 
 
 class MatcherStateError(StructgenError):
@@ -308,19 +345,24 @@ class IntegrationError(StructgenError):
 
 
 class ToolCallError(StructgenError):
-    """A tool could not be called as the model asked; ``name`` is the tool.
+    """A tool could not be called as the model asked; ``name`` is the tool, ``value`` the arguments.
 
-    Its arguments are refused by the function's types, the function raised (its error is ``__cause__``), or there were
+    Its arguments are refused by the function's types, the function raised (its error is the ``cause``), or there were
     more calls than allowed.
     """
 
-    def __init__(self, message: str, *, name: str) -> None:
+    def __init__(self, message: str, *, name: str, value: Any = None) -> None:
         self.name = name
+        self.value = value
         super().__init__(message)
 
 
 class GenerationError(StructgenError):
-    """Generation did not give a whole value."""
+    """Generation did not give a whole value; ``text`` is what was written, None if nothing was begun."""
+
+    def __init__(self, message: str, *, text: str | None = None) -> None:
+        self.text = text
+        super().__init__(message)
 
 
 class CancelledError(GenerationError):
@@ -336,23 +378,24 @@ class QueueError(GenerationError):
 
 
 class IncompleteOutputError(GenerationError):
-    """The token budget ran out before the output could be closed; ``partial`` holds the text so far."""
+    """The token budget ran out before the output could be closed; ``partial`` (and ``text``) is the text so far."""
 
     def __init__(self, message: str, *, partial: str) -> None:
         self.partial = partial
-        super().__init__(message)
+        super().__init__(message, text=partial)
 
 
 class RemoteOutputError(GenerationError):
     """No answer of a remote server conforms.
 
-    ``attempts`` are those of `structgen.integrations.remote`, in order; ``partial`` is the part of the last that fits.
+    ``attempts`` are those of `structgen.integrations.remote`, in order; ``partial`` (and ``text``) is the part of the
+    last that fits.
     """
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...], partial: str) -> None:
         self.attempts = attempts
         self.partial = partial
-        super().__init__(message)
+        super().__init__(message, text=partial)
 
 
 class UnsatisfiableTargetError(GenerationError):
@@ -360,15 +403,14 @@ class UnsatisfiableTargetError(GenerationError):
 
 
 class RefusedValueError(GenerationError):
-    """An output satisfies the schema, but the type's own validators refuse it; what they raised is ``__cause__``.
+    """An output satisfies the schema, but the type's own validators refuse it; what they raised is the ``cause``.
 
     ``text`` is the output and ``value`` its plain JSON value.
     """
 
     def __init__(self, message: str, *, text: str, value: Any) -> None:
-        self.text = text
         self.value = value
-        super().__init__(message)
+        super().__init__(message, text=text)
 
 
 class CapturesTooComplexError(GenerationError):

@@ -105,7 +105,9 @@ def checked_settings(
     check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
-        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}")
+        raise OptionsError(
+            f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
+        )
     instruct = place_of_instruction(schema_in_prompt)
     params = SamplingParams(**sampling)
     return GenerationSettings(params, max_new_tokens, strings, instruct, draft, prediction, attempts)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Generic
 
-from structgen.constraints.base import Constraint
+from typing_extensions import TypeVar
+
+from structgen.constraints.base import Constraint, T, T_co, partial_of, value_of
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, names_captures
 
+Option = TypeVar("Option", bound=str, default=str)
+
 
 @dataclass(frozen=True)
-class GenerationResult:
-    """A finished output.
+class GenerationResult(Generic[T_co]):
+    """A finished output, whose value is an instance of the type parameter.
 
     Attributes:
         value: what the constraint makes of the text; without a constraint, the text.
@@ -27,7 +31,7 @@ class GenerationResult:
         attempts: how many outputs were written until the type's own validators took one.
     """
 
-    value: Any
+    value: T_co
     text: str
     token_ids: tuple[int, ...]
     finish_reason: FinishReason
@@ -38,32 +42,33 @@ class GenerationResult:
 
 
 @dataclass(frozen=True)
-class StreamEvent:
+class StreamEvent(Generic[T_co]):
     """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only,
     ``captures`` the named parts of the text so far, looked for when asked for."""
 
     delta: str
     text: str
-    result: GenerationResult | None = None
-    _constraint: Constraint | None = None
+    result: GenerationResult[T_co] | None = None
+    _constraint: Constraint[T_co] | None = None
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def partial(self) -> Any:
-        """The value as far as it goes (plain JSON values; None before the first); computed when asked for."""
-        return self.text if self._constraint is None else self._constraint.parse_partial(self.text)
+    def partial(self) -> T_co | None:
+        """The value as far as it goes; None before it begins; that of the ``result`` on the last event. Computed when
+        asked for. See ``Constraint.parse_partial``."""
+        return partial_of(self._constraint, self.text) if self.result is None else self.result.value
 
 
 @dataclass(frozen=True)
-class ChoiceResult:
+class ChoiceResult(Generic[Option]):
     """``value`` is the likeliest option; ``probs`` sum to 1 over the options, ``logprobs`` (nats) are the model's."""
 
-    value: str
-    probs: dict[str, float]
-    logprobs: dict[str, float]
+    value: Option
+    probs: dict[Option, float]
+    logprobs: dict[Option, float]
 
 
-def result_of(output: Output, constraint: Constraint | None, attempts: int = 1) -> GenerationResult:
+def result_of(output: Output, constraint: Constraint[T] | None, attempts: int = 1) -> GenerationResult[T]:
     """What a finished output gives.
 
     Raises:
@@ -71,7 +76,7 @@ def result_of(output: Output, constraint: Constraint | None, attempts: int = 1) 
     """
     assert output.finish_reason is not None
     return GenerationResult(
-        value=output.text if constraint is None else constraint.parse(output.text),
+        value=value_of(constraint, output.text),
         text=output.text,
         token_ids=tuple(output.token_ids),
         finish_reason=output.finish_reason,

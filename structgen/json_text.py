@@ -6,8 +6,6 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pydantic_core
-
 from structgen.errors import GenerationError
 
 
@@ -20,9 +18,11 @@ def loads_exact(text: str) -> Any:
     try:
         return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
     except json.JSONDecodeError as error:
-        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}") from error
+        raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}", text=text) from error
     except RecursionError:
-        raise GenerationError("The output is nested too deeply for Python's JSON parser; read .text instead.") from None
+        raise GenerationError(
+            "The output is nested too deeply for Python's JSON parser; read .text instead.", text=text
+        ) from None
 
 
 def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
@@ -30,15 +30,6 @@ def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
     try:
         return _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        return None
-
-
-def loads_partial(text: str) -> Any:
-    """The value of unfinished JSON text: strings as far as they go, other unfinished scalars left out; None where there
-    is none yet."""
-    try:
-        return pydantic_core.from_json(text, allow_partial="trailing-strings")
-    except ValueError:
         return None
 
 

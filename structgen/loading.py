@@ -12,6 +12,7 @@ from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.language_model import LanguageModel
 from structgen.models.llamacpp import files
 from structgen.models.llamacpp.binding import INSTALL
+from structgen.progress import waiting
 
 Backend = Literal["llamacpp", "transformers"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -35,24 +36,28 @@ def load_model(
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
-    if choose_backend(name_or_path, backend, device, dtype) == "transformers":
-        from structgen.models.transformers_store import load_transformers
+    chosen = choose_backend(name_or_path, backend, device, dtype)
+    with waiting(f"loading {_shown(name_or_path)}"):
+        if chosen == "transformers":
+            from structgen.models.transformers_store import load_transformers
 
-        return load_transformers(name_or_path, device=device, dtype=dtype)
-    from structgen.models.llamacpp.model import load_gguf
+            return load_transformers(name_or_path, device=device, dtype=dtype)
+        from structgen.models.llamacpp.model import load_gguf
 
-    return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
+        return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:
     """The tokenizer of ``load_model`` without the weights. Arguments and errors as there."""
-    if choose_backend(name_or_path, backend) == "transformers":
-        from structgen.models.transformers_store import load_transformers_tokenizer
+    chosen = choose_backend(name_or_path, backend)
+    with waiting(f"loading the tokenizer of {_shown(name_or_path)}"):
+        if chosen == "transformers":
+            from structgen.models.transformers_store import load_transformers_tokenizer
 
-        return load_transformers_tokenizer(name_or_path)
-    from structgen.models.llamacpp.tokenizer import GgufTokenizer
+            return load_transformers_tokenizer(name_or_path)
+        from structgen.models.llamacpp.tokenizer import GgufTokenizer
 
-    return GgufTokenizer(files.open_file(_gguf_file(name_or_path), vocabulary_only=True))
+        return GgufTokenizer(files.open_file(_gguf_file(name_or_path), vocabulary_only=True))
 
 
 def choose_backend(name_or_path: Name, backend: str | None = None, device: Any = None, dtype: Any = None) -> Backend:
@@ -92,6 +97,10 @@ def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:
             return file.read(len(files.MAGIC)) == files.MAGIC
     except OSError:
         return False
+
+
+def _shown(name: Name) -> str:
+    return DEFAULT_MODEL if name is None else str(name)
 
 
 def _gguf_file(name_or_path: Name) -> Path:

@@ -39,7 +39,9 @@ class JsonOptions:
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
         max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
             included, keys not; None: no limit.
-        max_number_length: longest number in bytes; None: no limit.
+        max_number_length: longest number in bytes; None: no limit; "auto": no limit, but plain numbers of which the
+            schema allows endlessly many, so that a model could write digits without end, have at most ``OPEN_DIGITS``
+            before the point and as many after it, beyond those of the limits and steps that the schema sets.
         max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
         max_steps: budget: steps of compiling one schema, of about a microsecond each.
@@ -59,7 +61,7 @@ class JsonOptions:
     assert_formats: bool = True
     unsupported: Literal["error", "ignore"] = "error"
     max_string_length: int | None = None
-    max_number_length: int | None = None
+    max_number_length: int | Literal["auto"] | None = "auto"
     max_alternatives: int = 4_096
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
@@ -78,8 +80,10 @@ class JsonOptions:
             _refuse("assert_formats", self.assert_formats, "True or False")
         for name, least in _LIMITS.items():
             value = getattr(self, name)
-            if value is not None and not (_is_count(value) and value >= least):
-                _refuse(name, value, f"an integer of at least {least}, or None for no limit")
+            others = ("auto", None) if name == "max_number_length" else (None,)
+            if value not in others and not (_is_count(value) and value >= least):
+                auto = "'auto', " if len(others) > 1 else ""
+                _refuse(name, value, f"an integer of at least {least}, {auto}or None for no limit")
         for name in _BUDGETS:
             value = getattr(self, name)
             if not (_is_count(value) and value >= 1):
@@ -94,6 +98,7 @@ class JsonOptions:
             "max_whitespace_run": None,
             "string_escapes": "any",
             "number_spellings": "any",
+            "max_number_length": None,
         }
         return cls(**{**options, **changes})  # type: ignore[arg-type]
 
@@ -105,7 +110,7 @@ def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
         OptionsError: no mapping, a name that is no field (with the nearest that is), or a value that cannot be.
     """
     if not isinstance(changes, Mapping):
-        raise OptionsError(f"options are names and values, not {changes!r:.100}")
+        raise OptionsError(f"options are names and values, not {changes!r:.100}", value=changes)
     names = [field.name for field in fields(JsonOptions)]
     for name in changes:
         if name not in names:
@@ -121,7 +126,7 @@ def refuse_name(name: Any, known: Sequence[str]) -> NoReturn:
     """
     near = get_close_matches(str(name), known, 1, 0.4)
     rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise OptionsError(f"there is no option {name!r}; {rest}")
+    raise OptionsError(f"there is no option {name!r}; {rest}", option=str(name))
 
 
 def checked_options(options: Any) -> JsonOptions:
@@ -133,7 +138,11 @@ def checked_options(options: Any) -> JsonOptions:
     if options is None:
         return JsonOptions()
     if not isinstance(options, JsonOptions):
-        raise OptionsError(f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None")
+        raise OptionsError(
+            f"options is {options!r:.100} ({type(options).__name__}); expected JsonOptions(...) or None",
+            option="options",
+            value=options,
+        )
     return options
 
 
@@ -147,7 +156,9 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         more = ", or None" if optional else ""
-        raise OptionsError(f"{name} must be an integer of at least {least}{more}, not {value!r:.100}")
+        raise OptionsError(
+            f"{name} must be an integer of at least {least}{more}, not {value!r:.100}", option=name, value=value
+        )
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -157,9 +168,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         OptionsError: the name, what was found and what is expected.
     """
     if not isinstance(value, str) or value not in choices:
-        raise OptionsError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r:.100}")
+        raise OptionsError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r:.100}", option=name, value=value
+        )
 
 
+OPEN_DIGITS = 40
+"""Digits on each side of the point of numbers that the schema does not bound, by default: 128-bit integers have 39,
+decimal128 has 34 in all, a float needs 17."""
 # A deeper indentation is a mistake: each level of nesting costs that many bytes a line.
 MAX_INDENT = 100
 _WHITESPACE = ("single", "compact", "any")
@@ -181,4 +197,4 @@ def _is_count(value: Any) -> bool:
 
 
 def _refuse(name: str, found: Any, expected: str) -> NoReturn:
-    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}")
+    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}", option=name, value=found)

@@ -153,7 +153,7 @@ def _called(function: PythonTool, call: ToolCall, on_error: str) -> CalledTool:
 
 def _too_many(call: ToolCall, most: int) -> CalledTool:
     message = f"{call.name} was not called: {most} calls have been made, and no more are allowed"
-    return CalledTool(call, error=ToolCallError(message, name=call.name))
+    return CalledTool(call, error=ToolCallError(message, name=call.name, value=call.arguments))
 
 
 def _told(done: CalledTool) -> str:

@@ -72,6 +72,12 @@ class FakeMatcher:
             return self.terminated
         return bool(self.vocabulary.tokens[token_id]) and self.accept_bytes(self.vocabulary.tokens[token_id])
 
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        if not self.accept_token(token_id):
+            return False
+        self.fill_next_token_bitmask(bitmask, index)
+        return True
+
     def accept_bytes(self, data: bytes) -> bool:
         if not self.alive(self.text + data):
             return False
@@ -105,6 +111,9 @@ class FakeMatcher:
     def next_bytes(self) -> npt.NDArray[np.bool_]:
         return np.array([self.alive(self.text + bytes([byte])) for byte in range(256)])
 
+    def likely_texts(self, written: bytes) -> list[bytes]:
+        return []
+
     def forced_bytes(self) -> bytes:
         text = self.text
         while (
@@ -113,11 +122,6 @@ class FakeMatcher:
         ):
             text += bytes(following)
         return text[len(self.text) :]
-
-    def likely_texts(self, written: bytes) -> list[bytes]:
-        """A few guesses, one of them wrong."""
-        following = [byte for byte in range(256) if self.alive(self.text + bytes([byte]))]
-        return [bytes([byte]) + written[-2:] for byte in following[:3]] + [b"never"]
 
     @property
     def stats(self) -> dict[str, int]:

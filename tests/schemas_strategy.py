@@ -132,5 +132,5 @@ def options(draw: st.DrawFn) -> JsonOptions:
         string_escapes=draw(st.sampled_from(["minimal", "any"])),
         number_spellings=draw(st.sampled_from(["plain", "any"])),
         max_string_length=draw(st.sampled_from([None, None, 8])),
-        max_number_length=draw(st.sampled_from([None, None, 12])),
+        max_number_length=draw(st.sampled_from(["auto", None, 12])),
     )

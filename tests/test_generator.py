@@ -68,7 +68,7 @@ def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert prompt_token_ids(CharTokenizer(eos=1), "u", "Do.", "system") == CharTokenizer(eos=1).encode("Do.\n\nu\n\n")
     with pytest.raises(OptionsError, match="schema_in_prompt"):
-        gen.generate("u", PEOPLE, schema_in_prompt="assistant")  # type: ignore[arg-type]
+        gen.generate("u", PEOPLE, schema_in_prompt="assistant")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("prompt", [[], [{"role": "user"}]])

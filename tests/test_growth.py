@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from structgen.automata import dfa_cache
 from structgen.automata.dfa import from_strings
 from structgen.automata.dfa_cache import DfaCache
 from structgen.automata.pattern import pattern_dfa
-from structgen.constraints.cache import COMPILED
-from structgen.engines.json.goals import conjunctions, graph
+from structgen.constraints import json as constraints_json
+from structgen.constraints.cache import COMPILED, CompiledCache
+from structgen.engines.json.goals import conjunctions, shared
 from structgen.engines.json.masks import rows
 from structgen.formula import language
 
@@ -44,25 +46,42 @@ def living() -> int:
 
 
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recursive keys, too: nothing but the bounded tables of scalars holds a formula when its grammar is gone."""
-    monkeypatch.setattr(graph, "MAX_SCALARS", 40)
+    """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * shared.LEAST_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
         structgen.compile_json_schema(schema(number), BYTES)
-        assert len(graph._scalars) <= 40
+        assert len(shared.SHARED) <= 40
         assert max(len(conjunctions._known_strings), len(conjunctions._known_numbers)) <= 40
         if number % 30 == 29:
             counts.append(living())
     assert max(counts[1:]) <= counts[0] + 300, counts  # each schema makes a dozen, and scalars of 40 are kept
 
 
-def test_scalars_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "MAX_SCALARS", 10)
-    graph._scalars.clear()
+def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * shared.LEAST_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
-    assert len(graph._scalars) <= 10
+        assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
+
+
+def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
+    cache = CompiledCache(max_bytes=1 << 20)
+    monkeypatch.setattr(constraints_json, "COMPILED", cache)
+    made, sizes = [], []
+    for number in range(120):
+        grammar = structgen.json_schema(schema(number)).compile(BYTES)
+        assert structgen.json_schema(schema(number)).compile(BYTES) is grammar  # the second time is a look-up
+        made.append(weakref.ref(grammar))
+        sizes.append(grammar.memory_bytes)
+        assert cache.bytes <= 1 << 20
+        del grammar
+    gc.collect()
+    living = [reference() is not None for reference in made]
+    assert living == sorted(living) and 20 < sum(living) < 110  # the newest, as many as there is room for
+    assert sum(sizes[-sum(living) :]) <= 1 << 20 < sum(sizes[-sum(living) - 1 :])
 
 
 def test_rows_of_few_vocabularies_are_kept() -> None:

@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "NaN in a schema": (constraint({"const": float("nan")}), sg.SchemaError, ["NaN", "/const"]),
     "an object in a schema": (constraint({"const": object()}), sg.SchemaError, ["/const"]),
     "keys that are no strings": (constraint({1: 2}), sg.SchemaError, ["keys"]),
-    "options as a dict": (lambda: sg.json_schema({}, {"unsupported": "ignore"}), sg.OptionsError, ["JsonOptions"]),  # type: ignore[arg-type]
+    "options as a dict": (lambda: sg.json_schema({}, {"unsupported": "ignore"}), sg.OptionsError, ["JsonOptions"]),  # type: ignore[call-overload]
     "an unknown JsonOptions value": (lambda: sg.JsonOptions(key_order="some"), sg.OptionsError, ["declared"]),  # type: ignore[arg-type]
     "no schema at that path": (lambda: sg.json_schema(Path("no.json")), sg.SchemaError, ["no.json"]),
     "a number as schema file": (lambda: sg.load_schema(5), sg.SchemaError, ["int"]),  # type: ignore[arg-type]
@@ -97,21 +97,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         ["did you mean 'recycling'"],
     ),
     "no constraint for samples": (lambda: generator().sample("p", None, 1), sg.GenerationError, ["generate("]),
-    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),  # type: ignore[arg-type]
-    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),  # type: ignore[arg-type]
+    "so many samples": (lambda: generator().sample("p", NULL, "3"), sg.OptionsError, ["'3'"]),  # type: ignore[call-overload]
+    "a misspelt method": (lambda: generator().sample("p", NULL, 1, "exat"), sg.OptionsError, ["exact"]),  # type: ignore[call-overload]
     "an unknown option of samples": (
-        lambda: generator().sample("p", NULL, 1, max_tokens=3),
+        lambda: generator().sample("p", NULL, 1, max_tokens=3),  # type: ignore[call-overload]
         sg.OptionsError,
         ["max_new_tokens"],
     ),
     "a choice between letters": (lambda: generator().choice("p", "yes"), sg.GenerationError, ["list of strings"]),
-    "a choice between numbers": (lambda: generator().choice("p", [1]), sg.GenerationError, ["list of strings"]),  # type: ignore[list-item]
+    "a choice between numbers": (lambda: generator().choice("p", [1]), sg.GenerationError, ["list of strings"]),
     "a choice twice the same": (lambda: generator().choice("p", ["a", "a"]), sg.GenerationError, ["different"]),
     # models
     "a model without a tokenizer": (lambda: Generator(TinyModel(9)), sg.ModelError, ["Generator(model, tokenizer)"]),
     "a name as tokenizer": (lambda: Generator(TinyModel(9), "gpt2"), sg.TokenizerError, ["str"]),
     "prompt and schema swapped": (
-        lambda: sg.generate_json(NULL, "p", generator()),  # type: ignore[arg-type]
+        lambda: sg.generate_json(NULL, "p", generator()),  # type: ignore[call-overload]
         sg.GenerationError,
         ["prompt", "null"],
     ),

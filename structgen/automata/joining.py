@@ -11,7 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import MAX_STATES, Dfa, empty, from_strings, from_table, too_complex, universal
+from structgen.automata.dfa import (
+    MAX_STATES,
+    Dfa,
+    distinct_columns,
+    empty,
+    from_strings,
+    from_table,
+    too_complex,
+    universal,
+)
 from structgen.automata.nfa import NODES_PER_STATE
 from structgen.errors import TooComplexError
 from structgen.kernels.automata.calls import determinise
@@ -135,7 +144,7 @@ class _Program:
     def determinised(self, start: int) -> Dfa:
         """The automaton of what matches from ``start`` on."""
         members: npt.NDArray[np.uint8] = np.frombuffer(b"".join(self._sets), np.uint8).reshape(-1, 256)
-        columns, classes = np.unique(members, axis=1, return_inverse=True)
+        columns, classes = distinct_columns(members)
         table, accepting, count = determinise(
             np.array(self.nodes, np.int32), start, np.ascontiguousarray(columns), self._max_states, MAX_STEPS
         )
@@ -147,4 +156,4 @@ class _Program:
                 budget="automaton steps",
                 limit=MAX_STEPS,
             )
-        return from_table(np.ascontiguousarray(table[:, classes.ravel()]), accepting)
+        return from_table(np.ascontiguousarray(table[:, classes]), accepting)

@@ -41,6 +41,7 @@ class _Builder:
         self.starts: list[int] = []
         self.nodes: dict[tuple[bool, tuple[int, ...]], int] = {}
         self.uniform: list[int] = []
+        self.constants: dict[tuple[int, int], int] = {}  # nodes below which there is one class, by levels and class
 
     def window(self, low: int, high: int) -> None:
         """Read only the characters ``low..high`` from now on."""
@@ -62,17 +63,34 @@ class _Builder:
         constant = self.constant(low, low + 64 * step - 1)
         if constant == -1:
             return -1
+        if constant is not None:
+            known = self.constants.get((levels, constant))
+            if known is None:
+                row = [constant if levels == 1 else self.node(low, levels - 1)] * 64
+                known = self.constants[levels, constant] = self._named(levels == 1, row)
+            return known
         if levels == 1:
-            row = [self.constant(low + j, low + j) if constant is None else constant for j in range(64)]
-        elif constant is None:
-            row = [self.node(low + j * step, levels - 1) for j in range(64)]
-        else:
-            row = [self.node(low, levels - 1)] * 64
-        key = (levels == 1, tuple(-1 if child is None else child for child in row))
+            return self._named(True, self._classes(low))
+        return self._named(False, [self.node(low + j * step, levels - 1) for j in range(64)])
+
+    def _classes(self, low: int) -> list[int]:
+        """The classes of 64 characters, -1 where there is none."""
+        row = [-1] * 64
+        place = max(bisect_right(self.starts, low) - 1, 0)
+        for first, last, name in self.segments[place:]:
+            if first >= low + 64:
+                break
+            for point in range(max(first, low), min(last, low + 63) + 1):
+                row[point - low] = name
+        return row
+
+    def _named(self, leaf: bool, row: list[int]) -> int:
+        """The node with these children."""
+        key = (leaf, tuple(row))
         index = self.nodes.get(key)
         if index is None:
             index = self.nodes[key] = len(self.nodes)
-            below = {child if levels == 1 else self.uniform[child] for child in key[1] if child >= 0}
+            below = {child if leaf else self.uniform[child] for child in row if child >= 0}
             self.uniform.append(below.pop() if len(below) == 1 else -1)
         return index
 

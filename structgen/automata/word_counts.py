@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words
+from structgen.automata.dfa import Dfa, count_words, first_places
 
 Counts = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ def short_words(dfa: Dfa, points: int, cap: int) -> Counts:
     In a state inside a character, that one does not count. O(states × classes of bytes × points).
     """
     classes, count = dfa.columns
-    lead = np.unique(classes, return_index=True)[1]
+    lead = first_places(classes, count)
     sizes = np.bincount(classes, minlength=count)
     begins = (lead & 0xC0) != 0x80
     table = dfa.transitions[:, lead]

@@ -71,6 +71,7 @@ class OutputFile:
                     f"{self._path}, line {number} was not written by a batch: {line[:60]!r}; "
                     "name another file with -o, or remove this one.",
                     line=number,
+                    text=line.decode(errors="replace"),
                 ) from None
             self.written[id] = key
             self.failed += "error" in record

@@ -83,12 +83,12 @@ class RowFile:
         if wrong:
             places = [f"{self.name}, line {error.line}: {error}" for error in wrong[:MAX_NAMED]]
             more = [f"and {len(wrong) - MAX_NAMED} more lines"] if len(wrong) > MAX_NAMED else []
-            raise InputFileError("\n".join([*places, *more]), line=wrong[0].line)
+            raise InputFileError("\n".join([*places, *more]), line=wrong[0].line, text=wrong[0].text)
         return len(seen)
 
     def __iter__(self) -> Iterator[PromptRow]:
         def refuse(error: InputFileError) -> None:
-            raise InputFileError(f"{self.name}, line {error.line}: {error}", line=error.line)
+            raise InputFileError(f"{self.name}, line {error.line}: {error}", line=error.line, text=error.text)
 
         return self._rows(refuse)
 
@@ -125,11 +125,11 @@ def _json_object(text: str) -> Record:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        return InputFileError(f"no JSON: {error.msg} at column {error.colno}")
+        return InputFileError(f"no JSON: {error.msg} at column {error.colno}", text=text)
     except (ValueError, RecursionError) as error:  # digits, depth
-        return InputFileError(f"JSON that cannot be read: {error}")
+        return InputFileError(f"JSON that cannot be read: {error}", text=text)
     if not isinstance(record, dict):
-        return InputFileError(f'expected an object like {{"prompt": "..."}}, found {text.strip():.40}')
+        return InputFileError(f'expected an object like {{"prompt": "..."}}, found {text.strip():.40}', text=text)
     return record
 
 

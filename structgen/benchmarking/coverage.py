@@ -11,12 +11,12 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from structgen.benchmarking.engines import load_engine
-from structgen.benchmarking.judge import Record, judge
+from structgen.benchmarking.judge import Record, Timing, judge
 from structgen.benchmarking.records import RecordFile
 from structgen.benchmarking.table import is_right
 from structgen.benchmarking.vocabularies import load_vocabulary
@@ -29,25 +29,27 @@ TURN = 64
 
 @dataclass(frozen=True)
 class Setting:
-    """What every engine of a run has in common."""
+    """What every engine of a run has in common; ``timing`` None: no times."""
 
     vocabulary: str
     tokenizers: Path
-    timed: bool
+    timing: Timing | None
     time_limit_s: float
     memory_limit_bytes: int | None = None
 
     def describe(self) -> dict[str, Any]:
         """What must agree between two runs for their records to stand in one file."""
-        return {"vocabulary": self.vocabulary, "timed": self.timed, "time_limit_s": self.time_limit_s}
+        timing = None if self.timing is None else asdict(self.timing)
+        return {"vocabulary": self.vocabulary, "timing": timing, "time_limit_s": self.time_limit_s}
 
 
 class CoverageServer:
     """One engine in a worker's process, warmed up."""
 
     def __init__(self, setting: tuple[str, Setting], watch: Watch) -> None:
+        sys.setrecursionlimit(20_000)  # json reads and writes instances a call a level; the child has one thread
         name, common = setting
-        self._timed = common.timed
+        self._timing = common.timing
         self._vocabulary = load_vocabulary(common.vocabulary, common.tokenizers)
         self._engine = load_engine(name, self._vocabulary)
         session = self._engine.compile('{"type": "object"}')()
@@ -57,7 +59,7 @@ class CoverageServer:
         self.greeting = self._engine.version
 
     def __call__(self, job: Path) -> Record:
-        return judge(self._engine, self._vocabulary, job, self._timed)
+        return judge(self._engine, self._vocabulary, job, self._timing)
 
 
 def choose_files(data: Path, match: str, sample: int | None, seed: int, limit: int | None) -> list[Path]:

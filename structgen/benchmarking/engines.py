@@ -44,11 +44,13 @@ class Refused(Exception):
 class Session:
     """One document on its way: ``fill`` writes the next-token mask into the engine's row, ``accept`` advances.
 
+    ``step`` is both in one call, for engines that have it: it advances, and writes the mask of what comes then.
     ``free`` is True where nothing is masked; ``matcher`` is structgen's own, for its own decoder.
     """
 
     fill: Callable[[], object]
     accept: Callable[[int], bool]
+    step: Callable[[int], bool] | None = None
     free: bool = False
     matcher: Any = None
 
@@ -152,6 +154,7 @@ class Structgen:
         def start() -> Session:
             matcher = grammar.matcher()
             fill = partial(matcher.fill_next_token_bitmask, self._bitmask, 0)
-            return Session(fill, matcher.accept_token, matcher=matcher)
+            advance, bitmask = matcher.advance_and_fill, self._bitmask
+            return Session(fill, matcher.accept_token, lambda token_id: advance(token_id, bitmask), matcher=matcher)
 
         return start

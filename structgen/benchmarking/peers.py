@@ -165,6 +165,36 @@ class XGrammarBatch:
         self._matchers[row] = self._matcher(schema)
 
 
+class LLGuidanceBatch:
+    """The same of llguidance: its executor fills rows in parallel (on a machine with cores to spare), its matchers
+    advance one by one."""
+
+    def __init__(self, vocabulary: BenchVocabulary, schemas: list[str]) -> None:
+        import llguidance
+        import llguidance.numpy as helper
+
+        self._fill = partial(helper.fill_next_token_bitmask_par, llguidance.LLExecutor())
+        tokenizer = llguidance.LLTokenizer(
+            llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
+        )
+        compile_ = llguidance.LLMatcher.grammar_from_json_schema
+        self._prototypes = [llguidance.LLMatcher(tokenizer, compile_(schema)) for schema in schemas]
+        self._bitmask = helper.allocate_token_bitmask(len(schemas), len(vocabulary.tokens))
+        self._pairs = [(prototype.deep_copy(), row) for row, prototype in enumerate(self._prototypes)]
+
+    def fill(self) -> None:
+        """The masks of all rows."""
+        self._fill(self._pairs, self._bitmask)
+
+    def accept(self, tokens: list[int]) -> list[bool]:
+        """Advance each row by a token; which took it."""
+        return [matcher.consume_token(token) for (matcher, _), token in zip(self._pairs, tokens, strict=True)]
+
+    def restart(self, row: int) -> None:
+        """Begin a new output in a row."""
+        self._pairs[row] = (self._prototypes[row].deep_copy(), row)
+
+
 class OutlinesCore:
     """outlines_core: the schema as a regular expression, and an index of all its states over the vocabulary."""
 

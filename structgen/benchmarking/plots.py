@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,14 @@ def plots(title: str, records: Sequence[Record], timed: Sequence[Record]) -> str
     """The plot for the section of this title, "" where it has none; ``timed`` are the records whose times compare."""
     if title.startswith("Coverage, "):
         sampling = title.removeprefix("Coverage, ")
-        return _svg(lambda figure: _coverage_bars(figure, summary.select(records, sampling=sampling)), 3.2)
+        return svg_text(lambda figure: _coverage_bars(figure, summary.select(records, sampling=sampling)), 3.2)
     if title == "Coverage by dataset":
         first = records[0]["sampling"]
-        return _svg(lambda figure: _dataset_bars(figure, summary.select(records, sampling=first)), 4.2)
+        return svg_text(lambda figure: _dataset_bars(figure, summary.select(records, sampling=first)), 4.2)
     if title == "Efficiency":
-        return _svg(lambda figure: _efficiency(figure, records, timed), 3.8)
+        return svg_text(lambda figure: _efficiency(figure, records, timed), 3.8)
     if title == "Masks":
-        return _svg(lambda figure: _distributions(figure, records), 3.6)
+        return svg_text(lambda figure: _distributions(figure, records), 3.6)
     return ""
 
 
@@ -119,26 +119,30 @@ def _efficiency(figure: Any, records: Sequence[Record], timed: Sequence[Record])
 
 
 def _distributions(figure: Any, records: Sequence[Record]) -> None:
-    """Left: mask and advance for each token. Right: compile times. Cumulative shares over logarithmic axes."""
-    common = summary.common_schemas(records)
-    left, right = figure.subplots(1, 2, sharey=True)
-    for engine, item in summary.by_engine(common, summary.efficiency).items():
-        if engine == "none":
-            continue
-        for axes, values in ((left, item.mask_us), (right, 1e3 * item.compile_s)):
-            if len(values) and not (engine == "structgen_decoder" and axes is right):
+    """Left: mask and advance for each token. Right: compile times."""
+    found = summary.by_engine(summary.common_schemas(records), summary.efficiency)
+    masks = {engine: item.mask_us for engine, item in found.items() if engine != "none"}
+    compiling = {engine: 1e3 * found[engine].compile_s for engine in masks if engine != "structgen_decoder"}
+    cumulative_shares(figure, {"mask and advance, µs a token": masks, "compile, ms a schema": compiling})
+
+
+def cumulative_shares(figure: Any, panels: Mapping[str, Mapping[str, summary.Floats]]) -> None:
+    """A panel for each label, a line in it for each engine: the share of its values up to x, x logarithmic."""
+    for axes, (label, by_engine) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
+        for engine, values in by_engine.items():
+            if len(values):
                 ordered = np.sort(np.maximum(values, 1e-3))
                 shares = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
                 axes.plot(ordered, shares, color=COLOURS.get(engine, OTHER), label=engine, lw=1.8)
-    for axes, label in ((left, "mask and advance, µs a token"), (right, "compile, ms a schema")):
         axes.set_xscale("log")
         axes.set_xlabel(label)
-    left.set_ylabel("% of tokens, of schemas")
-    left.legend(loc="lower right")
+        axes.legend(loc="lower right")
+    figure.axes[0].set_ylabel("% of the values")
 
 
-def _svg(draw: Callable[[Any], None], height: float) -> str:
-    """A figure 9 inches wide as SVG text, without a window or any global state."""
+def svg_text(draw: Callable[[Any], None], height: float) -> str:
+    """What ``draw`` draws on a figure 9 inches wide and ``height`` inches high, as SVG text; no window, no global
+    state."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from structgen.benchmarking.judge import WRONG, Outcome, Record, Verdict
 
+Floats = npt.NDArray[np.float64]
 Column = dict[str, Record]  # schema → record, of one engine
 
 
@@ -23,14 +26,24 @@ def columns(records: Iterable[Record]) -> dict[str, Column]:
 def tables(records: Iterable[Record]) -> str:
     """Markdown: coverage, then times over the schemas that every engine compiles, then over all that each compiles."""
     by_engine = columns(records)
-    compiled = {engine: _compiled(column) for engine, column in by_engine.items()}
-    common = set.intersection(*compiled.values()) if compiled else set()
+    common = common_schemas(by_engine)
     parts = ["## Coverage", _coverage(by_engine)]
     if any("times_ns" in record for column in by_engine.values() for record in column.values()):
         parts += [f"## Speed over the {len(common):,} schemas that every engine compiles", _speed(by_engine, common)]
         parts += ["## Speed over all schemas that the engine compiles", _speed(by_engine, None)]
     refusals = [_refusals(engine, column) for engine, column in by_engine.items()]
     return "\n\n".join([*parts, *filter(None, refusals)])
+
+
+def counts(records: Iterable[Record]) -> dict[str, dict[str, int]]:
+    """By engine: how many schemas there are, how many are fully right, and how many have each outcome and fault."""
+    found: dict[str, dict[str, int]] = {}
+    for engine, column in columns(records).items():
+        outcomes = Counter(record["outcome"] for record in column.values())
+        faults = Counter(fault for record in column.values() for fault in set(record.get("verdicts", ())) & set(WRONG))
+        found[engine] = {"schemas": len(column), "right": sum(map(is_right, column.values()))}
+        found[engine].update({str(name): number for name, number in (*outcomes.items(), *faults.items())})
+    return found
 
 
 def is_right(record: Record) -> bool:
@@ -60,24 +73,49 @@ def _coverage(by_engine: dict[str, Column]) -> str:
     return markdown_table(["schemas", *by_engine], rows)
 
 
+def common_schemas(by_engine: dict[str, Column]) -> set[str]:
+    """The schemas that every engine compiles."""
+    compiled = [_compiled(column) for column in by_engine.values()]
+    return set.intersection(*compiled) if compiled else set()
+
+
+def step_times(records: Iterable[Record], field: Literal["times_ns", "again_ns"] = "times_ns") -> Floats:
+    """Mask + advance of all their tokens, µs."""
+    return np.array([time for record in records for time in record.get(field, ())], dtype=float) / 1e3
+
+
+def compile_times(records: Iterable[Record]) -> Floats:
+    """Schema text to the first mask, ms."""
+    return np.array([record["compile_ns"] for record in records], dtype=float) / 1e6
+
+
 def _speed(by_engine: dict[str, Column], schemas: Collection[str] | None) -> str:
     """Times over the given schemas, or over all that each engine compiles; the ratio is first to second engine."""
-    mask: list[np.ndarray] = []
-    compile_: list[np.ndarray] = []
-    for column in by_engine.values():
-        chosen = [column[schema] for schema in sorted(_compiled(column) if schemas is None else schemas)]
-        mask.append(np.array([t for record in chosen for t in record.get("times_ns", ())], dtype=float) / 1e3)
-        compile_.append(np.array([record["compile_ns"] for record in chosen], dtype=float) / 1e6)
+    chosen = [
+        [column[schema] for schema in sorted(_compiled(column) if schemas is None else schemas)]
+        for column in by_engine.values()
+    ]
+    mask, again = [step_times(each) for each in chosen], [step_times(each, "again_ns") for each in chosen]
+    compile_ = [compile_times(each) for each in chosen]
     rows = [
         ["masks", *(f"{len(times):,}" for times in mask), *([""] if len(mask) > 1 else [])],
-        _figures("mask + advance, mean µs", [_mean(times) for times in mask]),
-        *(_figures(f"mask + advance, p{q:g} µs", [_percentile(t, q) for t in mask]) for q in (50, 90, 99, 99.9)),
+        *_steps("mask + advance", mask),
+        *(_steps("the same again", again) if any(map(len, again)) else []),
         _figures("compile to first mask, mean ms", [_mean(times) for times in compile_]),
         *(_figures(f"compile to first mask, p{q} ms", [_percentile(t, q) for t in compile_]) for q in (50, 99)),
     ]
     engines = list(by_engine)
     ratio = [f"{engines[0]} / {engines[1]}"] if len(engines) > 1 else []
     return markdown_table(["time", *engines, *ratio], rows)
+
+
+def _steps(label: str, times: Sequence[np.ndarray]) -> list[list[str]]:
+    """Mean, percentiles and worst of the steps of each engine, µs."""
+    return [
+        _figures(f"{label}, mean µs", [_mean(each) for each in times]),
+        *(_figures(f"{label}, p{q:g} µs", [_percentile(each, q) for each in times]) for q in (50, 90, 99, 99.9)),
+        _figures(f"{label}, worst µs", [_percentile(each, 100) for each in times]),
+    ]
 
 
 def _figures(label: str, values: Sequence[float]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INCOMPLETE, BadInput, err, out, print_json
+from structgen.cli.common import INCOMPLETE, BadInput, print_json
+from structgen.cli.consoles import err, out
 from structgen.constraints.base import Constraint
 from structgen.decoding.aligned import METHODS, Budget, SampleRun
 from structgen.decoding.aligned.compare import Comparison, compare, plot

@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, err, print_json, read_text
+from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, print_json, read_text
+from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint
@@ -69,11 +70,7 @@ def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
 
 def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:
     """Write rows in this process."""
-    started = time.perf_counter()
-    err.print(f"[dim]loading {job.model or 'the built-in model'} ...[/]")
-    generator = job.load()
-    err.print(f"[dim]ready in {time.perf_counter() - started:.1f} s[/]")
-    return job.lines(generator, rows)
+    return job.lines(job.load(), rows)
 
 
 def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json: bool) -> int:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from structgen.cli.common import BadInput, err, exit_codes
-from structgen.cli.common import out as plain
+from structgen.cli.common import BadInput, exit_codes, print_json
+from structgen.cli.consoles import err
+from structgen.cli.consoles import out as plain
+from structgen.cli.options import AsJson
 
 if TYPE_CHECKING:
     from structgen.benchmarking.model_server import ModelSetting
@@ -60,11 +63,12 @@ def jsonschemabench(
     workers: Workers = 1,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = 8.0,
+    as_json: AsJson = False,
 ) -> None:
     """A model writes an instance of each schema under each engine; python-jsonschema judges it."""
     from structgen.benchmarking.schemas import choose_cases, read_cases
 
-    with exit_codes():
+    with exit_codes(as_json):
         setting = _setting(
             engines,
             pace,
@@ -82,7 +86,7 @@ def jsonschemabench(
             chosen = [name for name in datasets.split(",") if name]
             cases = choose_cases(read_cases(data, split), chosen, limit, seed)
             _run(cases, setting, out, workers, time_limit, memory_limit)
-            write([out], report)
+            write([out], report, as_json=as_json)
 
 
 @bench.command()
@@ -95,17 +99,21 @@ def coverage(
     time_limit: TimeLimit = 20.0,
     memory_limit: MemoryLimit = 8.0,
     wrong: Annotated[bool, typer.Option("--wrong", help="List the schemas that are not fully right.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Without a model: which schemas does each engine compile, accept the valid instances of, refuse the invalid of?"""
     from structgen.benchmarking.coverage import Setting, choose_files, run_coverage, wrong_lines
-    from structgen.benchmarking.table import tables
+    from structgen.benchmarking.table import counts, tables
 
-    with exit_codes(), _as_bad_input():
+    with exit_codes(as_json), _as_bad_input():
         paths = choose_files(data, "*.json", limit, seed, None)
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
-        setting = Setting("bytes", data, False, time_limit, int(memory_limit * GIB))
+        setting = Setting("bytes", data, None, time_limit, int(memory_limit * GIB))
         records = run_coverage(paths, check_engines(_names(engines, "engines")), setting, out)
+        if as_json:
+            print_json({"engines": counts(records), "wrong": list(wrong_lines(records)) if wrong else None})
+            return
         plain.print(tables(records), soft_wrap=True, markup=False)
         if wrong:
             plain.print("\n".join(wrong_lines(records)), soft_wrap=True, markup=False)
@@ -131,13 +139,14 @@ def reasoning(
     workers: Workers = 1,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = 8.0,
+    as_json: AsJson = False,
 ) -> None:
     """Accuracy with and without the constraint; the log-probability of local and of aligned samples."""
     from structgen.benchmarking.model_server import load_generator
     from structgen.benchmarking.reasoning import TASKS, accuracy_rows, local_against_aligned
     from structgen.benchmarking.table import markdown_table
 
-    with exit_codes(), _as_bad_input():
+    with exit_codes(as_json), _as_bad_input():
         setting = _setting(
             engines,
             pace,
@@ -153,10 +162,16 @@ def reasoning(
         cases = [case for name in chosen for case in TASKS[name](limit, seed)]
         records = _run(cases, setting, out, workers, time_limit, memory_limit)
         head = ["task", "sampling", "engine", "questions", "accuracy", "valid"]
-        plain.print(markdown_table(head, accuracy_rows(records)), soft_wrap=True, markup=False)
+        found = []
         if aligned:
             generator = load_generator(setting)
             found = local_against_aligned(generator, cases, aligned, max_new_tokens=max_new_tokens, seed=seed)
+        if as_json:
+            accuracies = [dict(zip(head, row, strict=True)) for row in accuracy_rows(records)]
+            print_json({"accuracy": accuracies, "mean_log_probability": found})
+            return
+        plain.print(markdown_table(head, accuracy_rows(records)), soft_wrap=True, markup=False)
+        if found:
             rows = [[str(row["case"]), f"{row['local']:.2f}", f"{row['aligned']:.2f}"] for row in found]
             plain.print("\n" + markdown_table(["mean log-probability, nats", "local", "aligned"], rows), soft_wrap=True)
 
@@ -168,23 +183,32 @@ def report(
     ],
     folder: Annotated[Path, typer.Option("--out", help="Folder for report.md and report.html.")],
     command: Annotated[str, typer.Option(help="How the records were made, for the report.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of finished (or unfinished) runs."""
-    with exit_codes(), _as_bad_input():
-        write(records, folder, command)
+    with exit_codes(as_json), _as_bad_input():
+        write(records, folder, command, as_json=as_json)
 
 
-def write(records: list[Path], folder: Path | None, command: str = "") -> None:
+def write(records: list[Path], folder: Path | None, command: str = "", *, as_json: bool = False) -> None:
     """Write the report, or print its tables where no folder is given."""
     from structgen.benchmarking.report import as_markdown, make_sections, read_run, write_report
 
     runs = [read_run(path) for path in records]
     if folder is None:
-        plain.print(as_markdown(make_sections(runs, command)), soft_wrap=True, markup=False)
+        sections = make_sections(runs, command)
+        if as_json:
+            print_json([asdict(section) for section in sections])
+        else:
+            plain.print(as_markdown(sections), soft_wrap=True, markup=False)
         return
     if find_spec("matplotlib") is None:
         raise BadInput("The report's plots need matplotlib: pip install 'structgen-lm[bench]'")
-    for path in write_report(runs, folder, command):
+    paths = write_report(runs, folder, command)
+    if as_json:
+        print_json({"files": list(map(str, paths))})
+        return
+    for path in paths:
         err.print(f"[dim]{path}[/]")
 
 

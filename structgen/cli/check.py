@@ -6,15 +6,19 @@ import dataclasses
 import time
 import warnings
 from collections import Counter
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from structgen.cli.common import INVALID, byte_vocabulary, err, fail, out, print_json
+from structgen.cli.common import INVALID, byte_vocabulary, fail, print_json
+from structgen.cli.consoles import err, out
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import EmptyLanguageError, GrammarWarning, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.json_schema.report import Report
+from structgen.options import OPEN_DIGITS
+
+MOST_PLACES = 5  # that are listed of open objects
 
 
 def run(constraint: Constraint, as_json: bool) -> int:
@@ -35,12 +39,15 @@ def _check_schema(constraint: JsonSchemaConstraint, as_json: bool) -> int:
         lenient = dataclasses.replace(constraint.options, unsupported="ignore")
         grammar, problem = dataclasses.replace(constraint, options=lenient).compile(byte_vocabulary()), error
     milliseconds = 1e3 * (time.perf_counter() - start)
-    entries = grammar.report.to_dict()
+    report = grammar.report
     if as_json:
         error_dict = problem and {"message": str(problem), "pointer": problem.pointer, "keyword": problem.keyword}
-        print_json({"covered": problem is None, "error": error_dict, "keywords": entries, "milliseconds": milliseconds})
+        print_json({
+            "covered": problem is None, "error": error_dict, "keywords": report.to_dict(), "open": report.open,
+            "bounds_numbers": report.bounds_numbers, "milliseconds": milliseconds,
+        })  # fmt: skip
     else:
-        _print(entries, milliseconds, problem)
+        _print(report, milliseconds, problem)
     return 0 if problem is None else INVALID
 
 
@@ -63,7 +70,8 @@ def _check_grammar(constraint: Constraint, as_json: bool) -> int:
     return 0
 
 
-def _print(entries: dict[str, dict[str, Any]], milliseconds: float, problem: UnsupportedSchemaError | None) -> None:
+def _print(report: Report, milliseconds: float, problem: UnsupportedSchemaError | None) -> None:
+    entries = report.to_dict()
     counts = Counter(entry["status"] for entry in entries.values())
     table = Table("pointer", "status", "reason", title="Keywords that are not enforced", title_justify="left")
     for pointer, entry in entries.items():
@@ -73,6 +81,18 @@ def _print(entries: dict[str, dict[str, Any]], milliseconds: float, problem: Uns
         out.print(table)
     total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no keywords"
     out.print(f"{total}; compiled in {milliseconds:.1f} ms")
+    if report.open:
+        places = ", ".join(pointer or "the root" for pointer in report.open[:MOST_PLACES])
+        more = f" and {len(report.open) - MOST_PLACES} more" if len(report.open) > MOST_PLACES else ""
+        said = f"open: undeclared members are allowed at {places}{more}; --closed allows none"
+        out.print(said, markup=False, soft_wrap=True)
+    if report.bounds_numbers:
+        out.print(
+            f"numbers that nothing bounds have at most {OPEN_DIGITS} digits before the point and after it; "
+            "-O max_number_length=none allows any number",
+            markup=False,
+            soft_wrap=True,
+        )
     if problem is None:
         out.print("[green]covered[/]: every output satisfies the schema")
     else:

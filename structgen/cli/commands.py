@@ -5,44 +5,56 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from structgen import __version__
 from structgen.cli.bench import bench
-from structgen.cli.common import BadInput, err, exit_codes, out, print_json, read_text, summary, write_any_text
-from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource, takes_constraint
-from structgen.options import DEFAULT_MAX_NEW_TOKENS
+from structgen.cli.common import (
+    BadInput,
+    JsonErrors,
+    exit_codes,
+    print_json,
+    read_text,
+    result_dict,
+    summary,
+    write_any_text,
+)
+from structgen.cli.consoles import err, out
+from structgen.cli.options import (
+    DEFAULT_DECODING,
+    DEFAULT_MODEL_OPTIONS,
+    AsJson,
+    Backend,
+    DecodingOptions,
+    Device,
+    Draft,
+    Dtype,
+    InPrompt,
+    ModelOptions,
+    ModelTokens,
+    Seconds,
+    Temperature,
+    TopK,
+    TopP,
+    takes_options,
+)  # fmt: skip
+from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
+from structgen.errors import IncompleteOutputError
 
 if TYPE_CHECKING:
-    from structgen.generation_results import GenerationResult
     from structgen.generator import Generator
 
 app = typer.Typer(
+    cls=JsonErrors,
     help="Language models that write exactly what a constraint allows.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench, name="bench")
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, for scripts.")]
-Model = Annotated[
-    str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
-]
-Backend = Annotated[
-    str | None,
-    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
-]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
-Draft = Annotated[
-    list[str] | None,
-    typer.Option(help="Draft tokens to be faster: auto, ngram, ..., a datastore, a model. May be given several times."),
-]
-Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,27 +77,15 @@ def main(
 
 
 @app.command()
-@takes_constraint
+@takes_options
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; or use --prompt-file.")] = None,
     prompt_file: Annotated[str | None, typer.Option(help="File with the prompt (UTF-8); - is standard input.")] = None,
     source: ConstraintSource = NO_CONSTRAINT,
-    model: Model = None,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1)] = None,
-    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
-    repetition_penalty: Annotated[float, typer.Option(min=0.0, help="1 is none.")] = 1.0,
-    presence_penalty: Annotated[float, typer.Option(help="Taken off tokens that have come.")] = 0.0,
-    frequency_penalty: Annotated[float, typer.Option(help="The same for each time that they have come.")] = 0.0,
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    decoding: DecodingOptions = DEFAULT_DECODING,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget.")] = DEFAULT_MAX_NEW_TOKENS,
-    stop: Annotated[list[str] | None, typer.Option(help="Ends the output; may be given several times.")] = None,
-    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     draft: Draft = None,
-    backend: Backend = None,
-    device: Device = None,
-    dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an output that satisfies a constraint; without one, free text.
@@ -94,43 +94,38 @@ def generate(
 
     structgen generate "A date" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
     """
+    from structgen.cli.open_objects import advise
+
     with exit_codes(as_json):
         if (prompt is None) == (prompt_file is None):
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
         constraint = source.read()
-        events = load(model, backend, device, dtype).stream(
-            text,
-            constraint,
-            temperature=temperature,
-            top_p=top_p,
-            top_k=top_k,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            presence_penalty=presence_penalty,
-            frequency_penalty=frequency_penalty,
-            seed=seed,
-            max_new_tokens=max_new_tokens,
-            stop=stop or (),
-            schema_in_prompt=schema_in_prompt,
-            draft=draft or None,
-        )
+        options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None}
+        events = load(models).stream(text, constraint, **options)
         result = None
-        for event in events:
-            result = event.result
+        try:
+            for event in events:
+                result = event.result
+                if not as_json:
+                    sys.stdout.write(event.delta)
+                    sys.stdout.flush()
+        except IncompleteOutputError as error:
             if not as_json:
-                sys.stdout.write(event.delta)
-                sys.stdout.flush()
+                sys.stdout.write("\n")
+                advise(constraint, error.partial, ran_out=True)
+            raise
         assert result is not None
         if as_json:
             print_json(result_dict(result))
         else:
             sys.stdout.write("\n")
-            err.print(f"[dim]{summary(result)}[/]")
+            err.print(f"[dim]{summary(result)}[/]", soft_wrap=True)
+            advise(constraint, result.text, ran_out=result.stats.steered_tokens > 0)
 
 
 @app.command()
-@takes_constraint
+@takes_options
 def check(
     schema_or_grammar: Argument = None,
     source: ConstraintSource = NO_CONSTRAINT,
@@ -144,7 +139,7 @@ def check(
 
 
 @app.command()
-@takes_constraint
+@takes_options
 def validate(
     schema_or_grammar: Argument = None,
     file: Annotated[str | None, typer.Argument(help="The document; - is standard input.")] = None,
@@ -171,29 +166,20 @@ def validate(
 
 
 @app.command()
-@takes_constraint
+@takes_options
 def batch(
     file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
     source: ConstraintSource = NO_CONSTRAINT,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to append to. Without it: standard output.")
     ] = None,
-    model: Model = None,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1)] = None,
-    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0,
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    decoding: DecodingOptions = DEFAULT_DECODING,
     seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of a row.")] = DEFAULT_MAX_NEW_TOKENS,
-    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None,
-    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
     ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
     actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
-    backend: Backend = None,
-    device: Device = None,
-    dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
@@ -205,19 +191,19 @@ def batch(
     from structgen.cli import batch as batches
 
     with exit_codes(as_json):
-        options = {
-            "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p,
-            "max_new_tokens": max_new_tokens, "stop": stop or [], "schema_in_prompt": schema_in_prompt,
-        }  # fmt: skip
         json_options = source.json_options()
         constraint, described = batches.constraint_of(source, json_options)
-        job = BatchJob(model, backend, device, dtype, draft or None, constraint, described, options, seed, batch_size)
+        options = decoding.as_arguments()
+        job = BatchJob(
+            **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
+            options=options, seed=seed, batch_size=batch_size,
+        )  # fmt: skip
         rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
 
 
 @app.command("show-mask")
-@takes_constraint
+@takes_options
 def show_mask(
     schema_or_grammar: Argument = None,
     source: ConstraintSource = NO_CONSTRAINT,
@@ -236,23 +222,22 @@ def show_mask(
 
 
 @app.command()
+@takes_options
 def demo(
     schemas: Annotated[Path | None, typer.Option(help="Folder with the demo's schemas.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Run these examples only.")] = None,
-    model: Model = None,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    closed: Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")] = False,
+    temperature: Temperature = 0.0,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    backend: Backend = None,
-    device: Device = None,
-    dtype: Dtype = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch a model write JSON for a few schemas, each judged by jsonschema. Exit code 1 if one is invalid."""
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
-        generator = load(model, backend, device, dtype)
-        raise typer.Exit(run(generator, schemas, only or [], temperature, seed, as_json))
+        generator = load(models)
+        raise typer.Exit(run(generator, schemas, only or [], temperature, seed, closed, as_json))
 
 
 @app.command()
@@ -260,7 +245,7 @@ def datastore(
     files: Annotated[list[Path], typer.Argument(help="Texts to copy from (UTF-8).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, best named ....draft.npz.")],
     lines: Annotated[bool, typer.Option("--lines", help="Every line is a text of its own (JSON Lines).")] = False,
-    model: Model = None,
+    model: Annotated[str | None, typer.Option(help="Whose tokens: GGUF file, Hugging Face id or folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Index texts, such as earlier outputs for the same schema, so that --draft FILE copies from them."""
@@ -270,29 +255,22 @@ def datastore(
         raise typer.Exit(run(files, output, lines, model, as_json))
 
 
-ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
-Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
-
-
 @app.command()
-@takes_constraint
+@takes_options
 def sample(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
     source: ConstraintSource = NO_CONSTRAINT,
     n: Annotated[int, typer.Option("-n", min=1, help="Samples.")] = 10,
     method: Annotated[str, typer.Option(help="exact, weighted, asap, local, smc, mh or rejection.")] = "exact",
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1)] = None,
+    temperature: Temperature = 1.0,
+    top_p: TopP = 1.0,
+    top_k: TopK = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest text: a condition, like the constraint.")] = 256,
     model_tokens: ModelTokens = None,
     seconds: Seconds = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
-    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
-    model: Model = None,
-    backend: Backend = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    schema_in_prompt: InPrompt = True,
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
     """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 3 if a
@@ -303,7 +281,7 @@ def sample(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_sample(
-            load(model, backend, device, dtype), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
+            load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
             as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
             schema_in_prompt=schema_in_prompt,
@@ -312,22 +290,19 @@ def sample(
 
 
 @app.command("compare-distributions")
-@takes_constraint
+@takes_options
 def compare_distributions(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
     source: ConstraintSource = NO_CONSTRAINT,
     n: Annotated[int, typer.Option("-n", min=1, help="Samples of each method.")] = 200,
     plot: Annotated[Path | None, typer.Option(help="Image to write (.png, .svg, ...).")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    temperature: Temperature = 1.0,
     max_new_tokens: Annotated[int, typer.Option(min=1)] = 256,
     model_tokens: ModelTokens = None,
     seconds: Seconds = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    schema_in_prompt: Annotated[bool, typer.Option(help="Tell the model about the constraint.")] = True,
-    model: Model = None,
-    backend: Backend = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    schema_in_prompt: InPrompt = True,
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
     """Show side by side how often plain masking, ASAp and exact sampling write each text. Budgets are for each."""
@@ -337,7 +312,7 @@ def compare_distributions(
     with exit_codes(as_json):
         constraint = source.required()
         code = aligned.run_compare(
-            load(model, backend, device, dtype), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
+            load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
             as_json,
             temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
         )  # fmt: skip
@@ -411,31 +386,14 @@ def serve(
         start = (
             serving.replicated(model, backend, device, dtype, draft or None, settings, replicas)
             if ray
-            else partial(load, model, backend, device, dtype, draft or None)
+            else partial(load, ModelOptions(model, backend, device, dtype), draft or None)
         )
         code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)
 
 
-def load(
-    model: str | None, backend: str | None, device: str | None, dtype: str | None, draft: list[str] | None = None
-) -> Generator:
-    """A generator, with a progress line on standard error."""
+def load(options: ModelOptions, draft: list[str] | None = None) -> Generator:
+    """The generator of a command."""
     from structgen.generator import Generator
 
-    start = time.perf_counter()
-    err.print(f"[dim]loading {model or 'the built-in model'} ...[/]")
-    generator = Generator(model, backend=backend, device=device, dtype=dtype, draft=draft)
-    err.print(f"[dim]ready in {time.perf_counter() - start:.1f} s[/]")
-    return generator
-
-
-def result_dict(result: GenerationResult) -> dict[str, Any]:
-    """A result as JSON values."""
-    return {
-        "value": result.value,
-        "text": result.text,
-        "finish_reason": result.finish_reason,
-        "logprob": result.logprob,
-        "stats": dataclasses.asdict(result.stats),
-    }
+    return Generator(**dataclasses.asdict(options), draft=draft)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
+from structgen.cli.consoles import WaitLine, err
 from structgen.errors import (
     GenerationError,
     IncompleteOutputError,
     StructgenError,
 )
+from structgen.progress import report_progress
 
 if TYPE_CHECKING:
     from structgen.generation_results import GenerationResult
@@ -30,9 +33,6 @@ BAD_INPUT = 2
 INCOMPLETE = 3
 """Exit codes: judged invalid or not covered; not usable as it was given; a budget ran out or a row failed."""
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
 
 class BadInput(Exception):
     """What the user gave cannot be used; the message says why."""
@@ -40,9 +40,10 @@ class BadInput(Exception):
 
 @contextmanager
 def exit_codes(as_json: bool = False) -> Iterator[None]:
-    """Turn errors into one readable message and an exit code."""
+    """Tell what takes long, and turn errors into one readable message and an exit code."""
     try:
-        yield
+        with report_progress(None if as_json else WaitLine()):
+            yield
     except GenerationError as error:
         fail(error, INCOMPLETE, as_json)
     except (StructgenError, BadInput, ValueError) as error:
@@ -57,11 +58,11 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 
 
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
-    """Report an error (as JSON on standard output for scripts) and exit."""
+    """Report an error (as JSON for scripts) on standard error, and exit."""
     if as_json:
         from structgen.batch_files.job import error_fields
 
-        print_json({"error": error_fields(error)})
+        print_json({"error": error_fields(error)}, sys.stderr)
     else:
         err.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
         err.print(str(error), markup=False, soft_wrap=True)
@@ -77,11 +78,39 @@ def write_any_text() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output, a single line: in UTF-8, or in ASCII where that cannot be written."""
-    is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
-    sys.stdout.write(json.dumps(value, ensure_ascii=not is_unicode, default=str) + "\n")
-    sys.stdout.flush()
+class JsonErrors(TyperGroup):
+    """Commands whose usage errors (an unknown option, a missing argument) are JSON too where ``--json`` was given."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """See click."""
+        json_errors = standalone_mode and "--json" in (sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(
+                args, prog_name, complete_var, standalone_mode and not json_errors, windows_expand_args, **extra
+            )
+            return sys.exit(code) if json_errors else code
+        except Exception as error:
+            if not (json_errors and hasattr(error, "format_message")):  # click's, of which typer may have a copy
+                raise
+            print_json({"error": {"type": type(error).__name__, "message": error.format_message()}}, sys.stderr)
+            sys.exit(BAD_INPUT)
+
+
+def print_json(value: Any, stream: TextIO | None = None) -> None:
+    """One JSON document on standard output (or another stream), a single line: in UTF-8, or in ASCII where that cannot
+    be written."""
+    stream = stream or sys.stdout
+    is_unicode = codecs.lookup(stream.encoding or "ascii").name.startswith("utf")
+    stream.write(json.dumps(value, ensure_ascii=not is_unicode, default=str) + "\n")
+    stream.flush()
 
 
 def read_text(path: str) -> str:
@@ -125,3 +154,14 @@ def summary(result: GenerationResult) -> str:
         f"finished: {result.finish_reason}",
     ]
     return ", ".join(parts)
+
+
+def result_dict(result: GenerationResult) -> dict[str, Any]:
+    """A result as JSON values."""
+    return {
+        "value": result.value,
+        "text": result.text,
+        "finish_reason": result.finish_reason,
+        "logprob": result.logprob,
+        "stats": dataclasses.asdict(result.stats),
+    }

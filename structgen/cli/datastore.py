@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from structgen.cli.common import BadInput, out, print_json, read_text
+from structgen.cli.common import BadInput, print_json, read_text
+from structgen.cli.consoles import out
 from structgen.decoding.speculative.datastore import Datastore
 from structgen.loading import load_tokenizer
 from structgen.vocabulary.vocabulary import Vocabulary

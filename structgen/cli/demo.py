@@ -9,9 +9,10 @@ from typing import Any
 from rich.rule import Rule
 
 import structgen
-from structgen.cli.common import INVALID, BadInput, out, print_json, summary
+from structgen.cli.common import INVALID, BadInput, print_json, summary
+from structgen.cli.consoles import out
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import json_schema
+from structgen.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.generation_results import GenerationResult
 from structgen.generator import Generator
 from structgen.json_text import loads_exact
@@ -28,7 +29,13 @@ MAX_NEW_TOKENS = 320
 
 
 def run(
-    generator: Generator, schemas: Path | None, only: list[str], temperature: float, seed: int, as_json: bool
+    generator: Generator,
+    schemas: Path | None,
+    only: list[str],
+    temperature: float,
+    seed: int,
+    closed: bool,
+    as_json: bool,
 ) -> int:
     """Run the examples; exit code 1 if an output is invalid."""
     folder = schemas or Path(structgen.__file__).resolve().parents[1] / "schemas"
@@ -40,7 +47,10 @@ def run(
     verdicts = []
     for name in only or EXAMPLES:
         options = {"temperature": temperature, "seed": seed, "max_new_tokens": MAX_NEW_TOKENS}
-        verdicts.append(_example(generator, name, folder / f"{name}.json", options, as_json))
+        constraint = json_schema(
+            folder / f"{name}.json", JsonOptions(whitespace=2, additional_members="closed" if closed else "schema")
+        )
+        verdicts.append(_example(generator, name, constraint, options, as_json))
     valid = sum(verdict["valid"] for verdict in verdicts)
     if as_json:
         print_json(verdicts)
@@ -51,11 +61,14 @@ def run(
     return 0 if valid == len(verdicts) else INVALID
 
 
-def _example(generator: Generator, name: str, path: Path, options: dict[str, Any], as_json: bool) -> dict[str, Any]:
+def _example(
+    generator: Generator, name: str, constraint: JsonSchemaConstraint, options: dict[str, Any], as_json: bool
+) -> dict[str, Any]:
     """Stream one example and judge it."""
-    constraint = json_schema(path, JsonOptions(whitespace=2))
+    report = constraint.compile(generator.vocabulary).report
+    members = "open (--closed)" if report.open else "closed by --closed" if report.closed else "closed"
     if not as_json:
-        out.print(Rule(f"[bold]{name}[/]  [dim]{path.name}[/]", align="left", style="dim"))
+        out.print(Rule(f"[bold]{name}[/]  [dim]{name}.json, objects: {members}[/]", align="left", style="dim"))
         out.print(f"[cyan]{EXAMPLES[name]}[/]")
     result: GenerationResult | None = None
     for event in generator.stream(EXAMPLES[name], constraint, **options):
@@ -70,4 +83,7 @@ def _example(generator: Generator, name: str, path: Path, options: dict[str, Any
         verdict = "[green]✓ valid[/]" if not errors else f"[red]✗ invalid[/]: {errors[0]['message']}"
         out.print(f"{verdict}  [dim]{summary(result)}[/]")
     seconds, tokens = result.stats.seconds, result.stats.output_tokens
-    return {"example": name, "valid": not errors, "text": result.text, "seconds": seconds, "tokens": tokens}
+    return {
+        "example": name, "valid": not errors, "text": result.text, "open": report.open, "seconds": seconds,
+        "tokens": tokens,
+    }  # fmt: skip

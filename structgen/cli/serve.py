@@ -14,8 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from structgen.cli.common import BadInput, err
+from structgen.cli.common import BadInput
+from structgen.cli.consoles import err
 from structgen.generator import Generator
+from structgen.progress import waiting
 from structgen.serving.rows import ServedModel
 from structgen.serving.settings import ServingSettings
 
@@ -77,8 +79,8 @@ def replicated(
     gpus = 1 if (device or "").startswith("cuda") else 0
 
     def start() -> ServedModel:
-        err.print(f"[dim]starting {replicas} replicas of {model or 'the built-in model'} ...[/]")
-        return ReplicatedModel(load, settings, replicas, gpus=gpus)
+        with waiting(f"starting {replicas} replicas of {model or 'the built-in model'}"):
+            return ReplicatedModel(load, settings, replicas, gpus=gpus)
 
     return start
 
@@ -164,4 +166,5 @@ def log_to_stderr() -> None:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(level)
+    logging.getLogger("structgen.models.llamacpp").setLevel(logging.ERROR)  # its warnings are about what we ask for
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over

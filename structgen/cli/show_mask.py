@@ -10,7 +10,8 @@ from rich.columns import Columns
 from rich.panel import Panel
 from rich.text import Text
 
-from structgen.cli.common import INVALID, byte_vocabulary, err, out, print_json
+from structgen.cli.common import INVALID, byte_vocabulary, print_json
+from structgen.cli.consoles import err, out
 from structgen.constraints.base import Constraint
 from structgen.decoding.sampling import allowed_token_ids
 from structgen.vocabulary.vocabulary import Vocabulary

@@ -1,11 +1,8 @@
-"""What a command's constraint is written as: the options that say so, shared by all commands, and how they are read."""
+"""What a command's constraint is written as: the options that say so, and how they are read."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +25,7 @@ Argument = Annotated[
 
 @dataclass(frozen=True)
 class ConstraintSource:
-    """The options of a command that say its constraint. Field names are the options'; `takes_constraint` fills it."""
+    """The options of a command that say its constraint. Field names are the options'; see `structgen.cli.options`."""
 
     schema: Annotated[str | None, typer.Option(help="JSON Schema: a file, JSON text, or - for standard input.")] = None
     grammar: Annotated[str | None, typer.Option(help="Grammar: a file .lark, .gbnf or .ebnf.")] = None
@@ -37,11 +34,18 @@ class ConstraintSource:
     exact: Annotated[
         bool, typer.Option("--exact", help="JSON in every legal spelling: key order, whitespace, escapes, numbers.")
     ] = False
-    closed: Annotated[bool, typer.Option("--closed", help="Objects that declare members have no others.")] = False
+    closed: Annotated[
+        bool,
+        typer.Option(
+            "--closed",
+            help="Objects that declare members have no others. Without it a schema that does not say "
+            "additionalProperties: false lets a model invent members.",
+        ),
+    ] = False
     indent: Annotated[int | None, typer.Option(min=0, help="Indented JSON, this many spaces a level.")] = None
     json_option: Annotated[
         list[str] | None,
-        typer.Option("--json-option", "-O", help="A field of JsonOptions, such as max_number_length=20; give several."),
+        typer.Option("--json-option", "-O", help="A field of JsonOptions: max_number_length=none, ...; give several."),
     ] = None
 
     def read(self, argument: str | None = None) -> Constraint | None:
@@ -130,23 +134,3 @@ def _grammar(file: str) -> Constraint:
     if path.suffix == ".lark":
         return lark(path, dialect=lark_dialect(read_text(file)))
     return gbnf(path, dialect="llama.cpp" if path.suffix == ".gbnf" else "xgrammar")
-
-
-def takes_constraint(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of `ConstraintSource` in place of its parameter ``source``."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
-    given = inspect.signature(ConstraintSource, eval_str=True).parameters.values()
-    names = [parameter.name for parameter in given]
-    shared = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in given]
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        command(*args, source=ConstraintSource(**{name: kwargs.pop(name) for name in names}), **kwargs)
-
-    rest = [parameter for parameter in own if parameter.name != "source"]
-    place = next(index for index, parameter in enumerate(own) if parameter.name == "source")
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in rest]
-    parameters[place:place] = shared
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run

@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 from jsonschema.validators import validator_for
 
-from structgen.cli.common import INVALID, BadInput, byte_vocabulary, err, out, print_json
+from structgen.cli.common import INVALID, BadInput, byte_vocabulary, print_json
+from structgen.cli.consoles import err, out
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint, Schema
 from structgen.errors import EmptyLanguageError, GenerationError, UnsatisfiableSchemaError, UnsupportedSchemaError

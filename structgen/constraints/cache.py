@@ -10,16 +10,22 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
+LEAST_BYTES = 4_096
+"""What an entry counts at least: its key and the objects around its arrays."""
+
 
 class CompiledCache:
-    """The most recently used compiled grammars, up to a number and a sum of bytes. Thread-safe.
+    """The most recently used compiled grammars, up to a sum of bytes, and one at least. Thread-safe.
 
-    What several threads ask for at once is built by one of them, and the others wait for it.
+    What several threads ask for at once is built by one of them, and the others wait for it. What a grammar takes is
+    asked when it comes in and whenever it is used, since the machines of some grow.
     """
 
-    def __init__(self, max_entries: int = 128, max_bytes: int = 256 << 20) -> None:
-        self._max_entries, self._max_bytes = max_entries, max_bytes
+    def __init__(self, max_bytes: int = 256 << 20) -> None:
+        self._max_bytes = max_bytes
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}
+        self._sum = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
@@ -35,7 +41,9 @@ class CompiledCache:
             with self._lock:
                 if key in self._entries:
                     self._entries.move_to_end(key)
-                    return self._entries[key]
+                    grammar = self._entries[key]
+                    self._count(key, grammar)
+                    return grammar
                 other = self._building.get(key)
                 if other is None:
                     own = self._building[key] = Future[Any]()
@@ -62,9 +70,8 @@ class CompiledCache:
 
     @property
     def bytes(self) -> int:
-        """What the grammars take."""
-        with self._lock:
-            return self._bytes()
+        """What the grammars took when they were used last."""
+        return self._sum
 
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
         """Nobody builds what is under a key any more; keep what was built."""
@@ -73,13 +80,16 @@ class CompiledCache:
             if grammar is None:
                 return
             self._entries[key] = grammar
-            while len(self._entries) > 1 and (
-                len(self._entries) > self._max_entries or self._bytes() > self._max_bytes
-            ):
-                self._entries.popitem(last=False)
+            self._count(key, grammar)
 
-    def _bytes(self) -> int:
-        return sum(grammar.memory_bytes for grammar in self._entries.values())
+    def _count(self, key: Hashable, grammar: Any) -> None:
+        """Note what a grammar takes, and forget those not used for longest until there is room."""
+        size = max(grammar.memory_bytes, LEAST_BYTES)
+        self._sum += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+        while self._sum > self._max_bytes and len(self._entries) > 1:
+            oldest, _ = self._entries.popitem(last=False)
+            self._sum -= self._sizes.pop(oldest)
 
 
 class Same:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, settled_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.parts import BYTES, compile_together
 from structgen.engines.capture import Captures
@@ -131,7 +131,7 @@ class UnionConstraint(_Combination):
             matcher = part.compile(BYTES).matcher()
             if matcher.accept_bytes(text.encode(errors="replace")) and matcher.is_accepting():
                 return part.parse(text)
-        raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}")
+        raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}", text=text)
 
     def parse_partial(self, text: str) -> Any:
         """The value, as far as it goes, of the first constraint that has a text that begins so; None if none has."""
@@ -165,7 +165,9 @@ class ConcatConstraint(_Combination):
         data = text.encode(errors="replace")
         cuts = _cuts(self.parts, data, is_whole=True)
         if not cuts:
-            raise GenerationError(f"The output is no text of these constraints one after the other: {text[:200]!r}")
+            raise GenerationError(
+                f"The output is no text of these constraints one after the other: {text[:200]!r}", text=text
+            )
         return tuple(part.parse(data[a:b].decode()) for part, (a, b, _) in zip(self.parts, cuts, strict=True))
 
     def parse_partial(self, text: str) -> tuple[Any, ...]:
@@ -174,7 +176,7 @@ class ConcatConstraint(_Combination):
         found = []
         for part, (begin, end, is_whole) in zip(self.parts, _cuts(self.parts, data, is_whole=False), strict=False):
             piece = data[begin:end].decode(errors="ignore")
-            found.append(part.parse(piece) if is_whole else part.parse_partial(piece))
+            found.append(settled_of(part, piece) if is_whole else part.parse_partial(piece))
         return tuple(found)
 
     def instruction(self) -> str:

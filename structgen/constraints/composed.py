@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
 from structgen.compilers import compile_json_lines
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T, settled_of, value_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
 from structgen.constraints.parts import BYTES, compile_together
+from structgen.constraints.sources import Source
 from structgen.constraints.tagged_text import FoundPart, read_parts
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, with_captures
@@ -26,6 +27,8 @@ from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
 
 if TYPE_CHECKING:
     from referencing import Registry
+
+    from structgen.constraints.sources import TypeForm
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,8 @@ class TagDispatch(Combinable):
         """
         found = read_parts(self.rules, self.constraints, text, is_whole=True)
         if found is None:
-            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}")
-        return self._valued(found)
+            raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}", text=text)
+        return self._valued(found, value_of)
 
     def parse_partial(self, text: str) -> Parts:
         """As ``parse`` of unfinished text; an unfinished part has the value of its constraint's ``parse_partial``.
@@ -108,15 +111,15 @@ class TagDispatch(Combinable):
         Free text at the end may hold the first characters of a trigger.
         """
         found = read_parts(self.rules, self.constraints, text, is_whole=False)
-        return self._valued([text] if found is None else found)
+        return self._valued([text] if found is None else found, settled_of)
 
-    def _valued(self, found: Iterable[str | FoundPart]) -> Parts:
-        """Parts with their values."""
-        return [piece if isinstance(piece, str) else self._with_value(piece) for piece in found]
+    def _valued(self, found: Iterable[str | FoundPart], closed: Callable[[Constraint, str], Any]) -> Parts:
+        """Parts with their values; ``closed``: those of parts that are closed."""
+        return [piece if isinstance(piece, str) else self._with_value(piece, closed) for piece in found]
 
-    def _with_value(self, part: FoundPart) -> TagPart:
+    def _with_value(self, part: FoundPart, closed: Callable[[Constraint, str], Any]) -> TagPart:
         constraint = self.constraints[part.tag]
-        value = constraint.parse_partial(part.text) if part.is_open else constraint.parse(part.text)
+        value = constraint.parse_partial(part.text) if part.is_open else closed(constraint, part.text)
 
         def find() -> Captures:
             return captures_of(constraint.compile(BYTES), part.text.encode(), is_finished=not part.is_open)
@@ -194,7 +197,7 @@ def tag_dispatch(
 
 
 @dataclass(frozen=True)
-class JsonLines(Combinable):
+class JsonLines(Combinable, Generic[T]):
     """JSON lines. Make it with ``json_lines``.
 
     Attributes:
@@ -202,7 +205,7 @@ class JsonLines(Combinable):
         min_lines, max_lines: see ``compile_json_lines``.
     """
 
-    item: JsonSchemaConstraint
+    item: JsonSchemaConstraint[T]
     min_lines: int
     max_lines: int | None
 
@@ -230,7 +233,7 @@ class JsonLines(Combinable):
         """See `structgen.constraints.cache.content_key`."""
         return joined("lines", (self.min_lines, self.max_lines), self.item.content_key())
 
-    def parse(self, text: str) -> list[Any]:
+    def parse(self, text: str) -> list[T]:
         """The values.
 
         Raises:
@@ -242,13 +245,46 @@ class JsonLines(Combinable):
         """The values so far, the last one as far as it goes."""
         *whole, last = text.split("\n")
         unfinished = self.item.parse_partial(last)
-        return [*map(self.item.parse, whole), *([] if unfinished is None else [unfinished])]
+        return [*(settled_of(self.item, line) for line in whole), *([] if unfinished is None else [unfinished])]
 
     def instruction(self) -> str:
         """Asks for JSON lines and shows the schema."""
         most = "" if self.max_lines is None else f", at most {self.max_lines}"
         least = f", at least {self.min_lines}" if self.min_lines else ""
         return f"Answer with one JSON value a line{least}{most}. {self.item.instruction()}"
+
+
+@overload
+def json_lines(
+    source: Source[T],
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonLines[T]: ...
+
+
+@overload
+def json_lines(
+    source: TypeForm[T],
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonLines[T]: ...
+
+
+@overload
+def json_lines(
+    source: Any,
+    options: JsonOptions | None = None,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    registry: Registry[Any] | None = None,
+) -> JsonLines[Any]: ...
 
 
 def json_lines(
@@ -258,7 +294,7 @@ def json_lines(
     min_lines: int = 0,
     max_lines: int | None = None,
     registry: Registry[Any] | None = None,
-) -> JsonLines:
+) -> Any:
     """JSON values of a schema or type, one a line; its value is the list of them.
 
     Args:

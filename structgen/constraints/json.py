@@ -11,19 +11,22 @@ import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
 from structgen.compilers import check_arguments, compile_json_schema
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T
 from structgen.constraints.cache import COMPILED, Same, joined
 from structgen.constraints.combined import Combinable
+from structgen.constraints.sources import Source
 from structgen.constraints.text import choice, compiled_regex
 from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
 from structgen.options import JsonOptions, checked_options
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -31,13 +34,15 @@ if TYPE_CHECKING:
     import pydantic
     from referencing import Registry
 
+    from structgen.constraints.sources import TypeForm
+    from structgen.python_types.partials import PartialReader
     from structgen.python_types.schemas import Derived
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 
 
 @dataclass(frozen=True)
-class JsonSchemaConstraint(Combinable):
+class JsonSchemaConstraint(Combinable, Generic[T]):
     """JSON that satisfies a schema. Make it with ``json_schema``. Equal if schema, options and type are.
 
     Attributes:
@@ -79,7 +84,7 @@ class JsonSchemaConstraint(Combinable):
         """See `structgen.constraints.cache.content_key`; a registry, which may look documents up, is itself."""
         return "json", self._key, self.options, None if self.registry is None else Same(self.registry)
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> T:
         """The value of a finished output: an instance of the given type, or plain JSON values with exact numbers.
 
         Raises:
@@ -87,9 +92,9 @@ class JsonSchemaConstraint(Combinable):
             RefusedValueError: the type's own validators refuse it.
         """
         if self._adapter is None:
-            return loads_exact(text)
+            return cast(T, loads_exact(text))
         try:
-            return self._adapter.validate_json(text)
+            return cast(T, self._adapter.validate_json(text))
         except Exception as error:  # a user's validators may raise anything
             raise RefusedValueError(
                 f"The type's own validators refuse the output: {error}\nThe output: {text}",
@@ -98,8 +103,21 @@ class JsonSchemaConstraint(Combinable):
             ) from error
 
     def parse_partial(self, text: str) -> Any:
-        """Plain JSON values of unfinished text: strings as far as they go, other unfinished scalars left out."""
-        return loads_partial(text)
+        """The value of unfinished text: strings as far as they go, other scalars once they are whole.
+
+        Of a type, the type's own objects: what of it is whole as pydantic reads it; what is still open without its
+        validators: models, dataclasses and named tuples with None for what is not yet known
+        (``model_fields_set`` has what is), typed dictionaries and other containers with what there is, of a union the
+        first choice that fits. Else plain JSON values.
+        """
+        return loads_partial(text) if self._adapter is None else self._partials.read(text)
+
+    @cached_property
+    def _partials(self) -> PartialReader:
+        assert self._adapter is not None
+        from structgen.python_types.partials import PartialReader
+
+        return PartialReader(self._adapter)
 
     def instruction(self) -> str:
         """Asks for JSON and shows the schema."""
@@ -107,9 +125,25 @@ class JsonSchemaConstraint(Combinable):
         return f"Answer with JSON that matches this JSON Schema:\n{_to_text(shown)}"
 
 
+@overload
+def json_schema(
+    source: Source[T], options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+) -> JsonSchemaConstraint[T]: ...
+
+
+@overload
+def json_schema(
+    source: TypeForm[T], options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+) -> JsonSchemaConstraint[T]: ...
+
+
+@overload
 def json_schema(
     source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
-) -> JsonSchemaConstraint:
+) -> JsonSchemaConstraint[Any]: ...
+
+
+def json_schema(source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None) -> Any:
     """JSON that satisfies a schema.
 
     Args:

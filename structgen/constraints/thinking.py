@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from structgen.automata.pattern import full_match_dfa
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import as_constraint
 from structgen.constraints.parts import BYTES
+from structgen.constraints.sources import Source, Texts
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions, check_count
 from structgen.tool_calls.grammar import START, GrammarBuilder
 from structgen.tool_calls.patterns import Gap, Marker
 from structgen.vocabulary.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from structgen.constraints.sources import TypeForm
 
 THINK, THOUGHT = "<think>", "</think>"
 MAX_BLANKS = 4
@@ -25,7 +29,7 @@ Begin = Literal["must", "may", "begun"]
 
 
 @dataclass(frozen=True)
-class Thinking:
+class Thinking(Generic[T]):
     """Thinking, then an answer. Make it with ``think``.
 
     Attributes:
@@ -35,15 +39,15 @@ class Thinking:
             writes the output does (``Generator``, ``AsyncEngine`` and the server), and compiles it ``unbudgeted``.
     """
 
-    answer: Constraint | None
+    answer: Constraint[T] | None
     begin: Begin = "must"
     max_think_tokens: int | None = None
 
-    def after(self, prompt: str) -> Thinking:
+    def after(self, prompt: str) -> Thinking[T]:
         """The constraint of what follows a prompt: one that ends in the opening mark has begun the thinking."""
         return replace(self, begin="begun") if prompt.rstrip().endswith(THINK) else self
 
-    def unbudgeted(self) -> Thinking:
+    def unbudgeted(self) -> Thinking[T]:
         """The same without a budget."""
         return replace(self, max_think_tokens=None)
 
@@ -83,11 +87,11 @@ class Thinking:
             builder.rule(START, *body)
         return builder.compile()
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> T:
         """The value of the answer."""
         rest = self._rest(text)
         if self.answer is None or rest is None:
-            return text if rest is None else rest.lstrip()
+            return text if rest is None else rest.lstrip()  # type: ignore[return-value]  # without an answer T is str
         for blanks in range(min(MAX_BLANKS, len(rest) - len(rest.lstrip(" \t\r\n"))), 0, -1):
             matcher = self.answer.compile(BYTES).matcher()  # of several readings, the one with the most blanks
             if matcher.accept_bytes(rest[blanks:].encode(errors="replace")) and matcher.is_accepting():
@@ -113,9 +117,31 @@ class Thinking:
         return None if self.answer is None else self.answer.instruction()
 
 
+@overload
 def think(
-    source: Any = None, *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None
-) -> Thinking:
+    source: Texts = None, *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None
+) -> Thinking[str]: ...
+
+
+@overload
+def think(
+    source: Source[T], *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None
+) -> Thinking[T]: ...
+
+
+@overload
+def think(
+    source: TypeForm[T], *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None
+) -> Thinking[T]: ...
+
+
+@overload
+def think(
+    source: Any, *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None
+) -> Thinking[Any]: ...
+
+
+def think(source: Any = None, *, max_think_tokens: int | None = None, json_options: JsonOptions | None = None) -> Any:
     """Thinking, then an answer, whose value is the value. The thinking stands between ``<think>`` and ``</think>``,
     special tokens where the vocabulary has them, text elsewhere; where the prompt ends in ``<think>``, it has begun.
 

@@ -60,21 +60,26 @@ class ToolCalls(Combinable):
         if wrong is not None:
             raise GenerationError(
                 f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
-                f"has it: {text[wrong : wrong + 200]!r}"
+                f"has it: {text[wrong : wrong + 200]!r}",
+                text=text,
             )
-        self._check(pieces)
+        against = self._against(pieces)
+        if against is not None:
+            raise GenerationError(against, text=text)
         return pieces
 
-    def _check(self, pieces: CallPieces) -> None:
+    def _against(self, pieces: CallPieces) -> str | None:
+        """What the constraint has against them."""
         count = sum(isinstance(piece, ToolCall) for piece in pieces)
         if self.calls.required and not count:
-            raise GenerationError("The output has no tool call, and one is required.")
+            return "The output has no tool call, and one is required."
         if count > 1 and not self.calls.parallel:
-            raise GenerationError(f"The output has {count} tool calls, and only one is allowed.")
+            return f"The output has {count} tool calls, and only one is allowed."
         if not self.calls.text_after and count and isinstance(pieces[-1], str):
-            raise GenerationError(f"The output goes on after its calls: {pieces[-1][:200]!r}")
+            return f"The output goes on after its calls: {pieces[-1][:200]!r}"
         if self.calls.free_text == "none" and pieces and isinstance(pieces[0], str):
-            raise GenerationError(f"The output has other text than calls: {pieces[0][:200]!r}")
+            return f"The output has other text than calls: {pieces[0][:200]!r}"
+        return None
 
     def parse_partial(self, text: str) -> CallPieces:
         """As ``parse`` of unfinished text; an unfinished call has the arguments so far, once its name is written.

@@ -98,6 +98,8 @@ class Output:
         token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
+        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
+            next.
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
 
@@ -123,6 +125,7 @@ class Output:
         self.token_log_probs: list[float] = []
         self.pending: list[int] = []
         self.log_prob = 0.0
+        self.looks_ahead = True
         self.finish_reason: FinishReason | None = None
         self.stats = GenerationStats()
         if matcher is not None:
@@ -134,6 +137,7 @@ class Output:
         self._speller = Speller(closing_tokens(vocabulary))
         self._closer = None if matcher is None else Closer(matcher, self._speller)
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
+        self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._seed = seed_or_entropy(params.seed)
         self._history = _history(params, prompt_ids, vocabulary)
@@ -232,7 +236,7 @@ class Output:
                 self._stop_clock()
             elif few is not None and len(few) == 1:
                 self.stats.forced_tokens += 1
-                self._follow(few[0])
+                self._follow(few[0], masks=True)
             else:
                 return
 
@@ -310,13 +314,15 @@ class Output:
         if matcher is None:
             return None
         start = time.perf_counter()
-        matcher.fill_next_token_bitmask(self.bitmask, 0)
+        if not self._is_masked:
+            matcher.fill_next_token_bitmask(self.bitmask, 0)
         few = self._few()
         self.stats.mask_seconds += time.perf_counter() - start
         if few is not None and not few:
             raise GenerationError(
                 f"The constraint allows no token after {len(self.token_ids)} tokens, text {_tail(self.text)!r}, "
-                f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs."
+                f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs.",
+                text=self.text,
             )
         return few
 
@@ -343,13 +349,15 @@ class Output:
             return True
         if self._matcher is not None and self._closer is not None:
             start, plan = time.perf_counter(), self._closer.plan
-            self._accept(token)
+            self._accept(token, masks=self.looks_ahead)
             closes = self._closer.closes_after(token, self.remaining - 1)
             self._is_shaped |= not closes
             if closes and not self._section_closes(token):
                 closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
+                if self.looks_ahead:
+                    self._matcher.fill_next_token_bitmask(self.bitmask, 0)
             self.stats.mask_seconds += time.perf_counter() - start
             if not closes:
                 return False
@@ -391,19 +399,23 @@ class Output:
             self._follow(tokens[0])
             self._count(float(log_probs[position]), before)
 
-    def _follow(self, token: int) -> None:
-        """Take a token that leaves no choice: the plan may only get better."""
-        self._accept(token)
+    def _follow(self, token: int, *, masks: bool = False) -> None:
+        """Take a token that leaves no choice: the plan may only get better. ``masks``: see ``_accept``."""
+        self._accept(token, masks=masks)
         if self._closer is not None and not self._closer.closes_after(token, self.remaining - 1):
             self._closer.plan = None
         self._append(token)
 
-    def _accept(self, token: int) -> None:
-        assert self._matcher is not None
-        if not self._matcher.accept_token(token):
+    def _accept(self, token: int, *, masks: bool = False) -> None:
+        """Accept a token; ``masks``: and make the mask behind it."""
+        matcher = self._matcher
+        assert matcher is not None
+        self._is_masked = masks
+        if not (matcher.advance_and_fill(token, self.bitmask, 0) if masks else matcher.accept_token(token)):
             raise GenerationError(
                 f"The mask allows token {token} ({self._vocabulary.tokens[token]!r}), but the matcher refuses it "
-                f"after {_tail(self.text)!r}. Please report this as a bug."
+                f"after {_tail(self.text)!r}. Please report this as a bug.",
+                text=self.text,
             )
 
     def _append(self, token: int) -> None:

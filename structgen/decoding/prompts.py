@@ -26,7 +26,11 @@ def place_of_instruction(schema_in_prompt: bool | str) -> Place | None:
         return "system"
     if schema_in_prompt is False:
         return None
-    raise OptionsError(f'schema_in_prompt must be True, False, "user" or "system", not {schema_in_prompt!r:.100}')
+    raise OptionsError(
+        f'schema_in_prompt must be True, False, "user" or "system", not {schema_in_prompt!r:.100}',
+        option="schema_in_prompt",
+        value=schema_in_prompt,
+    )
 
 
 def prompt_token_ids(

@@ -7,7 +7,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from structgen.engines.bitmask import MASKS_PER_THREAD, check_apart, check_row, in_parts
 from structgen.engines.protocols import Matcher
 from structgen.errors import MatcherStateError, StructgenError, TokenError
 
@@ -20,14 +22,49 @@ def batch_accept_token(matchers: Sequence[Matcher | None], token_ids: Any) -> li
     Raises:
         TokenError: an id outside a vocabulary, or another number of ids than of matchers; no matcher has moved.
     """
-    found = host_integers(token_ids, "token_ids", TokenError)
-    if len(found) != len(matchers):
-        raise TokenError(f"got {len(found)} token ids for {len(matchers)} matchers; wanted one each")
-    pairs = list(zip(matchers, found, strict=True))
-    for matcher, token_id in pairs:
-        if matcher is not None and not 0 <= token_id < matcher.grammar.vocabulary.size:
-            raise TokenError.out_of_range(token_id, matcher.grammar.vocabulary.size)
-    return [matcher is None or matcher.accept_token(token_id) for matcher, token_id in pairs]
+    found = _checked_tokens(matchers, token_ids)
+    return [m is None or m.accept_token(token_id) for m, token_id in zip(matchers, found, strict=True)]
+
+
+def batch_advance_and_fill(
+    matchers: Sequence[Matcher | None], token_ids: Any, bitmask: npt.NDArray[np.int32]
+) -> list[bool]:
+    """`Matcher.advance_and_fill` for each matcher, with its token and the row of its number; says which took it.
+
+    One that did not is as before, and so is its row. None takes everything, and its row stays. Matchers of JSON Schema
+    grammars are stepped in one call without the GIL; large batches use several threads.
+
+    Args:
+        matchers: N of them, each once.
+        token_ids: integers[N]: an array, a sequence or a tensor on the host.
+        bitmask: int32[N or more, ceil(V / 32)], C-contiguous; mutated.
+
+    Raises:
+        TokenError: an id outside a vocabulary, or another number of ids than of matchers.
+        BitmaskError: wrong dtype, shape or layout, fewer rows than matchers, or one matcher twice.
+            After either, no matcher has moved.
+    """
+    found = _checked_tokens(matchers, token_ids)
+    places = [place for place, matcher in enumerate(matchers) if matcher is not None]
+    check_apart(matchers)
+    for size in {matcher.grammar.vocabulary.size for matcher in matchers if matcher is not None}:
+        check_row(bitmask, places[-1], size)
+    taken = [True] * len(found)
+
+    def part(first: int, last: int) -> None:
+        groups: dict[type, list[int]] = {}
+        for place in places[first:last]:
+            groups.setdefault(type(matchers[place]), []).append(place)
+        for kind, rows in groups.items():
+            members: list[Any] = [matchers[row] for row in rows]
+            tokens = [found[row] for row in rows]
+            step_all = getattr(kind, "advance_and_fill_all", _one_by_one)  # what `BaseMatcher` has beyond the protocol
+            steps = step_all(members, tokens, bitmask, rows)
+            for row, step in zip(rows, steps, strict=True):
+                taken[row] = step
+
+    in_parts(part, len(places), len(places) // MASKS_PER_THREAD)
+    return taken
 
 
 def batch_accept_bytes(matchers: Sequence[Matcher | None], texts: Sequence[bytes]) -> list[bool]:
@@ -57,6 +94,24 @@ def batch_rollback(matchers: Sequence[Matcher | None], steps: Any = 1) -> None:
     for matcher, count in zip(matchers, counts, strict=True):
         if matcher is not None:
             matcher.rollback(count)
+
+
+def _one_by_one(
+    matchers: Sequence[Matcher], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+) -> list[bool]:
+    steps = zip(matchers, token_ids, rows, strict=True)
+    return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
+
+
+def _checked_tokens(matchers: Sequence[Matcher | None], token_ids: Any) -> list[int]:
+    """A token for each matcher, of its vocabulary."""
+    found = host_integers(token_ids, "token_ids", TokenError)
+    if len(found) != len(matchers):
+        raise TokenError(f"got {len(found)} token ids for {len(matchers)} matchers; wanted one each")
+    for matcher, token_id in zip(matchers, found, strict=True):
+        if matcher is not None and not 0 <= token_id < matcher.grammar.vocabulary.size:
+            raise TokenError.out_of_range(token_id, matcher.grammar.vocabulary.size)
+    return found
 
 
 def host_integers(values: Any, name: str, error: type[StructgenError]) -> list[int]:

@@ -69,7 +69,9 @@ def worker_threads() -> ThreadPoolExecutor:
 def in_parts(part: Callable[[int, int], None], rows: int, threads: int) -> None:
     """Call ``part(first, last)`` for all rows, in so many threads at most; each takes what is left, so that a busy
     processor holds up little."""
-    threads = min(os.cpu_count() or 1, rows, threads)
+    threads = min(rows, threads)
+    if threads > 1:  # asking for the processors takes longer than a small batch on some systems
+        threads = min(os.cpu_count() or 1, threads)
     if threads < 2:
         part(0, rows)
         return
@@ -95,14 +97,23 @@ def threads_for_logits(rows: int, columns: int) -> int:
     return rows * columns // LOGITS_PER_THREAD
 
 
+def check_apart(matchers: Sequence[Matcher | None]) -> None:
+    """Refuse one matcher in two rows.
+
+    Raises:
+        BitmaskError: says so.
+    """
+    if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
+        raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
+
+
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
     """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is. Large batches use several threads.
 
     Raises:
         BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
     """
-    if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
-        raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
+    check_apart(matchers)
 
     def part(first: int, last: int) -> None:
         for index in range(first, last):

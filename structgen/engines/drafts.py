@@ -75,9 +75,8 @@ def traverse_draft_tree(
             if taken >= depth:
                 matcher.rollback(taken - depth + 1)
                 taken = depth - 1
-            if tokens[node] != NO_TOKEN and matcher.accept_token(tokens[node]):
+            if tokens[node] != NO_TOKEN and matcher.advance_and_fill(tokens[node], bitmask, node):
                 taken = depth
-                matcher.fill_next_token_bitmask(bitmask, node)
                 waiting.append((children[node], depth + 1))
     finally:
         matcher.rollback(taken)
@@ -113,10 +112,9 @@ def fill_draft_token_bitmasks(
     taken = 0
     try:
         for token in tokens:
-            if token == NO_TOKEN or not matcher.accept_token(token):
+            if token == NO_TOKEN or not matcher.advance_and_fill(token, bitmask, index + taken + 1):
                 break
             taken += 1
-            matcher.fill_next_token_bitmask(bitmask, index + taken)
     finally:
         matcher.rollback(taken)
     return taken

@@ -33,6 +33,7 @@ Special tokens that the grammar names are in the text by their stand-ins (`struc
 """
 
 Mask = npt.NDArray[np.bool_]
+STEPPED = 2  # tokens of a state, allowed and not, that are put to ``advance_and_fill``
 
 
 class BrokenLawError(AssertionError):
@@ -51,12 +52,21 @@ class BrokenLawError(AssertionError):
 def mask_of(matcher: Matcher) -> Mask:
     """The mask of the next token, bool[V]. Bits behind the vocabulary must be zero."""
     size = matcher.grammar.vocabulary.size
-    bitmask = allocate_token_bitmask(1, size)
-    matcher.fill_next_token_bitmask(bitmask)
-    bits = np.unpackbits(bitmask.view(np.uint8), bitorder="little").astype(bool)
+    bits = _padded(matcher)
     if bits[size:].any():
         raise BrokenLawError("mask", "bits behind the vocabulary are set", b"")
     return bits[:size]
+
+
+def _padded(matcher: Matcher) -> Mask:
+    """The mask of the next token with the bits behind the vocabulary."""
+    bitmask = allocate_token_bitmask(1, matcher.grammar.vocabulary.size)
+    matcher.fill_next_token_bitmask(bitmask)
+    return _bits(bitmask)
+
+
+def _bits(bitmask: npt.NDArray[np.int32]) -> Mask:
+    return np.unpackbits(bitmask.view(np.uint8), bitorder="little").astype(bool)
 
 
 def check_laws(
@@ -231,6 +241,7 @@ class _Laws:
         _hold(not self.exact or not any(matcher.stats.values()), "exact", f"budgets were hit: {matcher.stats}", text)
         probe = matcher.fork()
         self.acceptance(probe, mask, text)
+        self.stepping(probe, mask, text)
         following = self.following(probe, text)
         _same(probe, mask, "rollback", "another mask after steps were tried and undone", text)
         if self.judge is not None:
@@ -254,6 +265,20 @@ class _Laws:
                 _hold(bool(byte_set(word) & needed), "bytes to stop", f"{word!r} ends it without any of them", text)
             if taken:
                 _undo(probe, 1, text)
+
+    def stepping(self, probe: Matcher, mask: Mask, text: bytes) -> None:
+        """``advance_and_fill`` is ``accept_token``, then the mask; where it refuses, the bitmask stays."""
+        for chosen in (np.flatnonzero(mask), np.flatnonzero(~mask)):
+            for token in self.rng.sample(chosen.tolist(), min(STEPPED, len(chosen))):
+                bitmask = allocate_token_bitmask(2, self.vocabulary.size)
+                taken, word = probe.advance_and_fill(token, bitmask, 1), self.vocabulary.tokens[token]
+                _hold(taken == mask[token], "one step", f"{word!r} is {'taken' if taken else 'refused'}", text)
+                _hold(bool((bitmask[0] == -1).all()), "one step", "another row was written", text)
+                if taken:
+                    _hold(bool((_bits(bitmask[1:]) == _padded(probe)).all()), "one step", f"mask after {word!r}", text)
+                    _undo(probe, 1, text)
+                else:
+                    _hold(bool((bitmask[1] == -1).all()), "one step", f"{word!r} is refused and changes the row", text)
 
     def following(self, probe: Matcher, text: bytes) -> list[int]:
         """Next bytes = what ``accept_bytes`` does."""
@@ -352,11 +377,14 @@ def _check_calls(grammar: Grammar) -> None:
     _hold(isinstance(grammar, Grammar) and isinstance(matcher, Matcher), "protocol", "something is missing", b"")
     for token in (-1, size):
         _raises(TokenError, partial(matcher.accept_token, token), "errors", f"token {token}", b"")
+        step = partial(matcher.advance_and_fill, token, allocate_token_bitmask(1, size))
+        _raises(TokenError, step, "errors", f"a step by token {token}", b"")
     _raises(MatcherStateError, lambda: matcher.rollback(1), "errors", "a rollback before the start", b"")
     wide = allocate_token_bitmask(1, size + 32)
     _raises(BitmaskError, lambda: matcher.fill_next_token_bitmask(wide), "errors", "a bitmask that is too wide", b"")
     batch = allocate_token_bitmask(3, size)
     _raises(BitmaskError, lambda: matcher.fill_next_token_bitmask(batch, 3), "errors", "a row that is not there", b"")
+    _raises(BitmaskError, lambda: matcher.advance_and_fill(0, batch, 3), "errors", "a step to such a row", b"")
     fill_next_token_bitmasks([None, matcher, matcher.fork()], batch)
     single = np.zeros(batch.shape[1], np.int32)
     matcher.fill_next_token_bitmask(single)

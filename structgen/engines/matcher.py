@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -50,15 +50,39 @@ class BaseMatcher(ABC, Generic[GrammarT]):
 
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         """See `Matcher.fill_next_token_bitmask`."""
+        address = self._row_address(bitmask, index)
+        if self._terminated:
+            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
+        else:
+            self._fill(bitmask, index, address)
+
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        """See `Matcher.advance_and_fill`; here, one after the other."""
+        self._row_address(bitmask, index)
+        if not self.accept_token(token_id):
+            return False
+        self.fill_next_token_bitmask(bitmask, index)
+        return True
+
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        """`advance_and_fill` of many matchers of the class, each with its token and row; here, one after the other.
+
+        All token ids are of the vocabularies.
+        """
+        steps = zip(matchers, token_ids, rows, strict=True)
+        return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
+
+    def _row_address(self, bitmask: npt.NDArray[np.int32], index: int) -> int:
+        """The address of a row, after a look at the bitmask (if it is not the one that was looked at last)."""
         checked, address, rows, row_bytes = self._checked
         if bitmask is not checked or not 0 <= index < rows:
             address, rows = check_row(bitmask, index, self._grammar.vocabulary.size)
             row_bytes = 4 * bitmask.shape[-1]
             self._checked = (bitmask, address, rows, row_bytes)
-        if self._terminated:
-            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
-        else:
-            self._fill(bitmask, index, address + index * row_bytes)
+        return address + index * row_bytes
 
     @abstractmethod
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:

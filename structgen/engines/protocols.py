@@ -80,6 +80,20 @@ class Matcher(Protocol):
         """
         ...
 
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        """`accept_token`, and if it is taken `fill_next_token_bitmask` behind it: one step of decoding in one call.
+
+        False, and neither the matcher nor the bitmask changes, if the token is not allowed.
+
+        Args:
+            token_id: the token.
+            bitmask, index: see `fill_next_token_bitmask`.
+
+        Raises:
+            TokenError, BitmaskError: as of the two; then nothing changes.
+        """
+        ...
+
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by text as one step for `rollback`. Characters may be cut anywhere.
 

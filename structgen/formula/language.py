@@ -46,6 +46,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
 
+ORDERED, REFERS = 1, 2  # flags of formulas
+
 _by_id = operator.attrgetter("id")
 _next_id = itertools.count().__next__
 _Key = tuple[Any, ...]
@@ -58,16 +60,21 @@ _recent: list[Formula] = []  # nodes made since the last sweep: schemas have man
 
 
 class Formula:
-    """A node. ``id``: in order of creation; ``ordered``: an `Order` may occur inside.
+    """A node. ``id``: in order of creation; ``flags``: whether an `Order` or a `Ref` may occur inside.
 
     ``negation`` and ``reading`` (`unordered`) are kept once built.
     """
 
-    __slots__ = ("__weakref__", "id", "negation", "ordered", "reading")
+    __slots__ = ("__weakref__", "flags", "id", "negation", "reading")
     id: int
-    ordered: bool
+    flags: int
     negation: Formula | None
     reading: Formula | None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an `Order` may occur inside."""
+        return bool(self.flags & ORDERED)
 
     def __repr__(self) -> str:
         fields = [getattr(self, name) for name in type(self).__slots__]
@@ -75,13 +82,13 @@ class Formula:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and unpickled nodes are interned again, so that identity stays equality."""
-        return (_intern, (type(self), tuple(getattr(self, name) for name in type(self).__slots__), self.ordered))
+        return (_intern, (type(self), tuple(getattr(self, name) for name in type(self).__slots__), self.flags))
 
 
 _F = TypeVar("_F", bound=Formula)
 
 
-def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F:
+def _intern(cls: type[_F], fields: tuple[Any, ...], flags: int = 0) -> _F:
     """The one node of ``cls`` with these fields (the values of its slots, in order)."""
     key = (cls, tuple(map(_named_by_id, fields)))
     known = _find(key)
@@ -90,7 +97,7 @@ def _intern(cls: type[_F], fields: tuple[Any, ...], ordered: bool = False) -> _F
     node = _new(cls)
     for name, value in zip(cls.__slots__, fields, strict=True):
         setattr(node, name, value)
-    return _add(node, key, ordered)
+    return _add(node, key, flags)
 
 
 def _named_by_id(field: Any) -> Any:
@@ -107,10 +114,10 @@ def _find(key: _Key) -> Formula | None:
     return handle() if handle is not None else None
 
 
-def _add(node: _F, key: _Key, ordered: bool = False) -> _F:
+def _add(node: _F, key: _Key, flags: int = 0) -> _F:
     """The new ``node``, whose own fields are set, or that of a thread that was faster."""
     node.id = _next_id()
-    node.ordered = ordered
+    node.flags = flags
     node.negation = node.reading = None
     handle: weakref.ref[Formula] = _reference(node)
     if _table.setdefault(key, handle) is not handle:
@@ -181,21 +188,26 @@ class Enum(Formula):
         distinct = tuple(dict.fromkeys(values))
         if not distinct:
             return FALSE  # type: ignore[return-value]
-        members = frozenset(distinct)
-        key = (cls, members)
-        handle = _table.get(key)
-        node = handle() if handle is not None else None
-        if node is None:
-            node = _new(cls)
-            node.values, node.members = distinct, members
-            node = _add(node, key)
-        return node  # type: ignore[return-value]
+        return _enum(distinct)
 
     def __repr__(self) -> str:
         return f"Enum({self.values!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Enum, (self.values,))
+
+
+def _enum(distinct: tuple[Canonical, ...]) -> Enum:
+    """`Enum` of distinct values, one at least."""
+    members = frozenset(distinct)
+    key = (Enum, members)
+    handle = _table.get(key)
+    node = handle() if handle is not None else None
+    if node is None:
+        node = _new(Enum)
+        node.values, node.members = distinct, members
+        node = _add(node, key)
+    return node  # type: ignore[return-value]
 
 
 def enum_of(values: Iterable[Any]) -> Enum:
@@ -209,12 +221,35 @@ def named(key: str) -> Enum:
     if known is None:
         if len(_NAMED) >= MAX_NAMED:
             _NAMED.clear()
-        known = _NAMED[key] = Enum((key,))
+        known = _NAMED[key] = _enum((key,))
+    return known
+
+
+def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
+    """``All(named(key), value)`` for each key and value, but where that says nothing."""
+    found: list[Formula] = []
+    for key, value in values:
+        if value is not TRUE:
+            keys = _NAMED.get(key) or named(key)
+            handle = _table.get((All, (keys.id, value.id)))  # as All does, without the call
+            node = handle() if handle is not None else None
+            found.append(All(keys, value) if node is None else node)
+    return found
+
+
+def present(key: str) -> Formula:
+    """The member ``key`` is there: ``not_(All(named(key), FALSE))``, from a table too."""
+    known = _PRESENT.get(key)
+    if known is None:
+        if len(_PRESENT) >= MAX_NAMED:
+            _PRESENT.clear()
+        known = _PRESENT[key] = not_(All(named(key), FALSE))
     return known
 
 
 MAX_NAMED = 8_192
 _NAMED: dict[str, Enum] = {}
+_PRESENT: dict[str, Formula] = {}
 
 
 class Mult(Formula):
@@ -314,7 +349,7 @@ class All(Formula):
         if node is None:
             node = _new(cls)
             node.keys, node.value = keys, value
-            node = _add(node, key, value.ordered)
+            node = _add(node, key, keys.flags | value.flags)
         return node  # type: ignore[return-value]
 
 
@@ -341,7 +376,7 @@ class Idx(Formula):
     def __new__(cls, lo: int, hi: int | None, value: Formula) -> Idx:
         if value is TRUE or (hi is not None and hi <= lo):
             return TRUE  # type: ignore[return-value]
-        return _intern(cls, (hi, lo, value), value.ordered)
+        return _intern(cls, (hi, lo, value), value.flags)
 
 
 class Items(Formula):
@@ -356,7 +391,7 @@ class Items(Formula):
             return TRUE  # type: ignore[return-value]
         if value is FALSE or n > MAX_COUNT:
             return _NOT_ARRAY  # type: ignore[return-value]
-        return _intern(cls, (n, value), value.ordered)
+        return _intern(cls, (n, value), value.flags)
 
 
 class Uniq(Formula):
@@ -382,7 +417,7 @@ class Order(Formula):
 
     def __new__(cls, names: Iterable[str]) -> Order:
         names = tuple(names)
-        return _intern(cls, (names,), True) if names else TRUE  # type: ignore[return-value]
+        return _intern(cls, (names,), ORDERED) if names else TRUE  # type: ignore[return-value]
 
 
 # --- connectives -----------------------------------------------------------------------------------------------------
@@ -425,7 +460,7 @@ class Ref(Formula):
 
 def ref(key: Hashable) -> Ref:
     """A reference by name, for recursion."""
-    return _intern(Ref, (key,), True)
+    return _intern(Ref, (key,), ORDERED | REFERS)
 
 
 def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
@@ -436,10 +471,13 @@ def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
         return known
     node = _new(cls)
     node.args = tuple(parts)  # type: ignore[attr-defined]
-    return _add(node, key, any([part.ordered for part in parts]))
+    flags = 0
+    for part in parts:
+        flags |= part.flags
+    return _add(node, key, flags)
 
 
-def _flatten(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
+def _flattened(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
     """The distinct arguments, those of nested nodes of ``cls`` included."""
     flat: dict[Formula, None] = {}
     for formula in formulas:
@@ -455,21 +493,27 @@ def and_(*formulas: Formula) -> Formula:
 
     "At least n" and "fewer than m" of the same is FALSE for m <= n.
     """
-    flat = _flatten(formulas, And)
+    flat = dict.fromkeys(formulas)
+    if And in {formula.__class__ for formula in flat}:
+        flat = _flattened(flat, And)
     mask = ANY
     enums: list[Enum] = []
     parts: list[Formula] = []
     limited = False
     for formula in flat:
         cls = formula.__class__
-        if cls is Type:
+        if cls is All:
+            parts.append(formula)
+        elif cls is Type:
             mask &= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             enums.append(formula)  # type: ignore[arg-type]
-        elif formula.negation in flat:
-            return FALSE
         else:
-            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
+            if cls is Not:
+                atom = formula.arg  # type: ignore[attr-defined]
+                if atom in flat:
+                    return FALSE
+                limited = limited or atom.__class__ in _COUNTS
             parts.append(formula)
     if limited and _is_count_decided(parts, And):
         return FALSE
@@ -526,7 +570,9 @@ def or_(*formulas: Formula) -> Formula:
 
     "At least n" or "fewer than m" of the same is TRUE for n <= m.
     """
-    flat = _flatten(formulas, Or)
+    flat = dict.fromkeys(formulas)
+    if Or in {formula.__class__ for formula in flat}:
+        flat = _flattened(flat, Or)
     mask = 0
     values: list[Canonical] = []
     parts: list[Formula] = []
@@ -537,10 +583,12 @@ def or_(*formulas: Formula) -> Formula:
             mask |= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             values.extend(formula.values)  # type: ignore[attr-defined]
-        elif formula.negation in flat:
-            return TRUE
         else:
-            limited = limited or (cls is Not and formula.arg.__class__ in _COUNTS)  # type: ignore[attr-defined]
+            if cls is Not:
+                atom = formula.arg  # type: ignore[attr-defined]
+                if atom in flat:
+                    return TRUE
+                limited = limited or atom.__class__ in _COUNTS
             parts.append(formula)
     if limited and _is_count_decided(parts, Or):
         return TRUE
@@ -560,14 +608,17 @@ def not_(formula: Formula) -> Formula:
     """Negation, pushed down to atoms, One and Ref. Linear in the new nodes; the result is kept on the node."""
     negation = formula.negation
     if negation is None:
-        if isinstance(formula, Type):
-            negation = Type(ANY & ~formula.mask)
-        elif isinstance(formula, And):
-            negation = or_(*[not_(arg) for arg in formula.args])
-        elif isinstance(formula, Or):
-            negation = and_(*[not_(arg) for arg in formula.args])
-        else:
-            negation = _intern(Not, (formula,), formula.ordered)
+        cls = formula.__class__
+        if cls is Type:
+            negation = Type(ANY & ~formula.mask)  # type: ignore[attr-defined]
+        elif cls is And:
+            negation = or_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
+        elif cls is Or:
+            negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
+        else:  # there is none yet: one would be kept on the formula
+            negation = _new(Not)
+            negation.arg = formula
+            negation = _add(negation, (Not, (formula.id,)), formula.flags)
             negation.negation = formula
         formula.negation = negation
     return negation
@@ -599,7 +650,7 @@ def unordered(formula: Formula) -> Formula:
     A reference ``Ref(key)`` becomes ``Ref(Unordered(key))``, which the tables of the lowering resolve on demand.
     A stage that enforces Order reads ``one(a, b)`` as ``one(unordered(a), unordered(b)) and (a or b)``.
     """
-    if not formula.ordered:
+    if not formula.flags & ORDERED:
         return formula
     if formula.reading is not None:
         return formula.reading

@@ -85,7 +85,7 @@ def _written(
                 EbnfText(text).fail_at(f"the rule {use.name!r} is not defined", use.place)
     reached = reached_rules(rules, start)
     for name in rules.keys() - reached:
-        warnings.warn(f"rule {name!r} is never used (line {rules[name].place.line})", GrammarWarning, stacklevel=4)
+        warnings.warn(f"rule {name!r} is never used (line {rules[name].place.line})", GrammarWarning, stacklevel=5)
     capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
     for symbol, name in captures:
         rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, name))

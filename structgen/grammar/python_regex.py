@@ -29,7 +29,7 @@ from structgen.automata.ecma_ast import (
     Repeat,
 )
 from structgen.automata.pattern import search_dfa
-from structgen.errors import PatternError, PatternTooComplexError
+from structgen.errors import PatternError, PatternTooComplexError, UnsupportedPatternError
 from structgen.grammar.first_match import LazyRepeat, first_match_dfa
 from structgen.grammar.re_parser import constants as c
 from structgen.grammar.re_parser import equal_lower_cases, lower_cases, parse_tree
@@ -154,7 +154,7 @@ class _Converter:
             return self._at(value, flags)
         names = {c.GROUPREF: "a backreference", c.GROUPREF_EXISTS: "a conditional group"}
         names |= {c.ATOMIC_GROUP: "an atomic group", c.POSSESSIVE_REPEAT: "a possessive repetition"}
-        raise PatternError(f"{names.get(op, str(op))} is not supported", pattern=self._pattern)
+        raise UnsupportedPatternError(f"{names.get(op, str(op))} is not supported", pattern=self._pattern)
 
     def _at(self, place: Any, flags: int) -> Node:
         if place is c.AT_BEGINNING_STRING or (place is c.AT_BEGINNING and not flags & re.MULTILINE):

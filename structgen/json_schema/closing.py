@@ -112,7 +112,9 @@ class Closing:
         """All that closes the schema, for the report; TRUE: it is not closed here."""
         return and_(self.rest, *[branch for branch in self._branches if branch is not FALSE])
 
-    def part(self, function: Callable[..., Formula], value: Any, schema: Schema, place: Place) -> Formula:
+    def part(
+        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, place: Place
+    ) -> Formula | list[Formula]:
         """What a keyword means: as its function says, but for one that only refers, and for the union."""
         keyword, context = place[1], self._context
         if keyword == self._passes and isinstance(value, str):

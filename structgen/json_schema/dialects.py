@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
     from structgen.json_schema.places import Place
 
-Keyword = Callable[[Any, dict[str, Any], "Place", "Context"], Formula]
+Keyword = Callable[[Any, dict[str, Any], "Place", "Context"], Formula | list[Formula]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

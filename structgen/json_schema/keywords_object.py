@@ -19,10 +19,12 @@ from structgen.formula.language import (
     Pat,
     Type,
     and_,
+    members,
     named,
     not_,
     one,
     or_,
+    present,
     unordered,
 )
 from structgen.formula.values import STRING
@@ -39,14 +41,14 @@ def absent(name: str) -> Formula:
     return All(named(name), FALSE)
 
 
-def properties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def properties(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Schemas by key, and the order in which a writer of declared order puts them."""
     checks.mapping(value, place)
-    descend = context.descend
-    parts: list[Formula] = [All(named(name), descend(child, place, name)) for name, child in value.items()]
+    lower = context.lower
+    parts = members([(name, lower(child, (place, name), 1)) for name, child in value.items()])
     if context.declared_order:
         parts.append(Order(value))
-    return and_(*parts)
+    return parts
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -71,10 +73,10 @@ def declared_keys(schema: Schema, context: Context) -> Formula:
     return keys
 
 
-def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula | list[Formula]:
     """Keys that must be present: not absent."""
-    names = checks.strings(value, place)
-    return guard("object", and_(*[not_(absent(name)) for name in names]), schema)
+    parts = [present(name) for name in checks.strings(value, place)]
+    return parts if schema.get("type") == "object" else guard("object", and_(*parts), schema)
 
 
 def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -113,7 +115,7 @@ def dependentRequired(value: Any, schema: Schema, place: Place, context: Context
 
 
 def _needs(name: str, names: list[str]) -> Formula:
-    return or_(absent(name), and_(*[not_(absent(needed)) for needed in names]))
+    return or_(absent(name), and_(*map(present, names)))
 
 
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -138,8 +140,8 @@ def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> 
     return and_(*parts)
 
 
-def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Draft 3 marks a required member by ``required: true`` in its schema."""
-    formula = properties(value, schema, place, context)
+    parts = properties(value, schema, place, context)
     names = [name for name, child in value.items() if isinstance(child, dict) and child.get("required") is True]
-    return and_(formula, required(names, schema, place, context)) if names else formula
+    return [*parts, guard("object", and_(*map(present, names)), schema)] if names else parts

@@ -2,7 +2,8 @@
 
 All keyword functions, here and in the sibling modules, have one signature: ``(value, schema, place, context)`` are the
 keyword's value, the schema object it stands in, the place of the value and the context of lowering. They return the
-formula that the keyword means, given the rest of ``schema``, and raise SchemaError if the value is malformed.
+formula that the keyword means, given the rest of ``schema`` (or a list of formulas: their conjunction), and raise
+SchemaError if the value is malformed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 _TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
-_TYPES["integer"] = and_(Type(NUMBER), Mult(1))
+_INTEGRAL = Mult(1)
+_TYPES["integer"] = and_(Type(NUMBER), _INTEGRAL)
 _TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
 _TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
 _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
@@ -57,12 +59,14 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 
 def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
-    return _types(value, place, _TYPES, Mult(1))
+    known = _TYPES.get(value) if value.__class__ is str else None
+    return known or _types(value, place, _TYPES, _INTEGRAL)
 
 
 def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
-    return _types(value, place, _TYPES_DRAFT4, INT)
+    known = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
+    return known or _types(value, place, _TYPES_DRAFT4, INT)
 
 
 def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
-from structgen.json_schema.plain import plain_json
+from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target
 from structgen.json_schema.report import Report, Trace
 from structgen.options import JsonOptions
@@ -169,7 +170,7 @@ class Context:
             trace.visit(schema, place, self)
         keywords = dialect.keywords
         closing = Closing(schema, place, self) if self.closes and not in_place else None
-        parts = []
+        parts: list[Formula] = []
         for keyword, value in schema.items():
             function = keywords.get(keyword)
             if function is not None:
@@ -180,23 +181,28 @@ class Context:
                     part = closing.part(function, value, schema, where)
                 if trace is not None:
                     trace.record(part, where)
-                if part is not TRUE:
-                    parts.append(part)
+                if part.__class__ is list:
+                    parts += part
+                elif part is not TRUE:
+                    parts.append(part)  # type: ignore[arg-type]
         if closing is not None and closing.rest is not TRUE:
             parts.append(closing.rest)
         if closing is not None and trace is not None and closing.formula is not TRUE:
             trace.close(closing.formula, (place, "unevaluatedProperties"))
-        return self.conjoin(parts) if len(parts) != 1 else parts[0]
+        if len(parts) < 2:
+            return parts[0] if parts else TRUE
+        return self.conjoin(parts) if self.declared_order else and_(*parts)
 
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
         if len(parts) < 2:
             return parts[0] if parts else TRUE
-        if self.declared_order and sum([part.ordered for part in parts]) > 1:
+        if self.declared_order:
             flat = [arg for part in parts for arg in (part.args if isinstance(part, And) else (part,))]
-            names = [name for arg in flat if isinstance(arg, Order) for name in arg.names]
-            if names:
-                parts = [*(arg for arg in flat if not isinstance(arg, Order)), Order(dict.fromkeys(names))]
+            orders = [arg for arg in flat if arg.__class__ is Order]
+            if len(orders) > 1:
+                names = dict.fromkeys(name for order in orders for name in order.names)
+                parts = [*(arg for arg in flat if arg.__class__ is not Order), Order(names)]
         return and_(*parts)
 
     def within(self, schema: dict[str, Any], place: Place) -> Context:
@@ -273,10 +279,18 @@ class Lowered:
         self.root = _run(lowering)
         self.refs: Refs = lowering.refs
 
+    @property
+    def schema_bytes(self) -> int:
+        """About what the schema takes. Linear in its size."""
+        return plain_bytes(self._schema)
+
     @cached_property
     def _trace(self) -> Trace:
+        return self._traced(self.options, self._serial)
+
+    def _traced(self, options: JsonOptions, serial: int) -> Trace:
         """Lower once more and write down what comes from where; nodes are hash-consed, so they are the same ones."""
-        lowering = Lowering(self._schema, self.options, self._registry, self._serial)
+        lowering = Lowering(self._schema, options, self._registry, serial)
         lowering.trace = Trace()
         _run(lowering)
         return lowering.trace
@@ -289,7 +303,16 @@ class Lowered:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword that can matter. Computed when asked for."""
-        return self._trace.report
+        return Report(self._trace.report.entries, self._open())
+
+    def _open(self) -> list[str]:
+        """Where members that are not declared are allowed: what would be closed."""
+        if self.options.additional_members == "closed":
+            return []
+        try:
+            return self._traced(replace(self.options, additional_members="closed"), next(_serials)).report.closed
+        except SchemaTooComplexError:  # closing it is more work than reading it
+            return []
 
 
 def _run(lowering: Lowering) -> Formula:

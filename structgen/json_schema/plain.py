@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -29,23 +30,39 @@ def plain_json(value: Any, place: Place = ROOT) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    todo, seen = [value], set()
+    todo: list[Any] = [[value]]
+    seen = set()
     while todo:
         node = todo.pop()
-        kind = node.__class__
-        if kind is dict or kind is list:
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if kind is dict:
-                if any(key.__class__ is not str for key in node):
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.__class__ is dict:
+            for key in node:
+                if key.__class__ is not str:
                     return False
-                todo.extend(node.values())
-            else:
-                todo.extend(node)
-        elif kind not in _SCALARS or (kind is int and node.bit_length() > _PRINTED_BITS):
-            return False
+            node = node.values()
+        for item in node:
+            kind = item.__class__
+            if kind is dict or kind is list:
+                todo.append(item)
+            elif kind is not str and (kind not in _SCALARS or (kind is int and item.bit_length() > _PRINTED_BITS)):
+                return False
     return True
+
+
+def plain_bytes(value: Any) -> int:
+    """What plain JSON takes in memory, keys and constants that may be shared included. Linear."""
+    size, todo = 0, [value]
+    while todo:
+        node = todo.pop()
+        size += getsizeof(node)
+        if node.__class__ is dict:
+            todo.extend(node)
+            todo.extend(node.values())
+        elif node.__class__ is list:
+            todo.extend(node)
+    return size
 
 
 def _copied(value: Any, place: Place) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from structgen.formula.language import All, And, Formula, Idx, Items, Not, One, Or
@@ -46,10 +47,20 @@ class Entry(NamedTuple):
 
 
 class Report:
-    """The keywords of all subschemas that the root reaches, in the order of the walk."""
+    """The keywords of all subschemas that the root reaches, in the order of the walk, and choices that it leaves.
 
-    def __init__(self, entries: list[Entry]) -> None:
+    Attributes:
+        entries: the keywords.
+        open: JSON Pointers of the schemas that declare members and allow others, since nothing says that they do not:
+            those that ``additional_members="closed"`` would close.
+        bounds_numbers: whether there are numbers that ``JsonOptions.max_number_length`` = "auto" keeps from going on
+            without end.
+    """
+
+    def __init__(self, entries: list[Entry], open: Sequence[str] = ()) -> None:
         self.entries = entries
+        self.open = list(open)
+        self.bounds_numbers = False
 
     def to_dict(self) -> dict[str, dict[str, str]]:
         """``{pointer: {"keyword", "status", "reason"}}``; the reason is left out where there is none."""
@@ -80,7 +91,7 @@ class Report:
             for entry in self.entries
         ]
         rest = [Entry(place, "", "ignored", f"on request: {what}") for place, what in ignored if place not in known]
-        return Report(entries + rest)
+        return Report(entries + rest, self.open)
 
     def __str__(self) -> str:
         width = max((len(entry.pointer) for entry in self.entries), default=0)
@@ -113,9 +124,9 @@ class Trace:
                 where = pointer((place, regex))
                 self._entries[where] = Entry(where, "patternProperties", "ignored", _BACKREFERENCE)
 
-    def record(self, formula: Formula, place: Place) -> None:
+    def record(self, formula: Formula | list[Formula], place: Place) -> None:
         """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
-        todo = [formula]
+        todo = list(formula) if isinstance(formula, list) else [formula]
         while todo:
             node = todo.pop()
             if node in self.origins:

@@ -41,11 +41,23 @@ class Function:
         Raises:
             TypeError: wrong arrays: another number or dtype, not contiguous, or read-only where the kernel writes.
         """
+        if len(arrays) != len(self._dtypes):
+            raise TypeError(f"the operation takes {len(self._dtypes)} arrays, got {len(arrays)}")
+        return self.run(self.words(0, *arrays), x, y, z)
+
+    def run(self, words: list[int], x: int = 0, y: int = 0, z: int = 0) -> int:
+        """The same, of the `words` of all arrays."""
+        arguments = array("q", words)
+        return self._run(arguments.buffer_info()[0], self._operation, x, y, z)
+
+    def words(self, first: int, *arrays: Array) -> list[int]:
+        """What the kernel gets for arrays from number ``first`` on, for those that many calls have in common.
+
+        The arrays must live as long as the words are used. Raises TypeError as a call does.
+        """
         dtypes = self._dtypes
-        if len(arrays) != len(dtypes):
-            raise TypeError(f"the operation takes {len(dtypes)} arrays, got {len(arrays)}")
         words: list[int] = []
-        for number, one in enumerate(arrays):
+        for number, one in enumerate(arrays, first):
             if one.dtype != dtypes[number]:
                 raise TypeError(f"array {number} has the dtype {one.dtype}, expected {dtypes[number]}")
             if number >= self._first_field:
@@ -56,8 +68,7 @@ class Function:
             except TypeError:
                 address = self._read_only(one, number)
             words += address, one.size, one.shape[-1]
-        arguments = array("q", words)
-        return self._run(arguments.buffer_info()[0], self._operation, x, y, z)
+        return words
 
     def _read_only(self, one: Array, number: int) -> int:
         """The address of an array that may not be written to."""

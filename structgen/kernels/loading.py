@@ -1,7 +1,7 @@
 """Where a kernel comes from: an object in the package, one in the cache folder, one made now, or numba's JIT.
 
 ``kernel(name)`` tries them in this order. Making objects takes half a minute of processor time, once per
-installation, which is said in one line. ``STRUCTGEN_JIT=1`` forces the JIT, which debuggers and profilers see into.
+installation, which is said while it goes on. ``STRUCTGEN_JIT=1`` forces the JIT, which debuggers see into.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from structgen.kernels import objects
 from structgen.kernels.objects import Kernel
+from structgen.progress import Wait, waiting
 
 BUILDER = objects.FOLDER / "build.py"
 KEPT = 6  # folders of objects of other versions of the sources that stay in the cache
@@ -90,8 +91,8 @@ def build(names: Sequence[str] | None = None) -> bool:
         ]  # fmt: skip
         if not missing:
             return True
-        print(f"structgen: compiling kernels, once per installation ({len(missing)} to do) ...", file=sys.stderr)
-        failed = _run_builders(missing, folder)
+        with waiting("compiling structgen's kernels, once per installation", len(missing), once=True) as wait:
+            failed = _run_builders(missing, folder, wait)
         _forget_old(folder)
     if failed:
         warnings.warn(f"kernels could not be compiled ahead; using numba's JIT: {failed}", RuntimeWarning, stacklevel=2)
@@ -110,16 +111,18 @@ def _shares(names: Sequence[str], workers: int) -> list[list[str]]:
     return shares
 
 
-def _run_builders(names: Sequence[str], folder: Path) -> str:
+def _run_builders(names: Sequence[str], folder: Path, wait: Wait) -> str:
     """Run a builder on each processor; what the first that failed said, or nothing."""
     running = []
     for share in _shares(names, os.cpu_count() or 1):
         kernels = [argument for name in share for argument in ("--kernel", name)]
         command = [sys.executable, str(BUILDER), "--out", str(folder), *kernels]
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        running.append((process, len(share)))
     failed = ""
-    for process in running:
+    for process, count in running:
         _, said = process.communicate()
+        wait.advance(count)
         if process.returncode:
             failed = failed or said.strip()[-500:] or f"exit status {process.returncode}"
     return failed

@@ -73,6 +73,30 @@ word, set_word = element_reader(64), element_writer(64)
 mask_word, set_mask_word = element_reader(32, signed=False), element_writer(32)
 
 
+@intrinsic
+def try_lock(typingctx, address):
+    """Take the lock that the word at an address is (0: free), if nobody has it: 1 or 0."""
+
+    def codegen(context, builder, signature, args):
+        place = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
+        taken = builder.cmpxchg(place, ir.Constant(_WORD, 0), ir.Constant(_WORD, 1), "acquire", "monotonic")
+        return builder.zext(builder.extract_value(taken, 1), _WORD)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def unlock(typingctx, address):
+    """Give a lock back."""
+
+    def codegen(context, builder, signature, args):
+        place = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
+        builder.store_atomic(ir.Constant(_WORD, 0), place, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 # --- tables of a context ---
 @intrinsic
 def size(typingctx, m, table):

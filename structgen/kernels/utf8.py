@@ -41,3 +41,11 @@ def lowest(expected):
 def highest(expected):
     """The greatest byte that may come next."""
     return expected >> 16
+
+
+@internal
+def begun(byte):
+    """The code point's bits in the first byte of its UTF-8."""
+    if byte < 0x80:
+        return byte
+    return byte & (0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ from structgen.errors import ModelError
 from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.model_names import check_device, check_name, reaches_hub
 from structgen.models.transformers_model import TransformersModel
+from structgen.progress import Wait, waiting
 from structgen.vocabulary.store import cache_folder
 
 _INSTALL_TRANSFORMERS = "pip install 'structgen-lm[transformers]'"
 
 
 def default_model_folder() -> Path:
-    """The default model as a folder that transformers loads; converts it on first use (progress on stderr).
+    """The default model as a folder that transformers loads; converts it on first use.
 
     Safe with several processes: each converts into its own temporary folder, and the first rename wins.
 
@@ -34,7 +34,6 @@ def default_model_folder() -> Path:
     if (target / "config.json").is_file():
         return target
     source = default_model_file()
-    _progress(f"structgen: preparing {DEFAULT_MODEL} once, in {target} ...")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{DEFAULT_MODEL}-", dir=target.parent))
@@ -43,7 +42,8 @@ def default_model_folder() -> Path:
             f"Cannot write the model cache {target.parent}: {error}. Set STRUCTGEN_CACHE_DIR to a writable folder."
         ) from error
     try:
-        _convert(source, work)
+        with waiting(f"preparing {DEFAULT_MODEL} for transformers, once, in {target}", 3, once=True) as wait:
+            _convert(source, work, wait)
         try:
             work.rename(target)
         except OSError:
@@ -51,7 +51,6 @@ def default_model_folder() -> Path:
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    _progress("structgen: done.")
     return target
 
 
@@ -139,7 +138,7 @@ def _source(name_or_path: str | os.PathLike[str] | None) -> tuple[str | os.PathL
     return (path, {}) if path.is_dir() else (name_or_path, {} if reaches_hub() else {"local_files_only": True})
 
 
-def _convert(source: Path, target: Path) -> None:
+def _convert(source: Path, target: Path, wait: Wait) -> None:
     """Dequantise a GGUF file and save model and tokenizer as transformers does."""
     try:
         import accelerate  # noqa: F401
@@ -150,11 +149,10 @@ def _convert(source: Path, target: Path) -> None:
         raise ModelError(f"Preparing {DEFAULT_MODEL} needs {error.name}: {_INSTALL_TRANSFORMERS}") from error
     options: dict[str, Any] = {"gguf_file": source.name}
     with _QuietLoading(transformers):
-        _progress("structgen:   tokenizer (1 of 3)")
         transformers.AutoTokenizer.from_pretrained(source.parent, **options).save_pretrained(target)
-        _progress("structgen:   weights (2 of 3)")
+        wait.advance()
         model = transformers.AutoModelForCausalLM.from_pretrained(source.parent, dtype=torch.float32, **options)
-        _progress("structgen:   saving (3 of 3)")
+        wait.advance()
         quantizer = getattr(model, "hf_quantizer", None)
         if quantizer is not None:  # the weights are plain by now; marked as quantised they could not be saved
             quantizer.remove_quantization_config(model)
@@ -177,7 +175,3 @@ class _QuietLoading:
         self._logging.set_verbosity(self._verbosity)
         if self._bars:
             self._logging.enable_progress_bar()
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

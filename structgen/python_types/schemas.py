@@ -57,7 +57,8 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
 
 def readable_options(options: JsonOptions) -> JsonOptions:
     """The options with numbers that pydantic reads: integers without fraction and exponent, of bounded length."""
-    longest = min(MAX_DIGITS, options.max_number_length or MAX_DIGITS)
+    length = options.max_number_length
+    longest = length if length == "auto" else min(MAX_DIGITS, length or MAX_DIGITS)
     return replace(options, number_spellings="plain", max_number_length=longest)
 
 

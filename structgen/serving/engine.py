@@ -9,31 +9,27 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
-from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
-from structgen.generation_options import OPTION_NAMES, checked_settings
-from structgen.generation_results import GenerationResult, StreamEvent
-from structgen.generator import Generator, after_prompt, section_of, unbudgeted
-from structgen.options import refuse_name
+from structgen.generator import Generator
+from structgen.prepared_model import unbudgeted
+from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.rows import LocalModel, RowEnd, RowEvent, RowRequest, ServedModel
+from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
+from structgen.serving.writing import AsyncWriting
 
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.serving")
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
-_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts"))
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ class RequestStream:
         return [found[index] for index in sorted(found)]
 
 
-class AsyncEngine:
+class AsyncEngine(AsyncWriting):
     """Writes outputs for many callers at once, in one model thread, which begins with the first request.
 
     Attributes:
@@ -114,6 +110,8 @@ class AsyncEngine:
         settings: limits; None: ``ServingSettings()``.
         compile: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
+        progress: told of what takes over a second beside the writing: compiling, preparing drafts (see
+            ``report_progress``); None: what the generator tells, or the log.
     """
 
     def __init__(
@@ -123,7 +121,9 @@ class AsyncEngine:
         *,
         compile: Callable[[Constraint], Grammar] | None = None,
         observe: Callable[[StepReport], None] | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
+        self._progress = progress or (model.progress if isinstance(model, Generator) else None)
         self.settings = settings or ServingSettings()
         served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
         self.tokenizer, self.vocabulary, self.context_length = (
@@ -142,7 +142,12 @@ class AsyncEngine:
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         own = compile or (lambda constraint: constraint.compile(served.vocabulary))
-        self._compiler = AsyncCompiler(lambda constraint: served.placed(constraint, own(constraint)))
+
+        def compiled(constraint: Constraint) -> Grammar:
+            with report_progress(self._progress):
+                return served.placed(constraint, own(constraint))
+
+        self._compiler = AsyncCompiler(compiled)
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
         self._lock = threading.Lock()  # of the two below and ``_entering``
@@ -258,52 +263,6 @@ class AsyncEngine:
         self._reading.shutdown(wait=False, cancel_futures=True)
         self._served.close()
 
-    # --- without HTTP ---
-    async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult:
-        """As ``Generator.generate``, for many callers at once; ``draft`` is no option here."""
-        result = None
-        async for event in self.astream(prompt, constraint, **options):
-            result = event.result
-        assert result is not None
-        return result
-
-    async def astream(
-        self, prompt: Prompt, constraint: Any = None, **options: Any
-    ) -> AsyncGenerator[StreamEvent, None]:
-        """As ``Generator.stream``, for many callers at once; leaving the iterator cancels the output."""
-        checked = as_constraint(constraint)
-        request = await self._request(prompt, checked, **options)
-        shown = ""
-        async with aclosing(self.submit([request]).events()) as events:
-            async for _, event in events:
-                result = None if event.end is None else _result(event.text, event.end, checked)
-                if result is not None or len(event.text) > len(shown):
-                    captures = {} if result is None else result.captures
-                    yield StreamEvent(event.text[len(shown) :], event.text, result, checked, captures)
-                    shown = event.text
-
-    async def _request(self, prompt: Prompt, constraint: Constraint | None, **options: Any) -> RowRequest:
-        arrived = time.monotonic()  # while its constraint is compiled, it waits already
-        unknown = next((name for name in options if name not in _OPTIONS), None)
-        if unknown is not None:
-            refuse_name(unknown, _OPTIONS)
-        settings = checked_settings(**options)
-        place = settings.instruct
-        instruction = constraint.instruction() if constraint is not None and place is not None else None
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
-        constraint = after_prompt(constraint, ids, self.vocabulary)
-        grammar = None if constraint is None else await self.compile(constraint)
-        return RowRequest(
-            ids,
-            grammar,
-            settings.params,
-            self.budget(len(ids), settings.max_new_tokens),
-            settings.stop,
-            streams=True,
-            section=section_of(constraint),
-            arrived=arrived,
-        )
-
     # --- beside the loop and the model thread ---
     def _count_entering(self, change: int) -> None:
         with self._lock:
@@ -345,7 +304,8 @@ class AsyncEngine:
 
     def _run(self) -> None:
         try:
-            self._writer.prepare()
+            with report_progress(self._progress):
+                self._writer.prepare()
             self._stepped = time.monotonic()
             self.is_prepared = True
             while not self._closed:
@@ -432,8 +392,3 @@ def _told(error: Exception) -> Exception:
     if isinstance(error, QueueError):
         return overloaded(str(error), 1.0, "queue_timeout")
     return error
-
-
-def _result(text: str, end: RowEnd, constraint: Constraint | None) -> GenerationResult:
-    value = text if constraint is None else constraint.parse(text)
-    return GenerationResult(value, text, end.token_ids, end.finish_reason, end.logprob, end.stats, end.captures)

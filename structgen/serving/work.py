@@ -12,7 +12,7 @@ from structgen.decoding.output import FinishReason
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
-from structgen.generator import section_of
+from structgen.prepared_model import section_of
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
 from structgen.serving.openai_types import CommonFields, SamplingFields

@@ -296,5 +296,7 @@ def format_named(name: object) -> ToolFormat:
         known = [*FORMATS, *ALIASES]
         near = get_close_matches(str(name), known, 1, 0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise OptionsError(f"there is no tool call format {name!r}; {hint}There are {', '.join(FORMATS)}")
+        raise OptionsError(
+            f"there is no tool call format {name!r}; {hint}There are {', '.join(FORMATS)}", option="format", value=name
+        )
     return found

@@ -56,20 +56,24 @@ class PythonTool:
         try:
             found: dict[str, Any] = self._adapter.validate_json(json_text(dict(given)))
         except Exception as error:  # validators of the types may raise anything
-            raise ToolCallError(f"The arguments of {self.name} are refused: {error}", name=self.name) from error
+            raise ToolCallError(
+                f"The arguments of {self.name} are refused: {error}", name=self.name, value=dict(given)
+            ) from error
         return found
 
     def call(self, given: Mapping[str, Any]) -> Any:
         """Call the function with the arguments of a call (JSON values), as its types.
 
         Raises:
-            ToolCallError: they are not what the function takes, or it raised; then that is ``__cause__``.
+            ToolCallError: they are not what the function takes, or it raised; then that is the ``cause``.
         """
         arguments = self.arguments(given)
         try:
             return call_function(self.function, arguments)
         except Exception as error:
-            raise ToolCallError(f"{self.name} raised {type(error).__name__}: {error}", name=self.name) from error
+            raise ToolCallError(
+                f"{self.name} raised {type(error).__name__}: {error}", name=self.name, value=dict(given)
+            ) from error
 
 
 def tool(function: Callable[..., Any], *, name: str | None = None, description: str | None = None) -> PythonTool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from structgen.automata.pattern import full_match_dfa
 from structgen.engines.protocols import Grammar
+from structgen.progress import waiting
 from structgen.tool_calls.arguments import ArgumentRules, members_of
 from structgen.tool_calls.calls import Calls
 from structgen.tool_calls.grammar import START, GrammarBuilder
@@ -17,6 +18,7 @@ LEADING = Gap("\\n{0,2}")
 """What may stand before calls where no text may: templates put line feeds there."""
 
 
+@waiting("compiling the tools")
 def compile_calls(calls: Calls, vocabulary: Vocabulary) -> Grammar:
     """Compile what an output may be.
 

@@ -74,6 +74,15 @@ def save(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
     return True
 
 
+def trim(kind: str, most: int) -> None:
+    """Remove the oldest entries of a kind beyond ``most``."""
+    folder = cache_folder() / f"v{FORMAT}" / kind
+    with contextlib.suppress(OSError):
+        files = [(entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(folder) if entry.name.endswith(".npz")]
+        for _, path in sorted(files)[: max(0, len(files) - most)]:
+            os.unlink(path)
+
+
 def _path(kind: str, key: str) -> Path:
     for name in (kind, key):
         if not _NAME.fullmatch(name):

@@ -62,6 +62,21 @@ class Trie:
         """Length in bytes of the longest token; 0 for the empty trie."""
         return int(self.depth.max()) + 1 if len(self) else 0
 
+    @cached_property
+    def in_order(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """All ids in the order of their nodes, and int32[N + 1], how many of these stand before each node."""
+        places = [np.flatnonzero(self.token >= 0)]
+        tokens = [self.token[places[0]]]
+        while len(tokens[-1]):  # those with the same bytes
+            following = self.next_same[tokens[-1]]
+            places.append(places[-1][following >= 0])
+            tokens.append(following[following >= 0])
+        place = np.concatenate(places)
+        before = np.zeros(len(self) + 1, np.int32)
+        np.cumsum(np.bincount(place, minlength=len(self)), out=before[1:])
+        order: NDArray[np.int32] = np.concatenate(tokens)[np.argsort(place, kind="stable")]
+        return order, before
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, as ``trie_from_arrays`` takes them."""
         return {name: getattr(self, name) for name in _ARRAYS}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structgen.errors import ConstraintError, TokenizerError
+from structgen.progress import waiting
 from structgen.vocabulary import store
 from structgen.vocabulary.special_tokens import LEAD, SpecialToken, pieces, stand_in, unknown_name, written
 from structgen.vocabulary.trie import Trie, build_trie, subtrie, trie_from_arrays
@@ -120,6 +121,7 @@ class Vocabulary:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @waiting("reading the vocabulary")
     def from_transformers(
         cls, tokenizer: Any, size: int | None = None, *, eos_token_ids: int | Iterable[int] | None = None
     ) -> Vocabulary:

@@ -10,7 +10,7 @@ from typing import Any
 import maskbench
 import pytest
 
-from structgen.benchmarking.judge import Record, judge
+from structgen.benchmarking.judge import Record, Timing, judge
 from structgen.benchmarking.table import is_right, tables
 from structgen.benchmarking.vocabularies import load_vocabulary
 
@@ -71,11 +71,12 @@ def test_judge_measures_every_token_and_where_an_instance_died(data: Path) -> No
     import fake_engine
 
     vocabulary = load_vocabulary("bytes", data)
-    record = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", timed=True)
+    record = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", Timing(again=True))
     assert record["died_at"] == [-1, len("[1, ")]
     assert len(record["times_ns"]) == len("[1, 2]") + len("[1, 3"), "the refused token counts with its mask"
     assert record["compile_ns"] > 0 and min(record["times_ns"]) > 0
-    untimed = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", timed=False)
+    assert len(record["again_ns"]) == len(record["times_ns"])
+    untimed = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", None)
     assert "times_ns" not in untimed and untimed["verdicts"] == record["verdicts"]
 
 

@@ -6,28 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from structgen.cli import commands
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
-from tests.fakes import CharTokenizer, vocabulary
+from tests.cli.running import run
 
 WORDS = ["--choice", "ab", "--choice", "b"]
-
-
-@pytest.fixture(autouse=True)
-def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    vocab = vocabulary(eos=1)
-    tiny = Generator(TinyModel(vocab.size, scale=1.0), CharTokenizer(eos=1), vocabulary=vocab)
-    monkeypatch.setattr(commands, "load", lambda *_: tiny)
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(commands.app, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 def test_sample_prints_texts() -> None:

@@ -9,36 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from structgen.cli import commands
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
 from structgen.cli.validate import schema_errors
 from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import UnsupportedSchemaError
-from structgen.generator import Generator
 from structgen.json_text import loads_exact
-from structgen.models.tiny import TinyModel
 from structgen.vocabulary.vocabulary import Vocabulary
-from tests.fakes import CharTokenizer, vocabulary
+from tests.cli.running import run
 
 ENUM = '{"enum": ["red", "green", "grey"]}'
-
-
-@pytest.fixture(autouse=True)
-def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tiny model in place of the real one."""
-    vocab = vocabulary(eos=1)
-    tiny = Generator(TinyModel(vocab.size), CharTokenizer(eos=1), vocabulary=vocab)
-    monkeypatch.setattr(commands, "load", lambda *_: tiny)
-
-
-def run(*arguments: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(commands.app, list(arguments), input=stdin)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 def test_generate_streams_the_text() -> None:
@@ -83,8 +64,8 @@ def test_bad_input_and_failures(arguments: list[str], code: int, message: str) -
 
 
 def test_errors_as_json() -> None:
-    code, stdout, _ = run("generate", "p", "--schema", ENUM, "--max-new-tokens", "2", "--json")
-    assert code == 3 and json.loads(stdout)["error"]["type"] == "IncompleteOutputError"
+    code, stdout, stderr = run("generate", "p", "--schema", ENUM, "--max-new-tokens", "2", "--json")
+    assert code == 3 and stdout == "" and json.loads(stderr)["error"]["type"] == "IncompleteOutputError"
 
 
 def test_a_prompt_file_that_is_not_utf8(tmp_path: Path) -> None:
@@ -141,8 +122,8 @@ def test_check_of_grammars(tmp_path: Path) -> None:
     file.write_text('root ::= "a" root')
     assert run("check", str(file))[0] == 1
     file.write_text("root ::= x")
-    code, stdout, _ = run("check", str(file), "--json")
-    assert code == 2 and json.loads(stdout)["error"]["column"] == 10
+    code, stdout, stderr = run("check", str(file), "--json")
+    assert code == 2 and stdout == "" and json.loads(stderr)["error"]["column"] == 10
 
 
 def test_check_of_bad_schemas() -> None:

@@ -9,28 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from structgen.cli import commands
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
-from tests.fakes import CharTokenizer, vocabulary
+from tests.cli.running import run
 
 KINDS = ["schema", "lark", "gbnf", "ebnf", "regex", "choice"]
-
-
-@pytest.fixture(autouse=True)
-def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    vocab = vocabulary(eos=1)
-    tiny = Generator(TinyModel(vocab.size), CharTokenizer(eos=1), vocabulary=vocab)
-    monkeypatch.setattr(commands, "load", lambda *_: tiny)
-
-
-def run(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
-    result = CliRunner().invoke(commands.app, list(arguments), input=stdin)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, " ".join(result.stderr.split())
 
 
 def options(kind: str, folder: Path) -> list[str]:
@@ -109,7 +91,7 @@ def test_how_json_is_spelled() -> None:
 )
 def test_what_is_wrong_is_said_and_ends_with_2(arguments: list[str], message: str) -> None:
     code, _, stderr = run(*arguments, stdin="1")
-    assert code == 2 and message in stderr, stderr
+    assert code == 2 and message in " ".join(stderr.split()), stderr
 
 
 def test_a_judge_that_cannot_read_the_schema_is_named() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import structgen
-from structgen.constraints.cache import CompiledCache, Same, content_key, joined
+from structgen.constraints.cache import LEAST_BYTES, CompiledCache, Same, content_key, joined
 from structgen.options import JsonOptions
 from tests.concurrency import together
 
@@ -106,7 +106,7 @@ def test_the_cache_is_bounded() -> None:
     class Compiled:
         memory_bytes = 10
 
-    cache = CompiledCache(max_entries=5, max_bytes=1_000)
+    cache = CompiledCache(max_bytes=5 * LEAST_BYTES)
     kept = [cache.get(number, Compiled) for number in range(20)]
     assert len(cache._entries) == 5 and cache.get(19, Compiled) is kept[19]
     assert cache.get(None, Compiled) is not cache.get(None, Compiled) and len(cache._entries) == 5

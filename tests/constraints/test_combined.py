@@ -153,10 +153,10 @@ def test_unfinished_values() -> None:
     assert answer.parse_partial("Ans") == ("Ans",)
     assert answer.parse_partial("Answer: ") == ("Answer: ",)
     assert answer.parse_partial("Answer: 12") == ("Answer: ", "12")
-    assert answer.parse_partial("Answer: 12.[1, 2") == ("Answer: ", "12", ".", [1, 2])
+    assert answer.parse_partial("Answer: 12.[1, 2") == ("Answer: ", "12", ".", [1])
     assert (regex("a*") + regex("ab")).parse_partial("aa") == ("aa",)
     assert (regex("a*") + regex("ab")).parse_partial("aab") == ("a", "ab")
-    assert (json_schema(PAIR) | "[a]").parse_partial("[1, 2") == [1, 2]
+    assert (json_schema(PAIR) | "[a]").parse_partial("[1, 2") == [1]
     assert (json_schema(PAIR) | "[a]").parse_partial("[a") == "[a"
     assert (json_schema(PAIR) | "[a]").parse_partial("x") is None
 

@@ -14,7 +14,7 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict
 
-from structgen.constraints.cache import CompiledCache
+from structgen.constraints.cache import LEAST_BYTES, CompiledCache
 from structgen.constraints.json import as_constraint, json_schema
 from structgen.errors import ConstraintError, GenerationError, SchemaError, SchemaTooComplexError
 from structgen.json_text import loads_exact
@@ -190,7 +190,7 @@ def test_as_constraint() -> None:
 
 
 def test_the_compile_cache_is_bounded_and_keyed() -> None:
-    cache, built = CompiledCache(max_entries=3, max_bytes=100), []
+    cache, built = CompiledCache(max_bytes=3 * LEAST_BYTES), []
 
     def build(size: int) -> Any:
         built.append(size)
@@ -201,9 +201,14 @@ def test_the_compile_cache_is_bounded_and_keyed() -> None:
     for key in "bcd":
         cache.get(key, lambda: build(10))
     assert cache.get("a", lambda: build(10)) is not first  # three were newer
-    cache.get("e", lambda: build(500))  # too large for anything beside it, yet usable
-    assert cache.get("e", lambda: build(1)).memory_bytes == 500
-    assert len(cache._entries) == 1
+    cache.get("e", lambda: build(5 * LEAST_BYTES))  # too large for anything beside it, yet usable
+    assert cache.get("e", lambda: build(1)).memory_bytes == 5 * LEAST_BYTES
+    assert len(cache._entries) == 1 and cache.bytes == 5 * LEAST_BYTES
+    cache.get("f", lambda: build(1)).memory_bytes = 2 * LEAST_BYTES  # it grows; seen when it is used again
+    cache.get("g", lambda: build(1))
+    assert cache.bytes == 2 * LEAST_BYTES
+    cache.get("f", lambda: build(1))
+    assert cache.bytes == 3 * LEAST_BYTES and list(cache._entries) == ["g", "f"]
 
 
 def test_constraints_differ_by_schema_options_and_type() -> None:

@@ -140,7 +140,7 @@ def test_a_thinking_that_was_closed_is_no_output_that_was_cut() -> None:
 def test_values_and_partial_values() -> None:
     constraint = think({"type": "object"}, max_think_tokens=9)
     assert constraint.parse('<think>a{}</think>\n\n{"b": 1}') == constraint.parse('a</think>{"b": 1}') == {"b": 1}
-    assert constraint.parse_partial("<think>{") is None and constraint.parse_partial('x</think> {"b": 1') == {"b": 1}
+    assert constraint.parse_partial("<think>{") is None and constraint.parse_partial('x</think> {"b": 1 ') == {"b": 1}
     assert think().parse("<think>a</think>\nb") == "b" and think(ANSWERS["blank"]).parse("</think>   ab") == "ab"
     may = Thinking(ANSWERS["choice"], "may")
     assert may.parse("yes") == "yes" and may.parse("<think></think>yes") == "yes" and may.parse_partial("<th") is None

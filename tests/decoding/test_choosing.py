@@ -98,7 +98,7 @@ def test_bias_of_a_token_that_does_not_exist() -> None:
 )
 def test_an_option_that_does_not_exist(option: str, said: str) -> None:
     with pytest.raises(OptionsError, match=f"there is no option '{option}'; {said}"):
-        generator().generate("p", PEOPLE, **{option: 1})  # type: ignore[arg-type]
+        generator().generate("p", PEOPLE, **{option: 1})  # type: ignore[call-overload]
 
 
 def test_logits_of_one_row_that_are_no_numbers() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import structgen
-from structgen.errors import MatcherStateError, TokenError
+from structgen.errors import BitmaskError, MatcherStateError, TokenError
 from tests.engines.fixed_texts import FixedTexts
 
 VOCABULARY = structgen.Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=256)
@@ -57,6 +57,41 @@ def test_each_row_as_alone(seed: int) -> None:
         assert all(type(each) is bool for each in took) and took[-1] in (True, False)
         steps = [each + one for each, one in zip(steps, took, strict=True)]
         assert masks(together) == masks(alone)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_of_a_batch_are_steps_and_masks(seed: int) -> None:
+    """Refused tokens, ends and rows without a matcher among them; a large batch takes several threads."""
+    rng = np.random.default_rng(seed)
+    together, alone = batch() * 30, batch() * 30
+    together, alone = ([None if m is None else m.fork() for m in each] for each in (together, alone))
+    rows = structgen.allocate_token_bitmask(len(together), VOCABULARY.size)
+    wanted = rows.copy()
+    for _ in range(8):
+        tokens = rng.choice([*b"1true2", 256], len(together))
+        took = structgen.batch_advance_and_fill(together, tokens, rows)
+        for place, (matcher, token) in enumerate(zip(alone, tokens.tolist(), strict=True)):
+            accepted = matcher is None or matcher.accept_token(token)
+            assert took[place] is bool(accepted)
+            if accepted and matcher is not None:
+                matcher.fill_next_token_bitmask(wanted, place)
+        assert (rows == wanted).all()
+        assert masks(together) == masks(alone)
+
+
+def test_bad_steps_move_no_matcher() -> None:
+    matchers = batch()
+    before, rows = masks(matchers), structgen.allocate_token_bitmask(6, VOCABULARY.size)
+    with pytest.raises(TokenError):
+        structgen.batch_advance_and_fill(matchers, [49] * 4 + [257, 49], rows)
+    bad: Any
+    for bad in (rows[:4], rows[:, :-1], rows.astype(np.int64), np.zeros((6, 99), np.int32)):
+        with pytest.raises(BitmaskError):
+            structgen.batch_advance_and_fill(matchers, [49] * 6, bad)
+    with pytest.raises(BitmaskError, match="twice"):
+        structgen.batch_advance_and_fill([matchers[0]] * 2, [49] * 2, rows)
+    assert masks(matchers) == before and (rows == -1).all()
+    assert structgen.batch_advance_and_fill([], [], rows) == []
 
 
 def test_one_count_for_all() -> None:

@@ -29,7 +29,7 @@ def random_options(rng: random.Random, dialect: Any, formats: bool) -> JsonOptio
         string_escapes=rng.choice(("minimal", "any")),
         number_spellings=rng.choice(("plain", "any")),
         max_string_length=rng.choice((None, None, None, 0, 1, 2, 20)),
-        max_number_length=rng.choice((None, None, None, 1, 2, 8)),
+        max_number_length=rng.choice(("auto", None, None, 1, 2, 8)),  # what is tried has less digits than "auto" cuts
     )
 
 
@@ -42,7 +42,7 @@ def fault(text: str, options: JsonOptions, schema: Any = None) -> str | None:
         if part[0] in "-0123456789":
             if options.number_spellings == "plain" and not _PLAIN.fullmatch(part):
                 return "number spelled"
-            if options.max_number_length is not None and len(part) > options.max_number_length:
+            if isinstance(options.max_number_length, int) and len(part) > options.max_number_length:
                 return "number over limit"
         if part[0] == '"':
             if options.string_escapes == "minimal" and not _minimal(part):
@@ -118,7 +118,7 @@ def fits(value: Any, options: JsonOptions) -> bool:
         return all(fits(item, options) for item in value.values())
     if isinstance(value, list):
         return all(fits(item, options) for item in value)
-    if isinstance(value, bool) or value is None or options.max_number_length is None:
+    if isinstance(value, bool) or value is None or not isinstance(options.max_number_length, int):
         return True
     return len(number(value)) <= options.max_number_length
 

@@ -244,3 +244,14 @@ def test_malformed_schemas_are_refused_as_ever(schema: Any) -> None:
     with pytest.raises(structgen.SchemaError) as plain:
         structgen.compile_json_schema(schema, VOCABULARY)
     assert type(closed.value) is type(plain.value) and closed.value.pointer == plain.value.pointer
+
+
+@pytest.mark.parametrize(("schema", "refused"), [(schema, refused) for schema, _, refused in TABLE], ids=str)
+def test_what_would_be_closed_is_listed_as_open(schema: Any, refused: list[Any]) -> None:
+    """If there is a value that closing takes away, some place is open; each is one that is closed then."""
+    judge = jsonschema.Draft202012Validator(schema)
+    report = structgen.compile_json_schema(schema, VOCABULARY).report
+    closed = structgen.compile_json_schema(schema, VOCABULARY, CLOSED).report
+    assert report.open == closed.closed and closed.open == []
+    assert report.open or not any(judge.is_valid(value) for value in refused)
+    assert "open" not in {entry.status for entry in report.entries}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,11 @@ def test_grown() -> None:
 def test_an_access_out_of_bounds_is_an_error() -> None:
     """In arrays seen as vectors and matrices, in tables of a context, and in fields."""
     with pytest.raises(IndexError):
-        tokens.add_rows(TABLE, 5, np.zeros(256, np.int32), np.zeros(9, np.int32), np.zeros(9, np.int32))
-    none, descriptions = np.zeros(0, np.int32), (np.zeros((1, 6), np.int32), *[np.zeros(0, np.int32)] * 4)
-    tables: list[Any] = [none, np.zeros(0, np.int64), np.zeros(0, np.uint8), *[none] * 7, *descriptions]
-    tables += [np.zeros((1, 4), np.int32), 0, 2, np.zeros(1, np.int64)]
+        tokens.add_rows(TABLE, 5, *(np.zeros(size, np.int32) for size in (256, 9, 9, 9)))
+    none = np.zeros(0, np.int32)
+    described = checks.TableChecks(np.zeros((1, 6), np.int32), none, none, none, none, np.zeros((1, 4), np.int32))
     with pytest.raises(IndexError):
-        checks.check_tables(*tables)
+        described(array("i"), array("q"), array("B"), [none] * 7, 0, [0, 0, 0])
     with pytest.raises(IndexError):
         aligned.refresh(3, *bounds(1, np.zeros(1)))
 

@@ -210,6 +210,7 @@ def test_a_generator_writes_calls() -> None:
         constraint = tool_call(name, TOOLS, tool_choice={"name": "get_weather"}, parallel_tool_calls=False)
         result = generator.generate("Go", constraint, max_new_tokens=250, temperature=1.0, seed=1)
         (call,) = result.value
+        assert not isinstance(call, str)
         assert call.name == "get_weather" and isinstance(call.arguments["city"], str)
         events = list(generator.stream("Go", constraint, max_new_tokens=200))
         assert events[-1].result is not None and events[-1].partial == events[-1].result.value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal
 
 import numpy as np
 
+from structgen.constraints.base import Constraint, T_co, value_of
 from structgen.errors import OptionsError
 from structgen.options import check_count
 
@@ -37,11 +38,13 @@ class Budget:
         check_count("attempts", self.attempts, 0, optional=True)
         seconds = self.seconds
         if seconds is not None and not (isinstance(seconds, (int, float)) and seconds >= 0):
-            raise OptionsError(f"seconds must be a number >= 0, or None, not {seconds!r:.100}")
+            raise OptionsError(
+                f"seconds must be a number >= 0, or None, not {seconds!r:.100}", option="seconds", value=seconds
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Generic[T_co]):
     """One text.
 
     Attributes:
@@ -58,10 +61,21 @@ class Sample:
     log_prob: float
     log_weight: float
     exact: bool
+    _constraint: Constraint[T_co] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def value(self) -> T_co:
+        """What the constraint makes of the text, as ``GenerationResult.value``; of a grammar that makes nothing of it
+        (some compiled ones), the text. Read when asked for.
+
+        Raises:
+            RefusedValueError: the type's own validators refuse it; a sample it is all the same.
+        """
+        return value_of(self._constraint, self.text)
 
 
 @dataclass(frozen=True)
-class SampleRun:
+class SampleRun(Generic[T_co]):
     """What one call of ``draw`` gave.
 
     Attributes:
@@ -71,8 +85,9 @@ class SampleRun:
             need few model calls are the first to be there, so a run that was stopped favours them.
         log_z_bounds: nats; P(L) lies between them.
         tv_bound: bound of the total variation distance to the target of "asap" with what is known now.
-        log_z: estimate of log P(L) from the weights of all attempts (from the acceptance for "exact" and
-            "rejection"); NaN for methods that give none.
+        log_z: estimate of log P(L): that of the weights of all attempts (of the acceptance for "exact" and
+            "rejection"), or the nearest that the bounds leave, which is never farther from P(L); NaN where there was no
+            attempt, and for methods that give none.
         ess: effective sample size; NaN for "asap" and "mh", whose samples come with no measure of it.
         attempts, rejected, stuck: walks; turned down by the coin; led to where no text can be completed.
         model_tokens, model_calls: read and made during this call.
@@ -80,7 +95,7 @@ class SampleRun:
         seconds: wall-clock time.
     """
 
-    samples: list[Sample]
+    samples: list[Sample[T_co]]
     method: Method
     requested: int
     stopped_by: Literal["model_tokens", "seconds", "attempts"] | None
@@ -112,6 +127,11 @@ class SampleRun:
     def texts(self) -> list[str]:
         """The texts."""
         return [sample.text for sample in self.samples]
+
+    @property
+    def values(self) -> list[T_co]:
+        """The values; errors as ``Sample.value``."""
+        return [sample.value for sample in self.samples]
 
 
 def effective_sample_size(log_weights: list[float]) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import secrets
+from typing import Generic
 
 import numpy as np
 
+from structgen.constraints.base import T
 from structgen.decoding.aligned.methods import METHODS, SPECIFICATIONS
 from structgen.decoding.aligned.particles import run_particles
 from structgen.decoding.aligned.results import (
@@ -27,7 +29,7 @@ _Drawn = tuple[list[Outcome], list[Outcome], Limit | None]
 """Outcomes that are samples, all outcomes, and the budget that ran out."""
 
 
-class Sampler:
+class Sampler(Generic[T]):
     """Draws from one store by one method. Continues where it stopped: each attempt is used once.
 
     What the methods are: ``methods.SPECIFICATIONS``. In "smc" a token's weight is the mass of its mask, which is what
@@ -45,7 +47,7 @@ class Sampler:
 
     def __init__(
         self,
-        store: PrefixStore,
+        store: PrefixStore[T],
         method: Method = "exact",
         *,
         seed: int | None = None,
@@ -54,7 +56,9 @@ class Sampler:
         mh_steps: int = 10,
     ) -> None:
         if not isinstance(method, str) or method not in METHODS:
-            raise OptionsError(f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}")
+            raise OptionsError(
+                f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
+            )
         for name, value in (("width", width), ("particles", particles), ("mh_steps", mh_steps)):
             check_count(name, value, optional=name == "width")
         check_count("seed", seed, 0, optional=True)
@@ -67,7 +71,7 @@ class Sampler:
         self._next = 0
         self._texts: dict[int, tuple[str, tuple[int, ...]]] = {}
 
-    def draw(self, n: int, budget: Budget | None = None) -> SampleRun:
+    def draw(self, n: int, budget: Budget | None = None) -> SampleRun[T]:
         """Draw ``n`` samples, or as many as the budget allows (``SampleRun.stopped_by`` says so).
 
         Raises:
@@ -75,7 +79,9 @@ class Sampler:
         """
         check_count("the number of samples", n, 0)
         if budget is not None and not isinstance(budget, Budget):
-            raise OptionsError(f"budget is {budget!r:.100}; expected Budget(...) or None")
+            raise OptionsError(
+                f"budget is {budget!r:.100}; expected Budget(...) or None", option="budget", value=budget
+            )
         meter = Meter(self.store, budget)
         nodes = self.store.node_count
         schemes = {"walks": self._walk, "chains": self._chains, "particles": self._population}
@@ -137,7 +143,7 @@ class Sampler:
         limit: Limit | None,
         meter: Meter,
         nodes_before: int,
-    ) -> SampleRun:
+    ) -> SampleRun[T]:
         weighted, exact = self.specification.weighted, self.specification.exact
         # Exact samples have no weights, but their acceptance says what Z is: what weighted walks carry, on average.
         every = [outcome.log_weight if outcome.status == FINISHED else -math.inf for outcome in outcomes]
@@ -150,7 +156,7 @@ class Sampler:
             stopped_by=limit if len(kept) < n else None,
             log_z_bounds=self.store.log_z_bounds,
             tv_bound=self.store.tv_bound,
-            log_z=log_mean_exp(every) if weighted or exact else math.nan,
+            log_z=self._log_z(every) if weighted or exact else math.nan,
             ess=effective_sample_size(weights) if weighted else float(len(kept)) if exact else math.nan,
             attempts=len(outcomes),
             rejected=sum(outcome.status == REJECTED for outcome in outcomes),
@@ -163,10 +169,24 @@ class Sampler:
             log_weights=every if weighted else [],
         )
 
-    def _sample(self, outcome: Outcome, weighted: bool, exact: bool) -> Sample:
+    def _log_z(self, log_weights: list[float]) -> float:
+        """The estimate of log Z: the mean of the weights, projected onto the bounds.
+
+        Weights are unbiased for Z, but those of early attempts were given with the loose bounds of their time, and few
+        of them vary much: their mean can be where the bounds of now say that Z is not. Z lies between these for
+        certain, so the nearest of their points is at most as far from Z as the mean is.
+        """
+        if not log_weights:
+            return math.nan
+        low, high = self.store.log_z_bounds
+        return min(max(log_mean_exp(log_weights), low), high)
+
+    def _sample(self, outcome: Outcome, weighted: bool, exact: bool) -> Sample[T]:
         found = self._texts.get(outcome.node)
         if found is None:
             tokens = tuple(self.store.prefix_of(outcome.node))
             text = self.store.target.text(tokens)
             found = self._texts[outcome.node] = text, tokens
-        return Sample(*found, outcome.log_prob, outcome.log_weight if weighted else 0.0, exact)
+        constraint = self.store.target.constraint
+        reads = constraint if hasattr(constraint, "parse") else None
+        return Sample(*found, outcome.log_prob, outcome.log_weight if weighted else 0.0, exact, reads)

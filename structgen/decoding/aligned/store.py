@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.constraints.base import T
 from structgen.decoding.aligned.reader import Prefix, make_reader
 from structgen.decoding.aligned.target import Target, text_log_prob
 from structgen.decoding.sampling import LogProbs, allowed_token_ids
@@ -56,7 +57,7 @@ class _Read:
     node: int = -1
 
 
-class PrefixStore:
+class PrefixStore(Generic[T]):
     """Expanded prefixes of a target: allowed tokens with log-probabilities, and bounds.
 
     A node is a prefix after which the model was asked. Its upper bound is the sum over allowed tokens of probability
@@ -73,7 +74,7 @@ class PrefixStore:
             changes a distribution.
     """
 
-    def __init__(self, target: Target, *, memory: int = DEFAULT_MEMORY, draft: Draft | None = None) -> None:
+    def __init__(self, target: Target[T], *, memory: int = DEFAULT_MEMORY, draft: Draft | None = None) -> None:
         check_count("memory", memory)
         self.target = target
         self.memory = memory
@@ -94,7 +95,8 @@ class PrefixStore:
         """Logarithms (nats) of the lower and the upper bound of Z = P(L), the probability of the constraint's texts."""
         if not self.node_count:
             return -math.inf, 0.0
-        return float(self.nodes["low"][0]), float(self.nodes["high"][0])
+        low, high = float(self.nodes["low"][0]), float(self.nodes["high"][0])
+        return min(low, high), high  # both are sums, which round
 
     @property
     def tv_bound(self) -> float:

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.constraints.base import T
 from structgen.decoding.aligned.identity import is_lasting, model_id, value_id
 from structgen.decoding.sampling import (
     LogProbs,
@@ -30,7 +31,7 @@ DEFAULT_MAX_TOKENS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(Generic[T]):
     """P(tokens) / P(L) over sequences of tokens that spell a text of the constraint, of at most ``max_tokens`` tokens.
 
     P is the model at the temperature, after the filters over its **whole** vocabulary (a filter after the mask would
@@ -65,10 +66,16 @@ class Target:
 
     def __post_init__(self) -> None:
         if not isinstance(self.params, SamplingParams):
-            raise OptionsError(f"params is {self.params!r:.100}; expected SamplingParams(...)")
+            raise OptionsError(
+                f"params is {self.params!r:.100}; expected SamplingParams(...)", option="params", value=self.params
+            )
         check_count("max_tokens", self.max_tokens)
         if self.params.temperature == 0:
-            raise OptionsError("temperature is 0, which is no distribution to sample; use generate() for greedy text")
+            raise OptionsError(
+                "temperature is 0, which is no distribution to sample; use generate() for greedy text",
+                option="temperature",
+                value=0,
+            )
         if self.params.has_penalties or self.params.logit_bias:
             raise OptionsError("penalties and logit_bias are for generate(); a target is the model's own distribution")
         if not self.prompt_ids:

@@ -381,6 +381,8 @@ class Scheduler:
             return
         if handle.state is State.WAITING:
             self._queue.remove(handle)
+        if isinstance(error, GenerationError) and error.text is None:
+            error.text = handle.output.text
         handle.state, handle.error = State.DONE, error
         self._touched.append(handle)
 

@@ -102,11 +102,19 @@ class SamplingParams:
     def _checked_order(self) -> tuple[str, ...]:
         order = tuple(self.order) if isinstance(self.order, (list, tuple)) else ()
         if not order or not set(order) <= set(ORDER) or len(set(order)) < len(order):
-            raise OptionsError(f"order must name different steps of {', '.join(ORDER)}, not {self.order!r:.200}")
+            raise OptionsError(
+                f"order must name different steps of {', '.join(ORDER)}, not {self.order!r:.200}",
+                option="order",
+                value=self.order,
+            )
         used = ["temperature", *(name for name, neutral in _NEUTRAL.items() if getattr(self, name) != neutral)]
         missing = [name for name in used if name not in order]
         if missing:
-            raise OptionsError(f"order {order} does not say where {', '.join(missing)} comes; name it, or leave it out")
+            raise OptionsError(
+                f"order {order} does not say where {', '.join(missing)} comes; name it, or leave it out",
+                option="order",
+                value=order,
+            )
         return order
 
 
@@ -127,14 +135,20 @@ def _check(name: str, value: Any, low: float, high: float, *, above: bool = Fals
     if not (is_number and math.isfinite(value) and low <= value <= high and not (above and value == low)):
         bounds = f"> {low:g}" if above else f">= {low:g}" if math.isfinite(low) else ""
         bounds += f" and <= {high:g}" if math.isfinite(high) else ""
-        raise OptionsError(f"{name} must be a finite number {bounds}".rstrip() + f", not {value!r:.100}")
+        raise OptionsError(
+            f"{name} must be a finite number {bounds}".rstrip() + f", not {value!r:.100}", option=name, value=value
+        )
 
 
 def _bias(given: Any) -> tuple[tuple[int, float], ...]:
     try:
         pairs = dict(given)
     except (TypeError, ValueError):
-        raise OptionsError(f"logit_bias must be a mapping of token ids to numbers, not {given!r:.100}") from None
+        raise OptionsError(
+            f"logit_bias must be a mapping of token ids to numbers, not {given!r:.100}",
+            option="logit_bias",
+            value=given,
+        ) from None
     for token, value in pairs.items():
         check_count("a token id of logit_bias", token, 0)
         _check("a value of logit_bias", value, -math.inf, math.inf)

@@ -102,7 +102,11 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
             return RetrievalDrafter(Datastore.load(part, vocabulary))
         near = get_close_matches(str(part), NAMES, 1, 0.7)
         if near and not Path(part).exists():  # rather than a model to be looked for in the network
-            raise OptionsError(f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.")
+            raise OptionsError(
+                f"draft={part!r:.80}: did you mean {near[0]!r}? There are {', '.join(NAMES)}.",
+                option="draft",
+                value=part,
+            )
 
         return ModelDrafter(load_model(part)[0])
     if hasattr(part, "start"):
@@ -114,4 +118,8 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
         from structgen.models.transformers_model import TransformersModel
 
         return ModelDrafter(TransformersModel(part))
-    raise OptionsError(f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.")
+    raise OptionsError(
+        f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.",
+        option="draft",
+        value=part,
+    )

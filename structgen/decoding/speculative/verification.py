@@ -92,6 +92,7 @@ def _goes_on(row: Walk, failed: OnError | None) -> bool:
 
 def _advance(row: Walk, take: Callable[[], None]) -> None:
     """Take a token, and see what may come after it."""
+    row.output.looks_ahead = row.looks_ahead
     take()
     if row.looks_ahead:
         row.output.advance_forced()

@@ -107,6 +107,13 @@ class CapturingMatcher:
         self._text = self._text, self._grammar.vocabulary.tokens[token_id]
         return True
 
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        """See `Matcher.advance_and_fill`."""
+        if not self._matcher.advance_and_fill(token_id, bitmask, index):
+            return False
+        self._text = self._text, self._grammar.vocabulary.tokens[token_id]
+        return True
+
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
         if not self._matcher.accept_bytes(data):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from structgen.errors import TokenizerError
 from structgen.kernels.cfg import machine as k
-from structgen.vocabulary.trie import Trie
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -68,21 +67,6 @@ def lexicon(vocabulary: Vocabulary) -> CfgLexicon:
     below = np.empty(len(nodes) + 2 * (k.DEPTH_MASK + 2), np.int64)
     place = np.array([0])
     k.run(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
-    order, before = _in_order(trie)
+    order, before = trie.in_order
     eos = np.array(vocabulary.eos_token_ids, np.int32)
     return CfgLexicon(vocabulary, nodes, below, order, before, root, trie.next_same, eos, trie.max_depth)
-
-
-def _in_order(trie: Trie) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """All tokens in the order of their nodes, and how many stand before each node."""
-    places = [np.flatnonzero(trie.token >= 0)]
-    tokens = [trie.token[places[0]]]
-    while len(tokens[-1]):  # those with the same bytes
-        following = trie.next_same[tokens[-1]]
-        places.append(places[-1][following >= 0])
-        tokens.append(following[following >= 0])
-    place = np.concatenate(places)
-    before = np.zeros(len(trie) + 1, np.int32)
-    np.cumsum(np.bincount(place, minlength=len(trie)), out=before[1:])
-    order: npt.NDArray[np.int32] = np.concatenate(tokens)[np.argsort(place, kind="stable")]
-    return order, before

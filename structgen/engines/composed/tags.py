@@ -137,7 +137,11 @@ def _check_options(
     """Raise OptionsError where these do not go together."""
     check_counts("uses", min_uses, max_uses)
     if free_text not in ("anywhere", "before", "after", "instead", "none"):
-        raise OptionsError(f"free_text must be 'anywhere', 'before', 'after', 'instead' or 'none', not {free_text!r}")
+        raise OptionsError(
+            f"free_text must be 'anywhere', 'before', 'after', 'instead' or 'none', not {free_text!r}",
+            option="free_text",
+            value=free_text,
+        )
     if free_text == "before" and max_uses is None:
         raise OptionsError("free_text='before' means: not after the last part, so it needs max_uses")
     if free_text == "instead" and min_uses:
@@ -206,6 +210,8 @@ def check_counts(what: str, least: int, most: int | None) -> None:
     """Raise OptionsError where a number of things cannot be from ``least`` to ``most`` (None: no limit)."""
     for name, count in ((f"min_{what}", least), (f"max_{what}", 0 if most is None else most)):
         if not (isinstance(count, int) and 0 <= count <= MAX_LIMIT):
-            raise OptionsError(f"{name} must be an integer from 0 to {MAX_LIMIT:,}, not {count!r}")
+            raise OptionsError(
+                f"{name} must be an integer from 0 to {MAX_LIMIT:,}, not {count!r}", option=name, value=count
+            )
     if most is not None and most < least:
         raise OptionsError(f"max_{what} is {most}, less than min_{what}, {least}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,8 +14,10 @@ import numpy as np
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.json.completion.closing import JsonCompletions
 from structgen.engines.json.completion.lengths import Lengths
+from structgen.engines.json.goals import stored
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
+from structgen.engines.json.goals.liveness import reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.masks.rows import mask_rows
@@ -22,10 +25,14 @@ from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
 from structgen.formula.language import Formula
+from structgen.json_prefix import loads_partial
 from structgen.json_schema.lowering import Lowered, lower
+from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.report import Report
-from structgen.json_text import loads_exact, loads_partial
+from structgen.json_text import loads_exact
+from structgen.kernels.objects import is_on
 from structgen.options import JsonOptions, checked_options
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
@@ -34,6 +41,9 @@ if TYPE_CHECKING:
     from structgen.engines.json.matcher import JsonMatcher
 
 
+KEEP = "STRUCTGEN_KEEP_GRAMMARS"  # the variable that asks for goals to be kept in the cache folder
+KEPT_SECONDS = 0.005  # reading a file takes some tenths of a millisecond: what is compiled sooner is not kept
+GOAL_BYTES, ENTRY_BYTES = 1_024, 256  # of a goal and of a key in it, formulas included; measured, rounded up
 _SPACE = byte_set(b" \t\r\n")
 # The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
 _ENDS = {
@@ -47,6 +57,23 @@ _ENDS = {
 }
 
 
+class Unlowered:
+    """A schema whose goals were found in the cache folder: its formula is made when its report is asked for."""
+
+    def __init__(self, schema: Any, options: JsonOptions) -> None:
+        self._schema, self.options = schema, options
+
+    @property
+    def schema_bytes(self) -> int:
+        """See `Lowered.schema_bytes`."""
+        return plain_bytes(self._schema)
+
+    @cached_property
+    def report(self) -> Report:
+        """See `Lowered.report`."""
+        return lower(self._schema, self.options).report
+
+
 class JsonGrammar:
     """A JSON Schema as token-level automaton over a vocabulary. Make one with `compile_json_schema`.
 
@@ -56,11 +83,13 @@ class JsonGrammar:
         rows: mask rows and automata, shared with other grammars of the vocabulary.
     """
 
-    def __init__(self, lowered: Lowered, graph: GoalGraph, root: GoalNode, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: GoalNode, vocabulary: Vocabulary
+    ) -> None:
         self.vocabulary = vocabulary
-        self.options = graph.options
+        self.options = lowered.options
         self._lowered = lowered
-        self._ignored = graph.ignored
+        self._ignored = ignored
         self._root = root
         self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
         self.tables = write_tables(root, self.rows.pool, self.options)
@@ -90,13 +119,18 @@ class JsonGrammar:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword of the schema, by JSON Pointer. Computed when asked for."""
-        report = self._lowered.report
-        return report.with_ignored(self._ignored) if self._ignored else report
+        report = self._lowered.report.with_ignored(self._ignored)
+        report.bounds_numbers = any(choice.has_ends for node in reachable(self._root) for choice in node.numbers)
+        return report
 
-    @property
+    @cached_property
     def memory_bytes(self) -> int:
-        """Bytes of this grammar's own arrays; rows and automata shared with other grammars are not counted."""
-        return self.tables.memory_bytes
+        """About what this grammar takes: its arrays, its goals and the schema. Rows and automata, which others may
+        share, are not counted."""
+        places = self.tables.places
+        entries = sum(len(spec.keys) for node in places for spec in node.objects)
+        goals = GOAL_BYTES * len(places) + ENTRY_BYTES * entries
+        return self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     def parse(self, text: str) -> Any:
         """The value of a text of the language, with exact numbers. Raises GenerationError: see `loads_exact`."""
@@ -130,6 +164,7 @@ def check_arguments(vocabulary: Any, registry: Any) -> None:
         )
 
 
+@waiting("compiling the schema")
 def compile_json_schema(
     schema: Any,
     vocabulary: Vocabulary,
@@ -158,8 +193,26 @@ def compile_json_schema(
     check_arguments(vocabulary, registry)
     options = checked_options(options)
     with restated(options):
+        if registry is None and is_on(KEEP):
+            return _kept(schema, options, vocabulary)
         lowered = lower(schema, options, registry)
         return grammar_of(lowered, lowered.root, vocabulary)
+
+
+def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGrammar:
+    """The grammar from goals in the cache folder; they are put there if they are missing and took long."""
+    schema = plain_json(schema)
+    key = stored.key_of(schema, options)
+    found = stored.load(key)
+    if found is not None:
+        root, ignored = found
+        return _grammar(Unlowered(schema, options), ignored, root, vocabulary)
+    began = time.perf_counter()
+    lowered = lower(schema, options)
+    grammar = grammar_of(lowered, lowered.root, vocabulary)
+    if time.perf_counter() - began > KEPT_SECONDS:
+        stored.save(key, (grammar._root, grammar._ignored))
+    return grammar
 
 
 def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
@@ -169,10 +222,15 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
     graph = GoalGraph(lowered, lowered.options)  # one for each grammar: its nodes know their places in the tables
-    root = graph.compile(formula)
+    return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
+
+
+def _grammar(
+    lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: GoalNode, vocabulary: Vocabulary
+) -> JsonGrammar:
     if vocabulary.missing_bytes:
         _check_bytes(root, vocabulary, lowered.options)
-    return JsonGrammar(lowered, graph, root, vocabulary)
+    return JsonGrammar(lowered, ignored, root, vocabulary)
 
 
 @contextmanager

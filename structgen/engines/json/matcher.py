@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,82 +20,41 @@ if TYPE_CHECKING:
     from structgen.engines.json.compiled import JsonGrammar
     from structgen.engines.json.masks.context import KernelContext
 
-FIRST_ARENA = 64
+FIRST_TRAIL, FIRST_ARENA, FIRST_TEXT = 64, 64, 256
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
-FIRST_TEXT = 256
 _QUOTE = byte_set(b'"')
-
-
-class FrameArena:
-    """Memory of a matcher's open containers, a stack: what is rolled back makes room. Frames are never changed."""
-
-    __slots__ = ("array", "top")
-
-    def __init__(self) -> None:
-        self.array = array("q", bytes(8 * FIRST_ARENA))
-        self.top = 0
-
-    def copy(self) -> FrameArena:
-        """The frames so far. O(frames)."""
-        twin = FrameArena()
-        twin.array = self.array[: max(self.top, FIRST_ARENA)]
-        twin.top = self.top
-        return twin
-
-    def reserve(self, words: int) -> None:
-        """Make room for ``words`` more."""
-        need = self.top + words
-        if need > len(self.array):
-            grown = array("q", bytes(8 * max(need, 2 * len(self.array))))
-            grown[: self.top] = self.array[: self.top]
-            self.array = grown
-
-
-class Written:
-    """The text so far, which arrays of distinct items are compared in. Kernels write what they try behind its end."""
-
-    __slots__ = ("array", "length")
-
-    def __init__(self, array_: array[int] | None = None, length: int = 0) -> None:
-        self.array = array("B", bytes(FIRST_TEXT)) if array_ is None else array_
-        self.length = length
-
-    def append(self, data: bytes | memoryview) -> None:
-        """Add to the text."""
-        end = self.length + len(data)
-        if end > len(self.array):
-            self.array.extend(bytes(end))
-        self.array[self.length : end] = array("B", data)
-        self.length = end
-
-    def copy(self) -> Written:
-        """The same text, apart."""
-        return Written(self.array[:], self.length)
+_BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
+_LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
+_THREADS = layout.STATE_THREADS
 
 
 class JsonMatcher(BaseMatcher["JsonGrammar"]):
-    """One output in progress; see `structgen.engines.protocols.Matcher`. Make one with `JsonGrammar.matcher`."""
+    """One output in progress; see `structgen.engines.protocols.Matcher`. Make one with `JsonGrammar.matcher`.
+
+    What it is lies in arrays that kernels read and write (`layout.BLOCK_SIZE`): the trail of its states, the arena of
+    its open containers (frames, which are never changed; a state says how far the arena is in use) and, where items
+    must be distinct, its text. What is rolled back makes room.
+    """
 
     __slots__ = (
-        "_arena", "_history", "_rests", "_rows", "_tables", "_threads", "_vocabulary", "_written", "dropped",
-        "searches",
+        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail",
+        "_vocabulary",
     )  # fmt: skip
 
-    def __init__(self, grammar: JsonGrammar) -> None:
+    def __init__(self, grammar: JsonGrammar, *, remembers: bool = True) -> None:
+        """``remembers``: whether masks that were made before are copied; else each is made anew, for tests."""
         super().__init__(grammar)
-        self._rows = grammar.rows
-        self._tables = grammar.tables
-        self._vocabulary = grammar.vocabulary
-        self._arena = FrameArena()
+        self._bind(grammar, remembers)
         blocked = 0 if grammar.tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
-        self._threads = array("q", [layout.VALUE, grammar.tables.root, blocked, -1])
-        self._history: list[tuple[array[int], int, bool, int]] = []
-        self._written = Written() if grammar.tables.distinct else _NOTHING
-        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
-        self.dropped = 0
-        self.searches = 0
+        start = [-1, 0, 0, 0, 0, 1, layout.VALUE, grammar.tables.root, blocked, -1]
+        self._own(
+            array("q", start) + array("q", bytes(8 * (FIRST_TRAIL - len(start)))),
+            array("q", bytes(8 * FIRST_ARENA)),
+            array("B", bytes(FIRST_TEXT if grammar.tables.distinct else 1)),
+            0,
+        )
 
     @property
     def stats(self) -> dict[str, int]:
@@ -103,116 +63,165 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         ``dropped_alternatives``: parses given up for want of room. ``exhausted_searches``: searches for a distinct item
         that ended without one when their steps ran out (most often there is none).
         """
-        return {"dropped_alternatives": self.dropped, "exhausted_searches": self.searches}
+        return {"dropped_alternatives": self.dropped, "exhausted_searches": self._block[layout.B_SEARCHES]}
+
+    @property
+    def dropped(self) -> int:
+        """Configurations given up for want of room."""
+        return self._block[layout.B_DROPPED]
+
+    @dropped.setter
+    def dropped(self, count: int) -> None:
+        self._block[layout.B_DROPPED] = count
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, out: int) -> None:
         context = self._rows.context()
-        count = len(self._threads) >> 2
+        status = machine.run(context.address, layout.FILL, self._at, out, 0)
+        if status >= layout.MISS:
+            self._fill_on(context, status, out)
+
+    def _fill_on(self, context: KernelContext, status: int, out: int) -> None:
+        """Give the kernel what the mask lacks, until it is done."""
         first = 0
-        while (status := machine.fill(self._enter(context), count, out, first)) >= layout.MISS:
-            first = context.registers[layout.RESUME]
-            context.resolve(status)
-        if self._written is not _NOTHING:
-            self.searches += context.registers[layout.GIVEN_UP]
+        while status >= layout.MISS:
+            if status != layout.STALE:
+                first = context.registers[layout.RESUME]
+            self._provide(context, status)
+            status = machine.fill(context.address, self._at, out, first)
 
     def accept_token(self, token_id: int) -> bool:
         """See `Matcher.accept_token`."""
-        if not 0 <= token_id < self._vocabulary.size:
-            raise TokenError.out_of_range(token_id, self._vocabulary.size)
+        if not 0 <= token_id < self._size:
+            raise TokenError.out_of_range(token_id, self._size)
         if self._terminated:
             return False
-        arena = self._arena
         context = self._rows.context()
-        count = len(self._threads) >> 2
-        top = arena.top
-        while context.is_short(status := machine.accept(self._enter(context), count, token_id, top)):
-            context.resolve(status)
-        if status == layout.DEAD:
-            return token_id in self._vocabulary.eos_token_ids and self._terminate()
-        registers = context.registers
-        self._history.append((self._threads, arena.top, False, self._written.length))
-        if self._written is not _NOTHING:
-            self._written.append(self._vocabulary.tokens[token_id])
-        if registers[layout.TOP] < 0:
-            self._settle(context, registers[layout.FRESH])
-        else:
-            if top >= 0:
-                arena.top = registers[layout.TOP]
-            self._take(context)
+        status = machine.run(context.address, layout.STEP, self._at, token_id, 0)
+        return status == layout.ALIVE or self._stepped(context, status, token_id, 0)
+
+    def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
+        """See `Matcher.advance_and_fill`. One call of the kernel."""
+        out = self._row_address(bitmask, index)
+        if not 0 <= token_id < self._size:
+            raise TokenError.out_of_range(token_id, self._size)
+        if self._terminated:
+            return False
+        context = self._rows.context()
+        status = machine.run(context.address, layout.STEP, self._at, token_id, out)
+        return status == layout.ALIVE or self._stepped(context, status, token_id, out)
+
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        """See `BaseMatcher.advance_and_fill_all`. One call of the kernel for matchers that share their mask rows."""
+        taken = [False] * len(matchers)
+        groups: dict[int, list[int]] = {}
+        for number, matcher in enumerate(matchers):
+            if not matcher._terminated:
+                groups.setdefault(id(matcher._rows), []).append(number)
+        for numbers in groups.values():
+            one = matchers[numbers[0]]
+            start, row_bytes = one._row_address(bitmask, 0), 4 * bitmask.shape[-1]
+            jobs = array("q")
+            for number in numbers:
+                jobs.extend((matchers[number]._at, token_ids[number], start + row_bytes * rows[number], 0))
+            context, first = one._rows.context(), 0
+            while first < len(numbers):
+                last = machine.steps(context.address, jobs.buffer_info()[0], first, len(numbers))
+                for place, status in enumerate(
+                    jobs[layout.JOB_SIZE * first + layout.J_STATUS : layout.JOB_SIZE * (last + 1) : layout.JOB_SIZE],
+                    first,
+                ):
+                    number = numbers[place]
+                    taken[number] = status == layout.ALIVE or matchers[number]._stepped(
+                        context, status, token_ids[number], start + row_bytes * rows[number]
+                    )
+                first = last + 1
+        return taken
+
+    def _stepped(self, context: KernelContext, status: int, token_id: int, out: int) -> bool:
+        """Whether the token is taken, after a step that was not done at once; the mask behind it goes to ``out``."""
+        while layout.MISS <= status < layout.FILLING:
+            self._provide(context, status)
+            status = machine.step(context.address, self._at, token_id, out)
+        if status >= layout.FILLING:
+            self._fill_on(context, status - layout.FILLING, out)
+            return True
+        if status == layout.ALIVE:
+            return True
+        if token_id not in self._vocabulary.eos_token_ids or not self._terminate():
+            return False
+        if out:
+            ctypes.memset(out, 0, 4 * self._rows.lexicon.width)
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
-        if self._terminated and data:
+        if not data:
+            self._repeat(ended=self._terminated)
+            return True
+        if self._terminated:
             return False
-        before = (self._threads, self._arena.top, self._terminated, self._written.length)
-        dropped = self.dropped
+        block, before, dropped = self._block, self._block[layout.B_PLACE], self.dropped
         context = self._rows.context()
         context.set_data(np.frombuffer(data, np.uint8))
         try:
             for start in range(0, len(data), PIECE):
                 end = min(start + PIECE, len(data))
-                count = len(self._threads) >> 2
-                while context.is_short(status := machine.advance(self._enter(context), count, start, end)):
-                    context.resolve(status)
+                while (status := machine.advance(context.address, self._at, start, end)) >= layout.MISS:
+                    self._provide(context, status)
                 if status == layout.DEAD:
-                    self._threads, self._written.length, self.dropped = before[0], before[3], dropped
-                    self._arena.top = before[1]
+                    block[layout.B_PLACE], self.dropped = before, dropped
                     return False
-                self._settle(context, context.registers[layout.TOP])
-                if self._written is not _NOTHING:
-                    self._written.append(data[start:end])
+                if start:
+                    self._join_steps()
         finally:
             context.set_data(self._vocabulary.token_bytes)
-        self._history.append(before)
         return True
 
     def rollback(self, steps: int = 1) -> None:
-        """See `Matcher.rollback`. O(1)."""
-        if not 0 <= steps <= len(self._history):
-            raise MatcherStateError.past_the_start(steps, len(self._history))
-        if steps == 0:
-            return
-        self._threads, top, self._terminated, self._written.length = self._history[-steps]
-        del self._history[-steps:]
-        if top != self._arena.top:
-            self._arena.top = top
+        """See `Matcher.rollback`. O(steps)."""
+        trail, place = self._trail, self._block[layout.B_PLACE]
+        top = trail[place + _TOP]
+        if not 0 <= steps <= trail[place + _STEPS]:
+            raise MatcherStateError.past_the_start(steps, trail[place + _STEPS])
+        for _ in range(steps):
+            place = trail[place + _BEFORE]
+        self._block[layout.B_PLACE] = place
+        self._terminated = bool(trail[place + _ENDED])
+        if top != trail[place + _TOP]:
             self._rests.clear()
+
+    def reset(self) -> None:
+        """See `Matcher.reset`."""
+        self.__init__(self._grammar, remembers=self._remembers)  # type: ignore[misc]
 
     def fork(self) -> JsonMatcher:
         """See `Matcher.fork`. O(steps), as memory is copied."""
-        twin = JsonMatcher(self._grammar)
-        twin._arena = self._arena.copy()
-        twin._threads = self._threads
-        twin._history = self._history.copy()
-        if self._written is not _NOTHING:
-            twin._written = self._written.copy()
-        twin._terminated = self._terminated
-        twin.dropped = self.dropped
+        twin = self._twin(self._trail[: self._end()], self._block[layout.B_PLACE])
+        twin._block[layout.B_DROPPED] = self.dropped
         return twin
 
     def copy(self) -> JsonMatcher:
         """See `Matcher.copy`. O(size of the arena)."""
-        twin = JsonMatcher(self._grammar)
-        twin._arena = self._arena.copy()
-        twin._threads = self._threads
-        twin._terminated = self._terminated
-        if self._written is not _NOTHING:
-            twin._written = self._written.copy()
-        return twin
+        state = self._trail[self._block[layout.B_PLACE] : self._end()]
+        state[_BEFORE], state[_STEPS] = -1, 0
+        return self._twin(state, 0)
 
     def is_accepting(self) -> bool:
         """See `Matcher.is_accepting`."""
         if self._terminated:
             return False
         context = self._rows.context()
-        return bool(machine.accepting(self._enter(context), len(self._threads) >> 2))
+        while (status := machine.accepting(context.address, self._at)) >= layout.MISS:
+            self._provide(context, status)
+        return status == layout.ALIVE
 
     def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
         context = self._rows.context()
-        count = len(self._threads) >> 2
-        while (status := machine.next_bytes(self._enter(context), count, out.ctypes.data)) >= layout.MISS:
-            context.resolve(status)
+        while (status := machine.next_bytes(context.address, self._at, out.ctypes.data)) >= layout.MISS:
+            self._provide(context, status)
 
     def shortest_completion(self) -> bytes:
         """See `Matcher.shortest_completion`; O(depth) for values whose goals were completed before."""
@@ -230,7 +239,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
         if self._terminated:
             return 0
-        bound = self._grammar.lengths.least(self._threads, self._arena.array, self._rests)
+        bound = self._grammar.lengths.least(self._threads(), self._arena, self._rests)
         return bound if bound < TOO_LONG else super().completion_bound()
 
     def completion_is_spelled(self) -> bool:
@@ -239,12 +248,13 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`. None where items must be distinct, and for other matchers within a container."""
-        if self._written is not _NOTHING:
+        if self._tables.distinct:
             return None
+        threads = self._threads()
         # Frames are this matcher's own, and never changed.
-        if not own and any(frame >= 0 for frame in self._threads[3::4]):
+        if not own and any(frame >= 0 for frame in threads[3::4]):
             return None
-        return self._threads.tobytes(), self._terminated
+        return threads.tobytes(), self._terminated
 
     def bytes_to_stop(self) -> int:
         """See `Matcher.bytes_to_stop`: outside of strings JSON has no A, so here is one, and only a quote ends it."""
@@ -252,35 +262,98 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def configurations(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The parse state for inspection: int64[n, 4] configurations, and the arena their frames lie in."""
-        return np.array(self._threads, np.int64).reshape(-1, 4), np.array(self._arena.array, np.int64)
+        return np.array(self._threads(), np.int64).reshape(-1, 4), np.array(self._arena, np.int64)
 
     # --- internals ---
-    def _enter(self, context: KernelContext) -> int:
-        """Set the thread's context to this matcher; again before each call, since resolving may use it for others."""
-        written = self._written
-        return context.enter(self._tables, self._threads, self._arena.array, written.array, written.length)
+    def _bind(self, grammar: JsonGrammar, remembers: bool) -> None:
+        self._remembers = remembers
+        self._rows = grammar.rows
+        self._tables = grammar.tables
+        self._vocabulary = grammar.vocabulary
+        self._size = grammar.vocabulary.size
+        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
+
+    def _own(self, trail: array[int], arena: array[int], text: array[int], place: int) -> None:
+        """Take these arrays, in which the present state is at ``place`` of the trail."""
+        self._trail, self._arena, self._text = trail, arena, text
+        self._block = array("q", bytes(8 * layout.BLOCK_SIZE))
+        self._block[layout.B_TABLES] = self._tables.addresses.buffer_info()[0]
+        self._block[layout.B_PLACE] = place
+        self._block[layout.B_REMEMBERS] = self._tables.number if self._remembers else 0
+        self._at = self._block.buffer_info()[0]
+        self._note_addresses()
+
+    def _note_addresses(self) -> None:
+        block = self._block
+        block[layout.B_TRAIL], block[layout.B_TRAIL_SIZE] = self._trail.buffer_info()
+        block[layout.B_ARENA], block[layout.B_ARENA_SIZE] = self._arena.buffer_info()
+        block[layout.B_TEXT], block[layout.B_TEXT_SIZE] = self._text.buffer_info()
+
+    def _twin(self, trail: array[int], place: int) -> JsonMatcher:
+        """Another matcher with its own arrays, of which the trail is given."""
+        twin = object.__new__(JsonMatcher)
+        BaseMatcher.__init__(twin, self._grammar)
+        twin._bind(self._grammar, self._remembers)
+        state = self._block[layout.B_PLACE]
+        used, length = self._trail[state + _TOP], self._trail[state + _LENGTH]
+        trail.extend([0] * FIRST_TRAIL)
+        twin._own(trail, self._arena[: max(used, FIRST_ARENA)], self._text[: max(2 * length, FIRST_TEXT)], place)
+        twin._terminated = self._terminated
+        return twin
+
+    def _end(self) -> int:
+        """Where the present state ends in the trail."""
+        place = self._block[layout.B_PLACE]
+        return place + _THREADS + 4 * self._trail[place + _COUNT]
+
+    def _threads(self) -> array[int]:
+        """The configurations, four words each."""
+        return self._trail[self._block[layout.B_PLACE] + _THREADS : self._end()]
+
+    def _provide(self, context: KernelContext, status: int) -> None:
+        """Give a kernel what it asked for, of this matcher's memory or of the context's."""
+        registers = context.registers
+        text_is_short = self._tables.distinct and registers[layout.POSITION] + 2 > len(self._text)
+        if status == layout.SHORT or (status == layout.FULL and text_is_short):
+            need = _THREADS + 4 * registers[layout.ALTERNATIVES]
+            _extend(self._trail, self._end() + need)
+            _extend(self._arena, self._trail[self._block[layout.B_PLACE] + _TOP] + registers[layout.USED])
+            if self._tables.distinct:
+                _extend(self._text, registers[layout.POSITION] + 2)
+            self._note_addresses()
+        else:
+            context.resolve(status)
+
+    def _repeat(self, *, ended: bool) -> None:
+        """A step after which the configurations are the same."""
+        place, end = self._block[layout.B_PLACE], self._end()
+        _extend(self._trail, 2 * end - place)
+        self._note_addresses()
+        trail = self._trail
+        trail[end : 2 * end - place] = trail[place:end]
+        trail[end + _BEFORE], trail[end + _ENDED] = place, ended
+        trail[end + _STEPS] += 1
+        self._block[layout.B_PLACE] = end
+
+    def _join_steps(self) -> None:
+        """Make one step of the last two."""
+        trail, place, end = self._trail, self._block[layout.B_PLACE], self._end()
+        joined = trail[place + _BEFORE]
+        before = trail[joined + _BEFORE]
+        trail[joined : joined + end - place] = trail[place:end]
+        trail[joined + _BEFORE] = before
+        trail[joined + _STEPS] -= 1
+        self._block[layout.B_PLACE] = joined
 
     def _terminate(self) -> bool:
         if not self.is_accepting():
             return False
-        self._history.append((self._threads, self._arena.top, False, self._written.length))
+        self._repeat(ended=True)
         self._terminated = True
         return True
 
-    def _take(self, context: KernelContext) -> None:
-        """The configurations that the kernel found are the state now."""
-        registers = context.registers
-        self._threads = context.result[: 4 * registers[layout.ALTERNATIVES]]
-        self.dropped += registers[layout.MISSING]
 
-    def _settle(self, context: KernelContext, words: int) -> None:
-        """Take the configurations found after moving their frames, of that many words, into the arena."""
-        arena = self._arena
-        if words:
-            top = arena.top
-            arena.reserve(words)
-            arena.top = machine.settle(self._enter(context), top, context.registers[layout.ALTERNATIVES])
-        self._take(context)
-
-
-_NOTHING = Written()  # of grammars that need no text; never written to
+def _extend(memory: array[int], size: int) -> None:
+    """Make room for ``size`` items at least, and twice what there was."""
+    if size > len(memory):
+        memory.extend(array(memory.typecode, bytes(memory.itemsize * (max(size, 2 * len(memory)) - len(memory)))))

@@ -9,6 +9,7 @@ from pathlib import Path
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.lalr.machine import LalrMachine
 from structgen.engines.lalr.matcher import LalrMatcher
+from structgen.engines.lalr.proofs import prove
 from structgen.engines.lalr.tables import read_tables
 from structgen.engines.lalr.trust import with_trust
 from structgen.engines.lalr.witness import FAR_STEPS
@@ -33,6 +34,7 @@ class LalrGrammar:
     ) -> None:
         self.vocabulary = vocabulary
         self.tables = with_trust(read_tables(source, start, import_paths, missing_characters(vocabulary)))
+        self._proofs = prove(self.tables)
         self._lock = threading.Lock()
         self._machine = self._new_machine()
         machine, text = self._machine, self.tables.text
@@ -75,7 +77,7 @@ class LalrGrammar:
         return sum(array.nbytes for array in arrays) + self._machine.memory_bytes
 
     def _new_machine(self) -> LalrMachine:
-        return LalrMachine(self.tables, self.vocabulary, MASK_BYTES, ROW_BYTES)
+        return LalrMachine(self.tables, self._proofs, self.vocabulary, MASK_BYTES, ROW_BYTES)
 
 
 def compile_contextual(

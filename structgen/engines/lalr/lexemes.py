@@ -175,6 +175,30 @@ class Lexemes:
         """Whether all threads are given up, without a match, at the end of the text and before any of ``followers``."""
         return self._outcomes(threads, (-1, -1)) == {(-1, -1)}
 
+    def can_begin_lines(self, threads: Threads) -> bool:
+        """Whether a newline and any blanks make an indenter's newline token that ends before a word."""
+        newline = self._tables.newline
+        if newline < 0 or all(terminal != newline for terminal, _ in threads):
+            return False
+        for text in ("\n", "\n ", "\n  "):
+            now, event, terminal = threads, 0, -1
+            for m in self.classes(text):
+                now, event, terminal, _ = self.scan(now, m)
+            if event != 1 or terminal != newline or any(t != newline for t, _ in now):
+                return False
+            left, then, _, _ = self.scan(now, self.classes("a")[0])
+            if left or then:
+                return False
+        return True
+
+    def possible(self, lexer: int, threads: Threads) -> set[int]:
+        """What a lexeme may end as behind some threads; IGNORED stands for all terminals that are."""
+        found = {IGNORED if terminal in self._ignored else terminal for terminal, _ in threads}
+        for number, (terminal, _) in enumerate(self._tables.automata.keyword_sets):
+            if terminal in found and self._tables.retyped[lexer, number] >= 0:
+                found.add(int(self._tables.retyped[lexer, number]))
+        return found
+
     def type_of(self, lexer: int, terminal: int, keyword: int) -> int:
         """What a lexeme is to the parser; -1 if it is ignored."""
         if terminal in self._ignored:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.utf8 import Utf8Tree, utf8_tree
+from structgen.engines.lalr.proofs import Proofs, parser_arrays
 from structgen.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.errors import GrammarError
 from structgen.kernels.heaps import Heap
@@ -32,7 +33,9 @@ class LalrMachine(Heap):
         bounds: of states, bytes of a completion, as far as they have been asked for.
     """
 
-    def __init__(self, tables: LalrTables, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int) -> None:
+    def __init__(
+        self, tables: LalrTables, proofs: Proofs | None, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int
+    ) -> None:
         from structgen.engines.lalr.witness import Witnesses
 
         super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
@@ -42,6 +45,7 @@ class LalrMachine(Heap):
         self._set(k.H_UNKNOWN, np.zeros(FIRST_UNKNOWN, np.int64))
         self._set_characters(utf8_tree(tables.automata.segments))
         self._set_tables()
+        self._set_proofs(proofs)
         self._set_vocabulary(vocabulary)
         rows = max(1, mask_bytes // (4 * self.width))
         self._set(k.H_MASKS, np.empty(rows * self.width, np.int32))
@@ -58,10 +62,15 @@ class LalrMachine(Heap):
             self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
 
     def _decide(self, configs: list[int]) -> None:
-        """Say which configurations are live; up to one that is given up, as what lies behind it need not be known."""
+        """Say which configurations are live; up to one that is given up, as what lies behind it need not be known.
+
+        Of those whose stacks are cut, which come as negative numbers, only what their lexer states can be.
+        """
         given_up = self.witnesses.undecided
         for config in configs:
-            if self.heap[config + k.CONFIG_LIVE] == 0:
+            if config < 0:
+                self.witnesses.prepare(-config)
+            elif self.heap[config + k.CONFIG_LIVE] == 0:
                 live = self.witnesses.is_live(config)
                 self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO
             if self.witnesses.undecided > given_up:
@@ -120,7 +129,7 @@ class LalrMachine(Heap):
 
     def lexer(self, d: int) -> tuple[int, list[tuple[int, int]]]:
         """Lexer and threads (terminal, state) of a lexer state."""
-        first = d + k.LEX_CLEAN + self.bit_words
+        first = d + k.LEX_CLEAN + 2 * self.bit_words
         n = int(self.heap[d + 1]) & k.STATE_MASK
         number, *threads = self.heap[first : first + n].tolist()
         return number, [(thread >> 32, thread & 0xFFFFFFFF) for thread in threads]
@@ -179,12 +188,10 @@ class LalrMachine(Heap):
         count = len(tables.terminals)
         self._set(k.H_SCRATCH, np.zeros(count + 16, np.int64))
         self._set(k.H_STACK, np.zeros(k.STACK, np.int64))
-        self._set(k.H_ACTION, tables.action.reshape(-1))
+        for place, data in parser_arrays(tables).items():
+            self._set(place, data)
         self.heap[k.H_TERMINALS], self.heap[k.H_STATES] = count, len(tables.action)
-        self._set(k.H_GOTO, tables.goto.reshape(-1))
         self.heap[k.H_NONTERMINALS] = tables.goto.shape[1]
-        self._set(k.H_RULE_SIZE, _ints([len(expansion) for _, expansion in tables.rules]))
-        self._set(k.H_RULE_ORIGIN, _ints([origin for origin, _ in tables.rules]))
         self.heap[k.H_END], self.heap[k.H_END_STATE] = count - 1, tables.end
         self._set(k.H_LEXER_OF, tables.lexer_of)
         self._set(k.H_THREAD_START, _ints([0, *accumulate(map(len, tables.lexers))]))
@@ -205,13 +212,24 @@ class LalrMachine(Heap):
         for place, character in ((k.H_BLANK, " "), (k.H_TAB, "\t"), (k.H_LINE_END, "\n")):
             self.heap[place] = int(classes[ord(character)]) if tables.newline >= 0 else -1
 
+    def _set_proofs(self, proofs: Proofs | None) -> None:
+        if proofs:
+            for place, data in proofs.arrays.items():
+                self._set(place, data)
+            self._set(k.H_SCRATCH, np.zeros(max(proofs.scratch, len(self.tables.terminals) + 16), np.int64))
+            self.heap[k.H_PROVED], self.heap[k.H_EXACT] = 1, proofs.exact
+
     def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
         trie = vocabulary.trie
         self._set(k.H_TRIE_BYTE, trie.byte)
         self._set(k.H_TRIE_DEPTH, trie.depth)
         self._set(k.H_TRIE_END, trie.subtree_end)
         self._set(k.H_TRIE_TOKEN, trie.token)
-        self._set(k.H_TRIE_SAME, trie.next_same)
+        order, before = trie.in_order
+        self._set(k.H_ORDER, order)
+        self._set(k.H_BEFORE, before)
+        self._set(k.H_PATH, np.zeros(trie.max_depth + 2, np.int32))
+        self._set(k.H_OPEN, np.empty(len(trie) + 1, np.int32))
         self.heap[k.H_TRIE_SIZE] = len(trie)
         self._set(k.H_OFFSETS, vocabulary.token_offsets)
         self._set(k.H_BYTES, vocabulary.token_bytes)

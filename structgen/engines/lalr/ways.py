@@ -25,13 +25,19 @@ class Ways:
     """
 
     def __init__(
-        self, machine: LalrMachine, lexemes: Lexemes, plans: Plans, is_known_live: Callable[[int], bool]
+        self,
+        machine: LalrMachine,
+        lexemes: Lexemes,
+        plans: Plans,
+        is_known_live: Callable[[int], bool],
+        find: Callable[[int], Way | None],
     ) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes
         self._plans = plans
         self._is_live = is_known_live  # of parsers: without a search
+        self._find = find  # of parsers that proofs show to be live: one that is kept then
         self._configs: dict[int, Way] = {}
         self._parsers: dict[int, Way] = {}
         self._chosen: dict[int, tuple[Way, int]] = {}  # of configurations: a way, bytes to the end
@@ -46,6 +52,12 @@ class Ways:
     def keep_parser(self, parser: int, text: str, after: int) -> None:
         """Keep what a parser is live by: ``text`` may come behind any clean lexeme."""
         self._parsers.setdefault(parser, (text, after))
+
+    def of_known(self, parser: int) -> Way | None:
+        """The way of a parser where the text may end, or for which one is kept."""
+        if self._machine.call(k.ENDS_PARSER, parser):
+            return "", END
+        return self._parsers.get(parser)
 
     def text(self, config: int) -> str | None:
         """The text of a way that is kept."""
@@ -141,10 +153,10 @@ class Ways:
         return None
 
     def _of_parser(self, parser: int) -> Way | None:
-        if self._machine.call(k.ENDS_PARSER, parser):
-            return "", END
-        if parser in self._parsers:
-            return self._parsers[parser]
+        if way := self.of_known(parser):
+            return way
+        if self._tables.distrust and self._machine.heap[k.H_PROVED]:
+            return self._find(parser)
         if self._tables.distrust:
             terminal = int(self._machine.heap[parser + k.PARSER_WAY]) - 1
         else:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from structgen.engines.lalr.descent import Descent
 from structgen.engines.lalr.lexemes import IGNORED, Lexemes
 from structgen.engines.lalr.plans import Plans
 from structgen.engines.lalr.search import EXHAUSTED, Search
-from structgen.engines.lalr.ways import Way, Ways
+from structgen.engines.lalr.ways import END, Way, Ways
 from structgen.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
@@ -52,7 +53,13 @@ class Witnesses:
 
     @cached_property
     def _ways(self) -> Ways:
-        return Ways(self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES)
+        return Ways(
+            self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES, self._find_way
+        )
+
+    @cached_property
+    def _descent(self) -> Descent:
+        return Descent(self._machine, self.lexemes, self.plans, self._ways)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
@@ -61,8 +68,10 @@ class Witnesses:
         False too if the search for one gives up, which is counted.
         """
         machine = self._machine
+        self.prepare(config)
+        if (live := machine.live(config)) != k.UNKNOWN:
+            return live == k.YES
         parser, d, _, _ = machine.config(config)
-        self._prepare(parser, d)
         self._prepare_newline(parser, d)
         live = machine.live(config)
         if live != k.UNKNOWN:
@@ -95,6 +104,12 @@ class Witnesses:
     def _ends(self, config: int) -> bool:
         return bool(self._machine.call(k.ENDS, config))
 
+    def prepare(self, config: int) -> None:
+        """Say what the lexer states of a configuration and its fallbacks can be finished as."""
+        while config and config != k.BELOW:
+            parser, d, config, _ = self._machine.config(config)
+            self._prepare(parser, d)
+
     def _prepare(self, parser: int, d: int) -> None:
         """Say what can be finished cleanly from a lexer, and from a lexer state."""
         machine = self._machine
@@ -117,8 +132,11 @@ class Witnesses:
         if known is None:
             lexer, threads = self._machine.lexer(d)
             bits = set(self.lexemes.clean_within(lexer, threads))
-            resets = self._can_begin_lines(threads)
-            self._machine.set_bits(d + k.LEX_CLEAN, bits - {IGNORED})
+            resets = self.lexemes.can_begin_lines(threads)
+            self._machine.set_bits(d + k.LEX_CLEAN, self._numbers(bits) | ({self._tables.newline} if resets else set()))
+            possible = self._numbers(self.lexemes.possible(lexer, threads))
+            self._machine.set_bits(d + k.LEX_CLEAN + self._machine.bit_words, possible)
+            self._machine.heap[d + k.LEX_YIELDS] = k.YES if self.lexemes.yields(threads) else k.NO
             self._machine.heap[d + k.LEX_RESETS] = k.YES if resets else k.NO
             known = self._clean_states[d] = bits, resets
         return known
@@ -126,21 +144,9 @@ class Witnesses:
     def _resets(self, d: int) -> bool:
         return self._clean(d)[1]
 
-    def _can_begin_lines(self, threads: list[tuple[int, int]]) -> bool:
-        """Whether a newline and any blanks make a newline token that ends before a word."""
-        newline = self._tables.newline
-        if newline < 0 or all(terminal != newline for terminal, _ in threads):
-            return False
-        for text in ("\n", "\n ", "\n  "):
-            now, event, terminal = threads, 0, -1
-            for m in self.lexemes.classes(text):
-                now, event, terminal, _ = self.lexemes.scan(now, m)
-            if event != 1 or terminal != newline or any(t != newline for t, _ in now):
-                return False
-            left, then, _, _ = self.lexemes.scan(now, self.lexemes.classes("a")[0])
-            if left or then:
-                return False
-        return True
+    def _numbers(self, terminals: set[int]) -> set[int]:
+        """Terminals as the kernel has them: the end of the text stands for those that are ignored."""
+        return {len(self._tables.terminals) - 1 if terminal == IGNORED else terminal for terminal in terminals}
 
     def _newline_fits(self, parser: int, column: int) -> bool:
         after = self._machine.call(k.FEED_TERMINAL, parser, self._tables.newline, column)
@@ -166,9 +172,9 @@ class Witnesses:
         if known == 0:
             known = self._searched(current)
         if known == k.YES:
-            for passed, (text, after) in path.items():
+            for passed, (text, after) in reversed(path.items()):
                 self._machine.heap[passed + k.PARSER_LIVE] = k.YES
-                self._ways.keep_parser(passed, text, after)
+                self._keep(passed, text, after)
         elif path:  # the plan has failed, other ways may not
             known = self._searched(parser)
         return known == k.YES
@@ -186,10 +192,19 @@ class Witnesses:
         found, _ = self._search.find(starts, self._is_known_live)
         for config, text in starts.items():
             if found is not None and found.startswith(text) and (way := self._ways.of_config(config)):
-                self._ways.keep_parser(parser, text + way[0], way[1])
+                self._keep(parser, text + way[0], way[1])
         known = k.NO if found is None else k.YES
         self._machine.heap[parser + k.PARSER_LIVE] = known
         return known
+
+    def _keep(self, parser: int, text: str, after: int) -> None:
+        """Keep a way for a parser; where proofs tell what is live, only once one is kept for the parser behind it."""
+        if self._machine.heap[k.H_PROVED] == 0 or after == END or self._find_way(after):
+            self._ways.keep_parser(parser, text, after)
+
+    def _find_way(self, parser: int) -> Way | None:
+        """A way for a parser that proofs show to be live; see `Descent`."""
+        return self._descent.find(parser)
 
     def _follow_plan(self, parser: int) -> Way | None:
         """The parser after the first terminal of its plan, and a word; None if that cannot be read for sure."""

@@ -24,7 +24,10 @@ def loosened(constraint: Constraint) -> Constraint:
     """The constraint with JSON in any spelling: a server that is not ours writes valid JSON as it likes."""
     if isinstance(constraint, JsonSchemaConstraint):
         exact = JsonOptions.exact()
-        return replace(constraint, options=replace(constraint.options, **{n: getattr(exact, n) for n in _SPELLING}))
+        options = replace(constraint.options, **{name: getattr(exact, name) for name in _SPELLING})
+        if options.max_number_length == "auto":  # a default of what is written here, and no condition
+            options = replace(options, max_number_length=None)
+        return replace(constraint, options=options)
     if is_dataclass(constraint) and not isinstance(constraint, type):
         changes = {each.name: _loosened(getattr(constraint, each.name)) for each in fields(constraint) if each.init}
         changes = {name: new for name, new in changes.items() if new is not getattr(constraint, name)}

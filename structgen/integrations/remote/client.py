@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+from structgen.constraints.base import T
 from structgen.constraints.json import as_constraint
+from structgen.constraints.sources import Source, Texts
 from structgen.decoding.prompts import Prompt, place_of_instruction
 from structgen.errors import IntegrationError, RemoteServerError
 from structgen.integrations.remote.asking import Asking, usage_of
@@ -17,6 +19,8 @@ from structgen.options import check_count
 
 if TYPE_CHECKING:
     import openai
+
+    from structgen.constraints.sources import TypeForm
 
 DEFAULT_ATTEMPTS = 3
 
@@ -78,7 +82,19 @@ class RemoteGenerator(_Remote):
     ) -> None:
         super().__init__(client or _openai().OpenAI(base_url=base_url, api_key=_key(api_key)), model)
 
-    def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult:
+    @overload
+    def generate(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> RemoteResult[str]: ...
+
+    @overload
+    def generate(self, prompt: Prompt, constraint: Source[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    def generate(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    def generate(self, prompt: Prompt, constraint: Any, **options: Any) -> RemoteResult[Any]: ...
+
+    def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult[Any]:
         """Write one output.
 
         Args:
@@ -100,7 +116,19 @@ class RemoteGenerator(_Remote):
                 _take(asking, reply)
         return asking.result
 
-    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> Iterator[RemoteEvent]:
+    @overload
+    def stream(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> Iterator[RemoteEvent[str]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: Source[T], **options: Any) -> Iterator[RemoteEvent[T]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> Iterator[RemoteEvent[T]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: Any, **options: Any) -> Iterator[RemoteEvent[Any]]: ...
+
+    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> Iterator[RemoteEvent[Any]]:
         """Write one output, yielding text that fits as it comes; arguments and errors as ``generate``.
 
         At the first byte that does not fit the stream is closed and the next attempt begins: behind what fits, where
@@ -135,7 +163,19 @@ class AsyncRemoteGenerator(_Remote):
     ) -> None:
         super().__init__(client or _openai().AsyncOpenAI(base_url=base_url, api_key=_key(api_key)), model)
 
-    async def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult:
+    @overload
+    async def generate(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> RemoteResult[str]: ...
+
+    @overload
+    async def generate(self, prompt: Prompt, constraint: Source[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    async def generate(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    async def generate(self, prompt: Prompt, constraint: Any, **options: Any) -> RemoteResult[Any]: ...
+
+    async def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult[Any]:
         """See `RemoteGenerator.generate`."""
         asking = self._asking(prompt, constraint, **options)
         while asking.result is None:
@@ -144,7 +184,19 @@ class AsyncRemoteGenerator(_Remote):
                 _take(asking, reply)
         return asking.result
 
-    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncIterator[RemoteEvent]:
+    @overload
+    def stream(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> AsyncIterator[RemoteEvent[str]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: Source[T], **options: Any) -> AsyncIterator[RemoteEvent[T]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> AsyncIterator[RemoteEvent[T]]: ...
+
+    @overload
+    def stream(self, prompt: Prompt, constraint: Any, **options: Any) -> AsyncIterator[RemoteEvent[Any]]: ...
+
+    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncIterator[RemoteEvent[Any]]:
         """See `RemoteGenerator.stream`."""
         return self._stream(self._asking(prompt, constraint, **options))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Generic, Literal
 
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, T_co, partial_of
 
 Outcome = Literal["conforms", "violates", "truncated", "refused"]
 
@@ -39,8 +39,8 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class RemoteResult:
-    """An answer that conforms.
+class RemoteResult(Generic[T_co]):
+    """An answer that conforms, whose value is an instance of the type parameter.
 
     Attributes:
         value: what the constraint makes of the text; without a constraint, the text.
@@ -50,7 +50,7 @@ class RemoteResult:
         attempts: what was asked and what came, in order; the last one conforms.
     """
 
-    value: Any
+    value: T_co
     text: str
     finish_reason: str | None
     usage: Mapping[str, int]
@@ -58,7 +58,7 @@ class RemoteResult:
 
 
 @dataclass(frozen=True)
-class RemoteEvent:
+class RemoteEvent(Generic[T_co]):
     """A piece of an answer that is being written, checked as far as it goes.
 
     Attributes:
@@ -71,13 +71,13 @@ class RemoteEvent:
     delta: str
     text: str
     attempt: int
-    result: RemoteResult | None = None
-    _constraint: Constraint | None = None
+    result: RemoteResult[T_co] | None = None
+    _constraint: Constraint[T_co] | None = None
 
     @cached_property
-    def partial(self) -> Any:
-        """The value as far as it goes; computed when asked for."""
-        return self.text if self._constraint is None else self._constraint.parse_partial(self.text)
+    def partial(self) -> T_co | None:
+        """The value as far as it goes; None before it begins. Computed when asked for; see ``StreamEvent.partial``."""
+        return partial_of(self._constraint, self.text) if self.result is None else self.result.value
 
 
 def total(attempts: tuple[Attempt, ...]) -> dict[str, int]:

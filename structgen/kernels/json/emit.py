@@ -3,16 +3,25 @@
 from structgen.kernels.bits import clear_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.tables import limit, next_same, node, reg, set_reg
-from structgen.kernels.memory import address, clear_words, copy_words, or_words
+from structgen.kernels.json.tables import block, limit, next_same, node, reg, set_logged, set_reg
+from structgen.kernels.memory import and_words, clear_words, copy_words, or_words, size
+
+
+@internal
+def set_token(m, token, out):
+    """Allow a token."""
+    set_bit(out, limit(m, L_WIDTH), token)
+    place = reg(m, LOGGED)
+    if place < size(m, C_LOG):
+        set_logged(m, place, token)
+    set_reg(m, LOGGED, place + 1)
 
 
 @internal
 def set_tokens(m, token, out):
     """Allow a token and all that spell the same."""
-    width = limit(m, L_WIDTH)
     while token >= 0:
-        set_bit(out, width, token)
+        set_token(m, token, out)
         token = next_same(m, token)
 
 
@@ -34,15 +43,32 @@ def ready(m, out):
 
 
 @internal
+def row_address(m, row):
+    """Where a kept row lies."""
+    return block(m, row // BLOCK_ROWS) + 4 * (row % BLOCK_ROWS) * limit(m, L_WIDTH)
+
+
+@internal
 def or_row(m, row, out):
     """Allow the tokens of a kept row."""
     width = limit(m, L_WIDTH)
-    source = address(m, C_ROWS) + 4 * row * width
+    place = reg(m, LOGGED_ROWS)
+    if place < LOG_ROWS:
+        set_logged(m, place, row)
+    set_reg(m, LOGGED_ROWS, place + 1)
+    source = row_address(m, row)
     if reg(m, FRESH):
         copy_words(source, out, width)
         set_reg(m, FRESH, 0)
     else:
         or_words(source, out, width)
+
+
+@internal
+def and_row(m, row, out):
+    """Forbid the tokens that are not of a kept row."""
+    set_reg(m, LOGGED, size(m, C_LOG) + 1)  # a mask that no list says
+    and_words(row_address(m, row), out, limit(m, L_WIDTH))
 
 
 @internal

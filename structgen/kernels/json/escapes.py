@@ -34,17 +34,23 @@ def table_inside_sequence(m, entries, value):
 
 @internal
 def _points_alive(m, first, last):
-    """Whether some code point in first..last may come next. Leaves ``regs`` as they were."""
+    """Whether some code point in first..last may come next. Leaves ``regs`` as they were.
+
+    Where a byte is refused, so are all code points whose UTF-8 begins alike.
+    """
     q, a, b = reg(m, Q), reg(m, A), reg(m, B)
-    alive = False
-    for point in range(first, last + 1):
+    point = first
+    while point <= last:
         if 0xD800 <= point <= 0xDFFF:
+            point = 0xE000
             continue
-        alive = feed_code_point(m, point)
+        left = feed_code_point(m, point)
         set_string(m, q, a, b)
-        if alive:
-            break
-    return alive
+        if left == 0:
+            return True
+        shift = 6 * (left - 1)  # bits of the bytes behind the one that was refused
+        point = ((point >> shift) + 1) << shift
+    return False
 
 
 @internal

@@ -74,6 +74,8 @@ def depth(m, frame):
 def lookup(m, place, hashed):
     """The node with a hash in the tree whose root is at ``place``, or -1."""
     depth = 0
+    if place >= 0 and hashed != HASH_START:
+        set_reg(m, ASKED, 1)
     while place >= 0 and load(m, place + K_HASH) != hashed:
         place = load(m, place + K_LEFT + ((hashed >> depth) & 1))
         depth += 1

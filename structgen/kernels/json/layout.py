@@ -40,16 +40,37 @@ T_CLOSES, T_ENDLESS, T_COUNT, T_CHOICES = 1, 2, 3, 4
 
 # --- pool flags ---
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
-NON_ASCII_KIND, NEVER_KIND = 26, 27  # of `structgen.kernels.tokens.characters`
+NON_ASCII_KIND, NEVER_KIND = 26, 28  # of `structgen.kernels.tokens.characters`; between them white space beyond ASCII
+
+SOME_BEYOND = -4  # SOME of `structgen.kernels.tokens.layout`
 
 # --- tables of a context (`structgen.kernels.memory`), each a place of its address and, behind it, of its length ---
 (
     C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS,
-) = range(0, 78, 2)  # fmt: skip
-CONTEXT_SIZE = 78
+    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
+    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED,
+) = range(0, 100, 2)  # fmt: skip
+CONTEXT_SIZE = 100
+# C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
+TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
+
+# --- a matcher's block: what it is made of, which each call copies into the context ---
+(
+    B_TABLES,  # address of the grammar's tables
+    B_TRAIL, B_TRAIL_SIZE,  # its states, one behind the other
+    B_ARENA, B_ARENA_SIZE,
+    B_TEXT, B_TEXT_SIZE,  # the text so far, if items must be distinct
+    B_PLACE,  # of the present state in the trail
+    B_DROPPED, B_SEARCHES,  # how many configurations were left out, and searches given up
+    B_REMEMBERS,  # see REMEMBERS
+    BLOCK_SIZE,
+) = range(12)  # fmt: skip
+# --- a state in the trail: place of the one before, number of steps, top of the arena, length of the text, whether the
+# end of sequence was accepted, configurations (each q, a, b, frame) ---
+STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_THREADS = range(7)
+MAX_THREADS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
 
 # --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_BELOW, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4, 5
@@ -71,13 +92,23 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     SEARCHING,  # whether a search for a new item is under way (which adds members in one order only)
     TOO_DEEP,  # whether values are nested too deep for `nesting`, or words for `search`
     RESUME,  # the configuration whose mask is not done
+    USED,  # words of new frames
+    REMEMBERS,  # whether masks are looked up in the memory, and kept there: the number of the grammar, or 0
+    SHALLOWEST,  # how many containers were open at least while the mask was made: what is around was not looked at
+    ASKED,  # whether the mask depends on what no key of the memory says
+    JOINED,  # how many rows are known to be in the mask already
+    LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
     REGISTERS,
-) = range(4, 15)
+) = range(4, 22)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
 MISS_ROW = 4  # the mask row of pool state reg(m, MISSING) at place reg(m, ALTERNATIVES) is to be computed
 MISS_COUNT = 5  # how many values go on from pool state reg(m, MISSING) is to be computed
+STALE = 6  # the context's arrays have been replaced by larger ones
+CROWDED = 7  # ``result`` lacks the room for all configurations
+SHORT = 8  # the trail lacks room for reg(m, ALTERNATIVES) configurations, or the arena for reg(m, USED) words more
+FILLING = 16  # added to what the mask lacks after a step that was taken
 
 # --- numbers ---
 LOW32 = (1 << 32) - 1
@@ -97,11 +128,28 @@ NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
 TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7
 # Rows that every vocabulary has: whitespace tokens; text of certain kinds of characters only (slices); text that stays
 # inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
-ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 20
+ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 21
 ROW_LENGTHS = ROW_SLICES + SLICES
+# Rows lie in blocks of so many, whose addresses are a table: more rows come without those that are there being moved.
+BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
 
+# --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
+# The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.
+M_LOCK, M_HEAD, M_TAIL, M_LAST, M_SLOTS = 0, 1, 2, 3, 8
+SLOTS = 1 << 15  # each the place of an entry, 0, or below 0: look at one more container
+M_RING = M_SLOTS + SLOTS
+# An entry: its words, hash of its key, whether it was used since the gap was here, words of the key, rows, tokens (-1:
+# a whole row follows); then the key, the rows, and the tokens or the whole row as int32.
+N_SIZE, N_HASH, N_USED, N_KEY, N_ROWS, N_TOKENS, N_FIELDS = range(7)
+KEY_WORDS = 256  # of a key at most
+JOINED_ROWS = 64  # of which it is known that they are in a mask already
+LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row is kept
+CHANCES = 16  # entries in use that are moved, at most, to make room for one
+
 # --- operations of the entry ---
-ADVANCE, SETTLE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, ACCEPT = range(8)
+ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS = range(8)
+# ``jobs`` int64[n, 4] of STEPS: a matcher's block, its token, address of its row, what came of it
+J_BLOCK, J_TOKEN, J_OUT, J_STATUS, JOB_SIZE = range(5)

@@ -1,6 +1,7 @@
 """What engines call of the JSON machine: one function an operation, each on the context at address ``m``.
 
-Nothing here checks its arguments; matchers and masks do. The layout stands in `structgen.kernels.json.layout`.
+Nothing here checks its arguments; matchers and masks do. The layout stands in `structgen.kernels.json.layout`. Any
+operation may return what it lacks (`layout.MISS` and above), and is called again once that is there.
 """
 
 from structgen.kernels.json.layout import *
@@ -9,29 +10,30 @@ from structgen.kernels.loading import kernel
 run = kernel("json")
 
 
-def advance(m: int, count: int, start: int, end: int) -> int:
-    """The configurations after ``data[start:end]``, see `structgen.kernels.json.threads.advance`."""
-    return run(m, ADVANCE, count, start, end)
+def advance(m: int, block: int, start: int, end: int) -> int:
+    """Advance a matcher by ``data[start:end]``: DEAD, or ALIVE."""
+    return run(m, ADVANCE, block, start, end)
 
 
-def accept(m: int, count: int, token: int, top: int) -> int:
-    """The configurations after a token, settled if they fit, see `structgen.kernels.json.threads.accept`."""
-    return run(m, ACCEPT, count, token, top)
+def accepting(m: int, block: int) -> int:
+    """Whether the matcher's text may stop: DEAD, or ALIVE."""
+    return run(m, ACCEPTING_NOW, block, 0, 0)
 
 
-def settle(m: int, top: int, count: int) -> int:
-    """Move the frames of new configurations from scratch to the arena, which must have the room; its new top."""
-    return run(m, SETTLE, top, count, 0)
+def fill(m: int, block: int, out: int, first: int) -> int:
+    """The matcher's token bitmask into the row at address ``out``, from its configuration ``first`` on."""
+    return run(m, FILL, block, out, first)
 
 
-def accepting(m: int, count: int) -> int:
-    """Whether the text may stop after one of the ``count`` configurations in ``threads``: 0 or 1."""
-    return run(m, ACCEPTING_NOW, count, 0, 0)
+def step(m: int, block: int, token: int, out: int) -> int:
+    """Advance a matcher by a token: DEAD, or ALIVE. Unless ``out`` is 0, `fill` behind it: what that lacks has
+    `layout.FILLING` added, and the step is not undone."""
+    return run(m, STEP, block, token, out)
 
 
-def fill(m: int, count: int, out: int, first: int) -> int:
-    """The token bitmask of ``count`` configurations into the row at address ``out``, from ``first`` on."""
-    return run(m, FILL, count, out, first)
+def steps(m: int, jobs: int, first: int, last: int) -> int:
+    """`step` of many matchers: the number of the job that lacks something, or ``last``."""
+    return run(m, STEPS, jobs, first, last)
 
 
 def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
@@ -39,6 +41,6 @@ def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
     return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)
 
 
-def next_bytes(m: int, count: int, out: int) -> int:
+def next_bytes(m: int, block: int, out: int) -> int:
     """The 256 bits, at address ``out``, of the bytes that may come next."""
-    return run(m, NEXT_BYTES, count, out, 0)
+    return run(m, NEXT_BYTES, block, out, 0)

@@ -4,13 +4,21 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import clear_tokens, emit_subtree, or_row, ready, set_tokens
+from structgen.kernels.json.emit import and_row, clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
 from structgen.kernels.json.ends import key_done, value_done
-from structgen.kernels.json.escapes import table_inside_sequence
+from structgen.kernels.json.following import (
+    declared_level,
+    follows_freely,
+    is_free,
+    may_follow,
+    note_declared,
+    note_following,
+)
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.objects import others_admissible
+from structgen.kernels.json.limits import cut
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
+from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
@@ -41,7 +49,7 @@ from structgen.kernels.json.tables import (
     token_byte,
     trie_field,
 )
-from structgen.kernels.memory import address, and_words, clear_words, or_words, size
+from structgen.kernels.memory import address, clear_words, or_words, size
 
 
 @internal
@@ -62,29 +70,7 @@ def _set_group(m, group, out, length, least, most, frame, hashed):
                 value = hash_byte(value, token_byte(m, place))
             if is_duplicate(m, frame, value):
                 continue
-        token = member_field(m, 4 * i + 0)
-        set_bit(out, limit(m, L_WIDTH), token)
-
-
-@internal
-def _is_free(m):
-    """Whether any text may follow: inside a string or undeclared key without conditions, between characters."""
-    q = reg(m, Q)
-    if q == STRING:
-        record = reg(m, A) & LOW32
-        if (reg(m, B) & LOW32) != limit(m, L_UNIVERSAL):
-            return False
-        return record == 0 or (grammar(m, record + S_MAX) < 0 and grammar(m, record + S_DISTANCES) == 0)
-    if q != KEY and q != OTHER_KEY:
-        return False
-    record = load(m, reg(m, FRAME)) & LOW32
-    if grammar(m, record + O_OTHERS) != ONE_CLASS or grammar(m, record + O_NARROW) != 0:
-        return False
-    if q == OTHER_KEY:
-        return (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL)
-    return others_admissible(m, record, reg(m, FRAME)) and not table_inside_sequence(
-        m, grammar(m, record + O_ENTRIES), reg(m, B)
-    )
+        set_token(m, member_field(m, 4 * i + 0), out)
 
 
 @internal
@@ -98,6 +84,7 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
         return ALIVE
     base = node(m, lo, NODE_DEPTH)
     save_stack(m, 0)
+    note_following(m, 0)
     half = size(m, C_STACK) // 2
     forks = half  # places of (node, next alternative, alternatives) of the nodes on the path that have several
     i = lo
@@ -113,11 +100,19 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
             forks -= 3
         if i >= hi:
             return ALIVE
-        level = 5 * (node(m, i, NODE_DEPTH) - base)
+        depth = node(m, i, NODE_DEPTH) - base
+        level = 5 * depth
+        byte = node(m, i, NODE_BYTE)
+        if not may_follow(m, depth, byte):
+            i = node(m, i, NODE_END)
+            continue
+        if not grouped and follows_freely(m, depth, i):
+            emit_subtree(m, i, node(m, i, NODE_END), out)
+            i = node(m, i, NODE_END)
+            continue
         if level + 10 > half or forks + 3 > size(m, C_STACK):
             return FULL
         restore_stack(m, level)
-        byte = node(m, i, NODE_BYTE)
         set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
         status = step(m, byte, alt)
         if status >= MISS:
@@ -130,11 +125,13 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
         if status == DEAD:
             i = node(m, i, NODE_END)
             continue
-        if not grouped and node(m, i, NODE_END) > i + 1 and class_of(m, i) >> NEVER_KIND == 0 and _is_free(m):
-            emit_subtree(m, i, node(m, i, NODE_END), out)
-            i = node(m, i, NODE_END)
-            continue
-        save_stack(m, level + 5)
+        if node(m, i, NODE_END) > i + 1:
+            if not grouped and class_of(m, i) >> NEVER_KIND == 0 and is_free(m):
+                emit_subtree(m, i, node(m, i, NODE_END), out)
+                i = node(m, i, NODE_END)
+                continue
+            save_stack(m, level + 5)
+            note_following(m, depth + 1)
         token = node(m, i, NODE_TOKEN)
         if token >= 0:
             if not grouped:
@@ -160,14 +157,19 @@ def _declared_keys(m, lo, hi, out):
     """
     ready(m, out)
     save_own(m, 0)
+    note_declared(m, declared_level(m, 0))
     frame = reg(m, FRAME)
     i = lo
     while i < hi:
-        level = 5 * node(m, i, NODE_DEPTH)
+        depth = node(m, i, NODE_DEPTH)
+        level = 5 * depth
+        byte = node(m, i, NODE_BYTE)
+        if not may_follow(m, declared_level(m, depth), byte):
+            i = node(m, i, NODE_END)
+            continue
         if level + 10 > size(m, C_OWN):
             return FULL
         restore_own(m, level)
-        byte = node(m, i, NODE_BYTE)
         set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
         if reg(m, Q) == KEY and byte == 0x22:
             at = reg(m, B) & MASK20
@@ -188,7 +190,9 @@ def _declared_keys(m, lo, hi, out):
             i = node(m, i, NODE_END)
             continue
         set_tokens(m, node(m, i, NODE_TOKEN), out)
-        save_own(m, level + 5)
+        if node(m, i, NODE_END) > i + 1:
+            save_own(m, level + 5)
+            note_declared(m, declared_level(m, depth + 1))
         i += 1
     return ALIVE
 
@@ -298,8 +302,12 @@ def _fill_text(m, out, mode, plan):
         if status >= MISS:
             return status
         if plan == 4:
-            width = limit(m, L_WIDTH)
-            and_words(address(m, C_ROWS) + 4 * (ROW_LENGTHS + most - length) * width, out, width)
+            and_row(m, ROW_LENGTHS + most - length, out)
+        if plan == 5:
+            status = cut(m, out, slot_of(m, 2 * state + BODY))
+            if status >= MISS:
+                return status
+            restore_start(m, 0)
     if plan == 2 or plan == 3:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:
@@ -368,9 +376,12 @@ def fill(m, count, out, first):
     """
     width = limit(m, L_WIDTH)
     spare = address(m, C_SPARE)
+    set_reg(m, JOINED, 0)
     for t in range(first, count):
         row = out if t == 0 else spare
         thread_to_regs(m, t)
+        if recall(m, out, t > 0):
+            continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
         status = _fill_thread(m, row)
@@ -378,6 +389,8 @@ def fill(m, count, out, first):
             set_reg(m, RESUME, t)
             return status
         ready(m, row)
+        thread_to_regs(m, t)
+        keep(m, row)
         if t > 0:
             or_words(spare, out, width)
     if accepting(m, count):

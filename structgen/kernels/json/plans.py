@@ -6,8 +6,10 @@ from structgen.kernels.json.escapes import table_inside_sequence
 from structgen.kernels.json.frames import load
 from structgen.kernels.json.items import is_distinct
 from structgen.kernels.json.layout import *
+from structgen.kernels.json.limits import words_last
 from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.obligations import all_classes_alive
+from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import count_of, flags, grammar, limit, reg
 
 
@@ -71,7 +73,8 @@ def string_plan(m):
     """How to make the mask of a value string.
 
     0: walk all text. 1: stay row, then walk what has a quote. 2: stay row and remainders. 3: length row and remainders
-    (a limit is near). 4: stay row cut by length row, then walk what has a quote.
+    (a limit is near). 4: stay row cut by length row, then walk what has a quote. 5: the same, but that limits matter
+    before the row is cut, so that longer tokens are walked.
     """
     place = reg(m, Q) & 15
     record = reg(m, A) & LOW32
@@ -89,11 +92,23 @@ def string_plan(m):
             return 2 if universal and place == BODY else 1
         return 3 if universal and place == BODY else 0
     slack = grammar(m, table + D_SLACK)
-    if slack < 0 or (most >= 0 and least + slack > most):
-        return 0
-    if slack <= room - longest:
+    possible = slack >= 0 and (most < 0 or least + slack <= most)
+    if possible and slack <= room - longest:
         return 1
-    return 4 if slack == 0 and place == BODY and not flags(m, reg(m, B) & LOW32) & PARTIAL else 0
+    if place != BODY or flags(m, reg(m, B) & LOW32) & PARTIAL:
+        return 0
+    return 4 if possible and slack == 0 else 5
+
+
+@internal
+def _may_run_out(m, record):
+    """Whether what may follow depends on which of few undeclared keys the object has."""
+    if grammar(m, record + O_COUNTS) != 0:
+        return True
+    state = reg(m, A) & LOW32
+    if reg(m, Q) & ~15 == KEY:
+        state, _ = replay(m, record, reg(m, B))
+    return state >= 0 and not words_last(m, record, reg(m, FRAME), state)
 
 
 @internal
@@ -101,7 +116,7 @@ def key_plan(m):
     """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
     record = load(m, reg(m, FRAME)) & LOW32
     place = reg(m, Q) & 15
-    if place > ESCAPE or grammar(m, record + O_NARROW) != 0:
+    if place > ESCAPE or (grammar(m, record + O_NARROW) != 0 and _may_run_out(m, record)):
         return 0
     if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
         return 0

@@ -2,9 +2,9 @@
 
 from structgen.kernels.jit import entry
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.masks import accepting, fill, next_bytes
+from structgen.kernels.json.masks import accepting, next_bytes
+from structgen.kernels.json.matchers import enter, is_stale, mask, read, step, steps
 from structgen.kernels.json.rows import fill_row
-from structgen.kernels.json.threads import accept, advance, settle
 
 
 def _make(stamp):
@@ -12,18 +12,20 @@ def _make(stamp):
 
     def run(m, operation, x, y, z):
         """Run an operation on the context at address ``m``; `structgen.kernels.json.machine` says which and how."""
+        if operation == STEPS:
+            return steps(m, x, y, z)
+        if is_stale(m):
+            return STALE
+        if operation == STEP:
+            return step(m, x, y, z)
         if operation == FILL:
-            return fill(m, x, y, z)
-        if operation == ACCEPT:
-            return accept(m, x, y, z)
+            return mask(m, x, y, z)
         if operation == ADVANCE:
-            return advance(m, x, y, z)
+            return read(m, x, y, z)
         if operation == ACCEPTING_NOW:
-            return 1 if accepting(m, x) else 0
-        if operation == SETTLE:
-            return settle(m, x, y)
+            return ALIVE if accepting(m, enter(m, x)) else DEAD
         if operation == NEXT_BYTES:
-            return next_bytes(m, x, y)
+            return next_bytes(m, enter(m, x), y)
         if operation == FILL_ROW or operation == FILL_DIGITS:
             return fill_row(m, x, y, operation == FILL_DIGITS, z)
         return stamp

@@ -21,7 +21,7 @@ from structgen.kernels.memory import size, wrapped_mul
 
 
 @internal
-def _string_alive(m, record, state, length):
+def string_alive(m, record, state, length):
     """Whether a value string in pool state ``state`` with ``length`` code points can be completed."""
     if record == 0:
         return True
@@ -40,7 +40,7 @@ def _string_alive(m, record, state, length):
 
 
 @internal
-def _feed_string(m, record, value, byte):
+def feed_string(m, record, value, byte):
     """The register b after one decoded byte, or -1."""
     state = pool(m, (value & LOW32) * 256 + byte)
     if state < 0:
@@ -50,7 +50,7 @@ def _feed_string(m, record, value, byte):
         most = grammar(m, record + S_MAX)
         if most >= 0 or length < grammar(m, record + S_MIN):
             length += 1
-    if not _string_alive(m, record, state, length):
+    if not string_alive(m, record, state, length):
         return -1
     return state | (length << 32)
 
@@ -182,7 +182,7 @@ def feed(m, byte):
     """Feed one decoded byte (of the UTF-8 of the string) to the string or key in ``regs``. False: dead."""
     mode = reg(m, Q) & ~15
     if mode == STRING:
-        value = _feed_string(m, reg(m, A) & LOW32, reg(m, B), byte)
+        value = feed_string(m, reg(m, A) & LOW32, reg(m, B), byte)
         if value < 0:
             return False
         set_reg(m, B, value)
@@ -209,9 +209,9 @@ def feed(m, byte):
 
 @internal
 def feed_code_point(m, point):
-    """Feed one code point as UTF-8 (RFC 3629)."""
+    """Feed one code point as UTF-8 (RFC 3629). How many of its bytes are not taken, from the refused one on."""
     if point < 0x80:
-        return feed(m, point)
+        return 0 if feed(m, point) else 1
     if point < 0x800:
         lead, tail = 0xC0 | (point >> 6), 1
     elif point < 0x10000:
@@ -219,9 +219,9 @@ def feed_code_point(m, point):
     else:
         lead, tail = 0xF0 | (point >> 18), 3
     if not feed(m, lead):
-        return False
+        return tail + 1
     for i in range(tail):
         byte = 0x80 | ((point >> (6 * (tail - 1 - i))) & 0x3F)
         if not feed(m, byte):
-            return False
-    return True
+            return tail - i
+    return 0

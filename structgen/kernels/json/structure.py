@@ -130,7 +130,9 @@ def _separated(m, target, node):
 @internal
 def _close_container(m):
     """Close the innermost container: its parent's frame is the innermost one."""
-    set_reg(m, FRAME, load(m, reg(m, FRAME) + F_PARENT))
+    parent = load(m, reg(m, FRAME) + F_PARENT)
+    set_reg(m, FRAME, parent)
+    set_reg(m, SHALLOWEST, min(reg(m, SHALLOWEST), depth(m, parent) if parent >= 0 else 0))
     return value_done(m)
 
 

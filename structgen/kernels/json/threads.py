@@ -7,7 +7,6 @@ from structgen.kernels.json.layout import *
 from structgen.kernels.json.tables import (
     arena,
     data,
-    offset,
     push,
     reg,
     result,
@@ -132,29 +131,6 @@ def advance(m, count, start, end):
     set_reg(m, ALTERNATIVES, found)
     set_reg(m, MISSING, dropped)
     return ALIVE if found else DEAD
-
-
-@internal
-def accept(m, count, token, top):
-    """`advance` over a token, and, if ``top`` >= 0, `settle` at that place of the arena where it has the room.
-
-    ``regs[TOP]`` becomes the new top of the arena, or -1 if the frames are still to be settled; then ``regs[FRESH]`` is
-    the number of words that they take.
-    """
-    start, end = offset(m, token), offset(m, token + 1)
-    if start == end:
-        return DEAD
-    status = advance(m, count, start, end)
-    if status == ALIVE:
-        used = reg(m, TOP)
-        if used == 0:
-            set_reg(m, TOP, top)
-        elif top >= 0 and top + used <= size(m, C_ARENA):
-            set_reg(m, TOP, settle(m, top, reg(m, ALTERNATIVES)))
-        else:
-            set_reg(m, FRESH, used)
-            set_reg(m, TOP, -1)
-    return status
 
 
 @internal

@@ -23,7 +23,12 @@ a node of a UTF-8 tree, ``config | node << 40``.
   terminal of the lexer state is left. So a lexer that goes back over any stretch of text is one step a character.
 - FEED memoises what a parser is after a terminal.
 
+- *Class* (CLASS) of a stack: what it takes so that some text completes it (`structgen.kernels.lalr.classes`), by proofs
+  that are found once a grammar (`structgen.kernels.lalr.proofs`). ABOVE memoises the class of a stack and one state more.
+- *Cut* stacks (`structgen.kernels.lalr.cuts`) keep a few states, and minus the class in place of what lies below; what
+  would depend on that is BELOW. Masks of cut stacks list the subtrees of the vocabulary that are still open.
+
 **Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
 ``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness. Where
-that gave up it says NO, and what lies behind counts as dead too.
+that gave up it says NO, and what lies behind counts as dead too. Of cut stacks, only lexer states are asked for.
 """

@@ -4,7 +4,7 @@ from structgen.kernels.interning import allocate, half, lacks_room, length, rais
 from structgen.kernels.jit import internal
 from structgen.kernels.lalr.layout import *
 from structgen.kernels.lalr.parser import match_lexeme
-from structgen.kernels.lalr.records import bit_words, config_of, fresh_config, intern, lexer_of, put
+from structgen.kernels.lalr.records import config_of, fresh_config, intern, lex_key, lexer_of, put
 from structgen.kernels.lalr.tables import (
     flags_of,
     keywords_of,
@@ -44,7 +44,7 @@ def _scan(h, parser, d, m):
         table, first = H_THREAD, threads_from(h, lexer)
         count = threads_from(h, lexer + 1) - first
     else:
-        table, first = H_HEAP, d + LEX_CLEAN + bit_words(h) + 1
+        table, first = H_HEAP, d + lex_key(h) + 1
         count = length(h, d) - 1
     classes = word(h, H_CLASSES)
     n = 0
@@ -85,11 +85,11 @@ def _read_first(h, parser, m):
     newline = word(h, H_NEWLINE) >= 0
     column = _column_after(h, NO_COLUMN, m) if newline else NO_COLUMN
     kept = column if newline and _has_newline(h, n) else NO_COLUMN
-    d = intern(h, LEX, n + 1, 1 + bit_words(h)) if n > 0 else 0
+    d = intern(h, LEX, n + 1, lex_key(h) - 2) if n > 0 else 0
     fallback = 0
     if event == 1:
         after = match_lexeme(h, parser, terminal, keyword, column)
-        fallback = fresh_config(h, after) if after != DEAD else 0
+        fallback = after if after == DEAD or after == BELOW else fresh_config(h, after)
     return config_of(h, parser, d, fallback, kept) if n > 0 else fallback
 
 
@@ -105,12 +105,12 @@ def _read_character(h, config, m, below):
     before = word(h, config + CONFIG_KEY + 3)
     column = _column_after(h, before, m) if newline else NO_COLUMN
     kept = column if newline and _has_newline(h, n) else NO_COLUMN
-    lexing = intern(h, LEX, n + 1, 1 + bit_words(h)) if n > 0 else 0
+    lexing = intern(h, LEX, n + 1, lex_key(h) - 2) if n > 0 else 0
     fallback = below
     if event != 0:
         after = match_lexeme(h, parser, terminal, keyword, column if event == 1 else before)
-        fallback = 0
-        if after != DEAD:
+        fallback = after
+        if after != DEAD and after != BELOW:
             fallback = fresh_config(h, after) if event == 1 else _read_first(h, after, m)
     return config_of(h, parser, lexing, fallback, kept) if n > 0 else fallback
 
@@ -135,7 +135,7 @@ def _row_of(h, config):
 
 @internal
 def step(h, config, m):
-    """The configuration after a character of class ``m``; DEAD if there is none. Memoised in its row."""
+    """The configuration after a character of class ``m``; DEAD if there is none; or BELOW. Memoised in its row."""
     row = _row_of(h, config)
     if row == 0:
         return DEAD
@@ -148,6 +148,9 @@ def step(h, config, m):
     below = 0
     most = size(h, H_UNKNOWN) - 1  # the far end of what is unknown serves as the stack
     while current != 0:
+        if current == BELOW:
+            below = BELOW
+            break
         row = _row_of(h, current)
         if row == 0:
             return DEAD

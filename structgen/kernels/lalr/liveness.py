@@ -5,7 +5,7 @@ from structgen.kernels.jit import internal
 from structgen.kernels.lalr.layout import *
 from structgen.kernels.lalr.lexer import step
 from structgen.kernels.lalr.parser import feed, match_lexeme, parser_ends, reduced
-from structgen.kernels.lalr.records import bit_words, lexer_of
+from structgen.kernels.lalr.records import bit_words, lex_key, lexer_of
 from structgen.kernels.lalr.tables import (
     below_at,
     below_from,
@@ -24,6 +24,9 @@ def _live_parser(h, parser):
     known = word(h, parser + PARSER_LIVE)
     if known != 0:
         return known
+    if word(h, H_PROVED) != 0 and word(h, _class_of(h, parser) + CLASS_LIVE) == YES:
+        set_word(h, parser + PARSER_LIVE, YES)
+        return YES
     lexer, words = lexer_of(h, parser), bit_words(h)
     prepared = is_prepared(h, lexer) != 0
     way = _first_fit(h, parser, H_CLEAN, lexer * words) if prepared else -1
@@ -37,6 +40,8 @@ def _live_parser(h, parser):
 @internal
 def _fits(h, parser, terminal):
     """Whether the parser takes a terminal, and then leads on: `feed` without what comes after."""
+    if terminal == word(h, H_END):  # no lexeme
+        return False
     if word(h, H_DISTRUST) != 0:  # Lark has resolved conflicts: a parser that took it may still be at a dead end
         after = feed(h, parser, terminal, NO_COLUMN)
         return after != DEAD and word(h, after + PARSER_LIVE) == YES
@@ -63,13 +68,132 @@ def _first_fit(h, parser, table, place):
 
 
 @internal
+def _class_of(h, parser):
+    """The class of a parser's stack."""
+    return word(h, word(h, parser + PARSER_KEY) + NODE_CLASS)
+
+
+@internal
+def _leads_on(h, parser, place, idle):
+    """Whether a terminal of a row of bits at a place of the heap, read next, leads to the end, as far as proofs tell.
+
+    The end of the text, which is no lexeme, stands for what is ignored, where ``idle`` is the answer. So are newlines
+    within brackets.
+    """
+    group, end, newline = _class_of(h, parser), word(h, H_END), word(h, H_NEWLINE)
+    ignored = (word(h, place + (end >> 6)) >> (end & 63)) & 1 != 0
+    if newline >= 0 and word(h, parser + PARSER_KEY + 2) > 0:
+        ignored |= (word(h, place + (newline >> 6)) >> (newline & 63)) & 1 != 0
+    if ignored and idle:
+        return True
+    for w in range(bit_words(h)):
+        both = word(h, place + w) & word(h, group + CLASS_FITS + w)
+        if w == end >> 6:
+            both &= ~(1 << (end & 63))
+        if both != 0:
+            return True
+    return False
+
+
+@internal
+def _takes_nothing(h, parser):
+    """Whether no terminal and no end of the text can come behind a parser; as far as proofs tell."""
+    group, indent = _class_of(h, parser), word(h, H_INDENT)
+    for w in range(bit_words(h)):
+        fitting = word(h, group + CLASS_FITS + w)
+        if indent >= 0 and w == indent >> 6:
+            fitting &= ~(1 << (indent & 63))
+        if fitting != 0:
+            return False
+    return True
+
+
+@internal
+def _by_class(h, config):
+    """YES, NO or UNKNOWN: whether some text leads from a configuration to the end, as far as proofs tell.
+
+    A lexeme that yields is given up at the next character that may follow a word: then its fallback tells.
+    """
+    dead, sure = word(h, H_EXACT) != 0, True
+    while config != 0 and (sure or dead):
+        if config == BELOW:
+            return UNKNOWN
+        parser, d = word(h, config + CONFIG_KEY), word(h, config + CONFIG_KEY + 1)
+        if d == 0:
+            if sure and word(h, _class_of(h, parser) + CLASS_LIVE) == YES:
+                return YES
+            return NO if dead and _takes_nothing(h, parser) else UNKNOWN
+        if word(h, d + LEX_RESETS) == 0:  # not prepared
+            return UNKNOWN
+        live = word(h, _class_of(h, parser) + CLASS_LIVE) == YES
+        if sure and _leads_on(h, parser, d + LEX_CLEAN, live):
+            return YES
+        possible = d + LEX_CLEAN + bit_words(h)
+        dead = dead and not _leads_on(h, parser, possible, not _takes_nothing(h, parser))
+        sure = sure and word(h, d + LEX_YIELDS) == YES
+        config = word(h, config + CONFIG_KEY + 2)
+    return NO if dead else UNKNOWN
+
+
+@internal
+def _is_prepared(h, config):
+    """Whether all is known of the lexer states of a configuration and its fallbacks."""
+    while config != 0 and config != BELOW:
+        d = word(h, config + CONFIG_KEY + 1)
+        if d != 0 and word(h, d + LEX_RESETS) == 0:
+            return False
+        config = word(h, config + CONFIG_KEY + 2)
+    return True
+
+
+@internal
+def _live_cut(h, config):
+    """YES, NO or UNKNOWN: whether a configuration is live, whatever lies below where its stack is cut."""
+    if config == BELOW:
+        return UNKNOWN
+    known = word(h, config + CONFIG_LIVE)
+    if known != 0:
+        return known
+    known = _by_class(h, config)
+    if known != UNKNOWN and not lacks_room(h):
+        set_word(h, config + CONFIG_LIVE, known)
+    elif known == UNKNOWN and not _is_prepared(h, config):
+        note(h, -config)
+    return known
+
+
+@internal
+def live_state(h, state, is_cut):
+    """YES, NO or UNKNOWN: whether a state is live; what must be known for that is listed, unless it is cut off."""
+    noted = word(h, H_UNKNOWNS)
+    if not is_cut:
+        return YES if is_alive(h, state) else UNKNOWN if word(h, H_UNKNOWNS) > noted else NO
+    config, node = state & STATE_MASK, state >> STATE_BITS
+    if node == 0:
+        return _live_cut(h, config)
+    live = NO
+    for i in range(below_from(h, node - 1), below_from(h, node)):
+        after = step(h, config, below_at(h, i))
+        known = _live_cut(h, after) if after != DEAD else NO
+        if known == YES:
+            set_word(h, H_UNKNOWNS, noted)
+            return YES
+        if known == UNKNOWN:
+            live = UNKNOWN
+    return live
+
+
+@internal
 def live_config(h, config):
     """YES, NO or UNKNOWN: whether some text leads from a configuration to the end."""
     known = word(h, config + CONFIG_LIVE)
     if known != 0:
         return known
     parser, d = word(h, config + CONFIG_KEY), word(h, config + CONFIG_KEY + 1)
-    if d == 0:
+    known = _by_class(h, config) if word(h, H_PROVED) != 0 else UNKNOWN
+    if known != UNKNOWN:
+        pass
+    elif d == 0:
         known = YES if _live_parser(h, parser) == YES else UNKNOWN
     elif _first_fit(h, parser, H_HEAP, d + LEX_CLEAN) >= 0 or (
         word(h, d + LEX_RESETS) == YES and word(h, parser + PARSER_NEWLINE) == YES
@@ -88,6 +212,8 @@ def live_config(h, config):
         return UNKNOWN
     if known != UNKNOWN:
         set_word(h, config + CONFIG_LIVE, known)
+        if d == 0:
+            set_word(h, parser + PARSER_LIVE, known)
     return known
 
 
@@ -98,7 +224,7 @@ def config_ends(h, config):
         parser, d = word(h, config + CONFIG_KEY), word(h, config + CONFIG_KEY + 1)
         if d == 0:
             return parser_ends(h, parser)
-        first = d + LEX_CLEAN + bit_words(h) + 1
+        first = d + lex_key(h) + 1
         for i in range(length(h, d) - 1):
             thread = word(h, first + i)
             q = thread & 0xFFFFFFFF

@@ -18,10 +18,12 @@ LIVE            configuration                         YES, NO or UNKNOWN
 ENDS_PARSER     parser                                1 or 0
 FRESH           parser                                configuration
 CLASSES_INSIDE  (into H_INSIDE)                       1
+PROVE           (into H_PROOF)                        1
 ==============  ====================================  =====================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first
-H_UNKNOWNS words of H_UNKNOWN are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated.
+H_UNKNOWNS words of H_UNKNOWN are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated, or minus
+configurations whose lexer states must be prepared (``LEX_RESETS`` is set last).
 Nothing here checks its arguments.
 """
 

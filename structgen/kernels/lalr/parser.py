@@ -2,8 +2,9 @@
 
 from structgen.kernels.interning import lacks_room, set_word, word
 from structgen.kernels.jit import internal
+from structgen.kernels.lalr.classes import class_above, first_class
 from structgen.kernels.lalr.layout import *
-from structgen.kernels.lalr.records import intern, lexer_of, pair, parser_of, put
+from structgen.kernels.lalr.records import fresh_config, intern, lexer_of, pair, parser_of, put
 from structgen.kernels.lalr.tables import (
     action_at,
     bracket_of,
@@ -21,13 +22,31 @@ from structgen.kernels.lalr.tables import (
 def _stack_of(h, node, height):
     """The stack of ``node`` and the states in H_STACK upon it."""
     for i in range(height):
-        node = pair(h, NODE, node, stack_at(h, i))
+        node = stacked(h, node, stack_at(h, i))
     return node
 
 
 @internal
+def stacked(h, below, state):
+    """A stack: what is below, and the state on top."""
+    node = pair(h, NODE, below, state)
+    if word(h, H_PROVED) != 0 and word(h, node + NODE_CLASS) == 0 and not lacks_room(h):
+        group = class_above(h, word(h, below + NODE_CLASS), state) if below != 0 else first_class(h, state)
+        if not lacks_room(h):
+            set_word(h, node + NODE_CLASS, group)
+    return node
+
+
+@internal
+def start_config(h, state):
+    """The configuration before all text."""
+    indent = pair(h, INDENT, 0, 0) if word(h, H_NEWLINE) >= 0 else 0
+    return fresh_config(h, parser_of(h, stacked(h, 0, state), indent, 0))
+
+
+@internal
 def reduced(h, node, terminal):
-    """Reduce a stack before a terminal: 1 + the state that it is shifted to, or DEAD.
+    """Reduce a stack before a terminal: 1 + the state that it is shifted to, DEAD, or DEEPER if that goes below a cut.
 
     Most stacks on the way are looked at once, so they are not interned: the stack is then that of H_BASE and H_HEIGHT
     states in H_STACK upon it. The end of the text is not shifted; where it is accepted, the result is 1.
@@ -53,6 +72,8 @@ def reduced(h, node, terminal):
             return DEAD
         for _ in range(size - height):
             node = word(h, node + PAIR_KEY)
+            if node < 0:
+                return DEEPER
         height = max(height - size, 0)
         if height == STACK:
             node, height = _stack_of(h, node, height), 0
@@ -67,11 +88,15 @@ def reduced(h, node, terminal):
 
 @internal
 def _shift(h, node, terminal):
-    """The stack after a terminal: reductions, then the shift. DEAD if the table has no way."""
+    """The stack after a terminal: reductions, then the shift. DEAD if the table has no way; or BELOW."""
+    if node == BELOW:
+        return BELOW
     state = reduced(h, node, terminal)
+    if state == DEEPER:
+        return BELOW
     if state == DEAD or lacks_room(h):
         return DEAD
-    return pair(h, NODE, _stack_of(h, word(h, H_BASE), word(h, H_HEIGHT)), state - 1)
+    return stacked(h, _stack_of(h, word(h, H_BASE), word(h, H_HEIGHT)), state - 1)
 
 
 @internal
@@ -97,8 +122,8 @@ def _feed_newline(h, parser, column):
     if column == NO_COLUMN:
         return DEAD
     node = _shift(h, node, word(h, H_NEWLINE))
-    if node == DEAD:
-        return DEAD
+    if node == DEAD or node == BELOW:
+        return node
     if column > word(h, indent + PAIR_KEY + 1):
         indent = pair(h, INDENT, indent, column)
         node = _shift(h, node, word(h, H_INDENT))
@@ -108,7 +133,7 @@ def _feed_newline(h, parser, column):
             node = _shift(h, node, word(h, H_DEDENT))
         if column != word(h, indent + PAIR_KEY + 1):
             return DEAD
-    return DEAD if node == DEAD else parser_of(h, node, indent, 0)
+    return node if node == DEAD or node == BELOW else parser_of(h, node, indent, 0)
 
 
 @internal
@@ -118,8 +143,8 @@ def _feed_new(h, parser, terminal, column):
     if terminal == word(h, H_NEWLINE):
         return parser if brackets > 0 else _feed_newline(h, parser, column)
     node = _shift(h, word(h, parser + PARSER_KEY), terminal)
-    if node == DEAD:
-        return DEAD
+    if node == DEAD or node == BELOW:
+        return node
     brackets += bracket_of(h, terminal)
     if brackets < 0:
         return DEAD
@@ -128,7 +153,7 @@ def _feed_new(h, parser, terminal, column):
 
 @internal
 def feed(h, parser, terminal, column):
-    """The parser after a terminal that is not ignored; DEAD if it does not fit."""
+    """The parser after a terminal that is not ignored; DEAD if it does not fit; or BELOW."""
     if terminal != word(h, H_NEWLINE):
         column = NO_COLUMN
     put(h, 0, parser)

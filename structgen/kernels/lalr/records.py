@@ -13,6 +13,12 @@ def bit_words(h):
 
 
 @internal
+def lex_key(h):
+    """Where the key of a lexer state begins in its record: its lexer, then its threads."""
+    return LEX_CLEAN + 2 * bit_words(h)
+
+
+@internal
 def put(h, i, value):
     """Write a word of a key to be."""
     set_scratch_at(h, i, value)
@@ -29,7 +35,7 @@ def pair(h, kind, below, value):
     """A stack or a stack of indentations: what is below, and the state or column on top."""
     put(h, 0, below)
     put(h, 1, value)
-    return intern(h, kind, 2, 0)
+    return intern(h, kind, 2, PAIR_KEY - 2)
 
 
 @internal
@@ -61,10 +67,3 @@ def fresh_config(h, parser):
 def lexer_of(h, parser):
     """The lexer of a parser's next lexeme."""
     return lexer_at(h, word(h, word(h, parser + PARSER_KEY) + PAIR_KEY + 1))
-
-
-@internal
-def start_config(h, state):
-    """The configuration before all text."""
-    indent = pair(h, INDENT, 0, 0) if word(h, H_NEWLINE) >= 0 else 0
-    return fresh_config(h, parser_of(h, pair(h, NODE, 0, state), indent, 0))

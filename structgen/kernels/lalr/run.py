@@ -7,8 +7,9 @@ from structgen.kernels.lalr.layout import *
 from structgen.kernels.lalr.lexer import step
 from structgen.kernels.lalr.liveness import config_ends, live_config
 from structgen.kernels.lalr.masks import classes_inside, fill, next_bytes
-from structgen.kernels.lalr.parser import feed, parser_ends
-from structgen.kernels.lalr.records import fresh_config, start_config
+from structgen.kernels.lalr.parser import feed, parser_ends, start_config
+from structgen.kernels.lalr.proofs import prove
+from structgen.kernels.lalr.records import fresh_config
 from structgen.kernels.lalr.tables import offset_of
 from structgen.kernels.memory import address, size, within
 from structgen.kernels.memory import word as word_at
@@ -58,7 +59,9 @@ def _make(stamp):
             return rehash(h, x, y)
         if operation == CLASSES_INSIDE:
             return classes_inside(h)
-        if operation > CLASSES_INSIDE:
+        if operation == PROVE:
+            return prove(h)
+        if operation > PROVE:
             return stamp
         result = _asked(h, operation, x, y, z)
         return RETRY if lacks_room(h) else result

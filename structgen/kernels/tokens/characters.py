@@ -1,7 +1,7 @@
-"""Array code about characters: their kinds, which of them leave a pool state as it is, and what tokens hold.
+"""Array code about characters: their kinds, and what tokens and the nodes of tries hold.
 
 Kinds of characters let masks treat whole subtrees of tokens at once (`stay` in `structgen.kernels.json.rows`).
-The plain-Python oracles are in tests/kernels/test_characters.py.
+The plain-Python oracles are in tests/kernels/tokens/test_characters.py.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import numpy as np
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import byte_array, int_array, int_matrix, word_array, word_matrix
 from structgen.kernels.tokens.layout import *
-from structgen.kernels.utf8 import next_expected
+from structgen.kernels.utf8 import begun, next_expected
 
 
 @internal
 def kind_of(byte):
-    """Kind of a byte of text inside a string (0..27)."""
+    """Kind of a byte of text inside a string (0..28); of one beyond ASCII NON_ASCII, see `node_kinds`."""
     if byte >= 0x80:
         return NON_ASCII
     if byte < 0x20 or byte == 0x22 or byte == 0x5C or byte == 0x7F:
@@ -69,76 +69,24 @@ def kind_of(byte):
 
 
 @internal
-def _leads_back(table, state, following, low, high, depth, home):
-    """Whether bytes low..high, then ``depth`` continuation bytes, all lead from ``following`` to ``home``."""
-    for byte in range(low, high + 1):
-        place = table[following, byte]
-        if depth == 0:
-            if place != home:
-                return False
-        else:
-            if place < 0:
-                return False
-            for second in range(0x80, 0xC0):
-                after = table[place, second]
-                if depth == 1:
-                    if after != home:
-                        return False
-                elif after < 0:
-                    return False
-                else:
-                    for third in range(0x80, 0xC0):
-                        if table[after, third] != home:
-                            return False
-    return True
+def has_wide_spaces(prefix):
+    """Whether some code point with this part above its low six bits is a `is_wide_space`."""
+    return (
+        prefix == 0xA0 >> 6
+        or prefix == 0x1680 >> 6
+        or prefix == 0x2000 >> 6
+        or prefix == 0x205F >> 6
+        or prefix == 0x3000 >> 6
+        or prefix == 0xFEFF >> 6
+    )
 
 
 @internal
-def _loops_non_ascii(table, state):
-    """Whether every character beyond ASCII leaves the state as it is (RFC 3629, section 4, for the ranges)."""
-    for lead in range(0xC2, 0xF5):
-        following = np.int64(table[state, lead])
-        if following < 0:
-            return False
-        low, high, depth = 0x80, 0xBF, 0
-        if lead >= 0xF0:
-            depth = 2
-            if lead == 0xF0:
-                low = 0x90
-            elif lead == 0xF4:
-                high = 0x8F
-        elif lead >= 0xE0:
-            depth = 1
-            if lead == 0xE0:
-                low = 0xA0
-            elif lead == 0xED:
-                high = 0x9F
-        if not _leads_back(table, state, following, low, high, depth, state):
-            return False
-    return True
-
-
-@internal
-def add_rows(m, base):
-    """Copy an automaton's rows to ``pool`` (256 entries a state) from state ``base`` on.
-
-    ``table`` int32[n, 256]: next state or -1. Ors PARTIAL_FLAG into ``flags`` of the states inside a UTF-8 sequence and
-    sets ``loops``, the kinds of characters that leave a state as it is.
-    """
-    table, pool, flags, loops = int_matrix(m, 0), int_array(m, 1), int_array(m, 2), int_array(m, 3)
-    for state in range(table.shape[0]):
-        place = base + state
-        looping = (1 << NEVER) - 1
-        for byte in range(256):
-            following = table[state, byte]
-            pool[place * 256 + byte] = following + base if following >= 0 else -1
-            if following != state and byte < 0x80:
-                looping &= ~(1 << kind_of(byte))
-            if following >= 0 and 0x80 <= byte < 0xC0:
-                flags[place] |= PARTIAL_FLAG
-        if table[state, 0xC2] < 0 or not _loops_non_ascii(table, state):
-            looping &= ~(1 << NON_ASCII)
-        loops[place] = looping
+def is_wide_space(point):
+    """Whether a code point beyond ASCII is white space or ends a line (ECMA-262, 12.2 and 12.3): patterns' ``\\s``."""
+    if point == 0xA0 or point == 0x1680 or 0x2000 <= point <= 0x200A:
+        return True
+    return point in (0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF)
 
 
 @internal
@@ -217,47 +165,78 @@ def token_kinds(m):
 
 
 @internal
-def subtree_kinds(m):
-    """Kinds of the characters below each node of a trie (bits of `kind_of`).
+def node_kinds(m):
+    """Kind of the character that ends at each node of a trie, into ``kinds`` uint8[N].
 
-    ``nodes`` int32[N, 4] in depth-first order (byte, depth, subtree end, token); ``path`` int32[depth + 1] is scratch.
-    Text that is not UTF-8 from the token's first byte on counts as NEVER.
+    NON_ASCII where one beyond ASCII is not whole yet (every such beginning is one of a character of that kind), BROKEN
+    where the text is not UTF-8 from the token's first byte on. ``nodes`` int32[N, 4] in depth-first order (byte, depth,
+    subtree end, token); ``path`` int64[depth + 2, 2] is scratch: what is expected, and the code point so far.
     """
-    nodes, path, kinds = int_matrix(m, 0), int_array(m, 1), int_array(m, 2)
-    path[0] = 0
+    nodes, path, kinds = int_matrix(m, 0), word_matrix(m, 1), byte_array(m, 2)
+    path[0, 0], path[0, 1] = 0, 0
     for i in range(nodes.shape[0]):
-        level = nodes[i, 1]
-        before = path[level]
-        path[level + 1] = next_expected(np.int64(before), np.int64(nodes[i, 0]))
-        kinds[i] = 0
-        if path[level + 1] < 0:
-            kinds[i] = 1 << NEVER
+        level, byte = nodes[i, 1], np.int64(nodes[i, 0])
+        before = path[level, 0]
+        expected = next_expected(before, byte)
+        point = path[level, 1] << 6 | byte & 63 if before > 0 else begun(byte)
+        path[level + 1, 0], path[level + 1, 1] = expected, point
+        if expected < 0:
+            kinds[i] = BROKEN
+        elif expected == 0 and byte >= 0x80 and is_wide_space(point):
+            kinds[i] = WIDE_SPACE
+        else:
+            kinds[i] = kind_of(byte)
+
+
+@internal
+def subtree_kinds(m):
+    """Kinds of the characters below each node of a trie, as bits; that of the node itself only where it is BROKEN.
+
+    ``own`` uint8[N]: see `node_kinds`. BROKEN counts as NEVER.
+    """
+    nodes, own, kinds = int_matrix(m, 0), byte_array(m, 1), int_array(m, 2)
+    for i in range(nodes.shape[0]):
+        kinds[i] = 1 << NEVER if own[i] == BROKEN else 0
     for back in range(nodes.shape[0]):
         i = nodes.shape[0] - 1 - back
         level = nodes[i, 1]
-        own = kinds[i] | (1 << kind_of(np.int64(nodes[i, 0])))
         if level > 0:
             j = i - 1
             while nodes[j, 1] >= level:
                 j -= 1
-            kinds[j] |= own
+            kinds[j] |= kinds[i] | 1 << min(own[i], NEVER)
+
+
+@internal
+def subtree_rises(m):
+    """How many code points begin below each node of a trie, at most on one path (int32[N]); its own does not count.
+
+    ``nodes`` as in `node_kinds`; ``best`` int32[depth + 2] is scratch.
+    """
+    nodes, best, rises = int_matrix(m, 0), int_array(m, 1), int_array(m, 2)
+    for level in range(len(best)):
+        best[level] = 0
+    for back in range(nodes.shape[0]):
+        i = nodes.shape[0] - 1 - back
+        level = nodes[i, 1]
+        rises[i] = best[level + 1]
+        best[level + 1] = 0
+        best[level] = max(best[level], rises[i] + (1 if nodes[i, 0] & 0xC0 != 0x80 else 0))
 
 
 @internal
 def path_kinds(m):
     """Kinds of all characters of each token of a trie (int64[V], in place), NEVER where it is not UTF-8.
 
-    ``path`` int64[depth + 2, 2] is scratch: decoder state and kinds up to each level.
+    ``own`` uint8[N]: see `node_kinds`. ``path`` int64[depth + 2] is scratch: the kinds up to each level.
     """
-    nodes, next_same, path, kinds = int_matrix(m, 0), int_array(m, 1), word_matrix(m, 2), word_array(m, 3)
-    path[0, 0], path[0, 1] = 0, 0
+    nodes, next_same, own, path = int_matrix(m, 0), int_array(m, 1), byte_array(m, 2), word_array(m, 3)
+    kinds = word_array(m, 4)
+    path[0] = 0
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
-        before = path[level, 0]
-        state = next_expected(np.int64(before), np.int64(nodes[i, 0]))
-        path[level + 1, 0] = state
-        path[level + 1, 1] = path[level, 1] | (1 << kind_of(np.int64(nodes[i, 0])))
+        path[level + 1] = path[level] | 1 << min(own[i], NEVER)
         token = nodes[i, 3]
         while token >= 0:
-            kinds[token] = path[level + 1, 1] if state >= 0 else 1 << NEVER
+            kinds[token] = path[level + 1] if own[i] != BROKEN else 1 << NEVER
             token = next_same[token]

@@ -1,7 +1,15 @@
 """The entry of the tokens' kernel: kinds of characters and tokens, and tries."""
 
 from structgen.kernels.jit import entry
-from structgen.kernels.tokens.characters import add_rows, kind_of, path_kinds, subtree_kinds, token_kinds
+from structgen.kernels.tokens.automata import add_rows
+from structgen.kernels.tokens.characters import (
+    kind_of,
+    node_kinds,
+    path_kinds,
+    subtree_kinds,
+    subtree_rises,
+    token_kinds,
+)
 from structgen.kernels.tokens.layout import *
 from structgen.kernels.tokens.trie import common_prefixes, fill_nodes, filter_chains
 
@@ -25,6 +33,10 @@ def _make(stamp):
             fill_nodes(m)
         elif operation == FILTER_CHAINS:
             filter_chains(m)
+        elif operation == SUBTREE_RISES:
+            subtree_rises(m)
+        elif operation == NODE_KINDS:
+            node_kinds(m)
         return stamp
 
     return run

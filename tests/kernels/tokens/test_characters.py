@@ -1,16 +1,15 @@
-"""Kernels about characters against plain Python: kinds, loops of automata, flags of tokens."""
+"""Kernels about characters against plain Python: kinds of characters, flags of tokens, what nodes of tries hold."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
-from structgen.automata.pattern import pattern_dfa
 from structgen.kernels.tokens import calls as c
 from structgen.vocabulary.trie import build_trie
 
@@ -27,66 +26,11 @@ NEVER = [*range(0x20), 0x22, 0x5C, 0x7F]
 def kind(byte: int) -> int:
     if byte >= 0x80:
         return 26
-    return 27 if byte in NEVER else next(i for i, group in enumerate(GROUPS) if chr(byte) in group)
+    return 28 if byte in NEVER else next(i for i, group in enumerate(GROUPS) if chr(byte) in group)
 
 
 def test_every_byte_has_its_kind() -> None:
     assert [c.kind_of(byte) for byte in range(256)] == [kind(byte) for byte in range(256)]
-
-
-# --- automata -------------------------------------------------------------------------------------------------------
-def sequences() -> list[Int32]:
-    """The UTF-8 of all scalar values beyond ASCII by length: int32[bytes, characters]."""
-    found = []
-    for first, last in ((0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF)):
-        text = "".join(chr(point) for point in range(first, last + 1) if not 0xD800 <= point <= 0xDFFF)
-        length = 2 if last < 0x800 else 3 if last < 0x10000 else 4
-        found.append(np.frombuffer(text.encode(), np.uint8).reshape(-1, length).T.astype(np.int32))
-    return found
-
-
-ALL_SEQUENCES = sequences()
-
-
-def loops(table: Int32, state: int) -> int:
-    """Kinds all of whose characters lead from ``state`` back to it, by walking every character."""
-    dead = len(table)
-    total = np.vstack([np.where(table < 0, dead, table), np.full((1, 256), dead)])
-    bits = 0
-    for number, group in enumerate(GROUPS):
-        if all(table[state, ord(character)] == state for character in group):
-            bits |= 1 << number
-    for columns in ALL_SEQUENCES:
-        places = np.full(columns.shape[1], state)
-        for column in columns:
-            places = total[places, column]
-        if (places != state).any():
-            return bits
-    return bits | 1 << 26
-
-
-def tables() -> list[Int32]:
-    patterns = ["", "^[a-z0-9_]*$", "^[^/]+$", "^[^é]*$", "^[^😀]*$", "^[\\u0800-\\u{10FFFF}]*$", "^a{3}"]
-    found = [pattern_dfa(pattern).transitions for pattern in patterns]
-    random = np.random.default_rng(0)
-    found += [random.integers(-1, 4, (4, 256), dtype=np.int32) for _ in range(4)]
-    every = np.zeros((1, 256), np.int32)  # not UTF-8: each byte leads back
-    return [*found, every]
-
-
-@pytest.mark.parametrize("table", tables(), ids=lambda table: f"{len(table)} states")
-def test_add_rows(table: Int32) -> None:
-    count, base = len(table), 3
-    pool, flags, looping = (np.zeros(size, np.int32) for size in (256 * (base + count), base + count, base + count))
-    flags[base] = 1
-    c.add_rows(np.ascontiguousarray(table), base, pool, flags, looping)
-    rows = pool.reshape(-1, 256)
-    assert (rows[base:] == np.where(table < 0, -1, table + base)).all() and not rows[:base].any()
-    inside = (table[:, 0x80:0xC0] >= 0).any(axis=1)
-    assert ((flags[base:] & c.PARTIAL_FLAG != 0) == inside).all() and flags[base] & 1
-    expected = [loops(table, state) for state in range(count)]
-    if len(table) > 1 or table[0, 0xC2] < 0:
-        assert looping[base:].tolist() == expected
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
@@ -153,30 +97,66 @@ def nodes_of(tokens: list[bytes]) -> tuple[Int32, Int32, int]:
     return np.ascontiguousarray(np.stack(columns, axis=1), np.int32), trie.next_same, trie.max_depth
 
 
-def test_subtree_kinds() -> None:
-    nodes, _, depth = nodes_of(TOKENS)
-    kinds = np.zeros(len(nodes), np.int32)
-    c.subtree_kinds(nodes, np.zeros(depth + 2, np.int32), kinds)
+def texts_of(nodes: Int32) -> list[bytes]:
+    """The bytes up to each node."""
     texts: list[bytes] = []
     for byte, level, _, _ in nodes.tolist():
         parent = next((text for text in reversed(texts) if len(text) == level), b"") if level else b""
         texts.append(parent + bytes([byte]))
+    return texts
+
+
+# White space of ECMA-262 beyond ASCII, by Python's table of Unicode: category Zs, the line ends, the byte order mark.
+WIDE_SPACES = {chr(p) for p in range(0x80, 0x110000) if unicodedata.category(chr(p)) in ("Zs", "Zl", "Zp")} | {"\ufeff"}
+
+
+def node_kind(text: bytes) -> int:
+    """The kind of the character that ends ``text``."""
+    if not is_utf8_prefix(text):
+        return c.BROKEN
+    try:
+        last = text.decode()[-1]
+    except UnicodeDecodeError:
+        return c.NON_ASCII
+    return c.WIDE_SPACE if last in WIDE_SPACES else kind(last.encode()[-1])
+
+
+def own_kinds(nodes: Int32, depth: int) -> npt.NDArray[np.uint8]:
+    found = np.zeros(len(nodes), np.uint8)
+    c.node_kinds(nodes, np.zeros((depth + 2, 2), np.int64), found)
+    return found
+
+
+def test_node_kinds() -> None:
+    spaces = [f"a{ch}b".encode() for ch in sorted(WIDE_SPACES)]
+    others = [chr(p).encode() for p in (0x9F, 0xA1, 0x167F, 0x200B, 0x2027, 0x202A, 0x2060, 0xFEFE, 0xFF00, 0x1F600)]
+    nodes, _, depth = nodes_of([*TOKENS, *spaces, *others])
+    assert own_kinds(nodes, depth).tolist() == [node_kind(text) for text in texts_of(nodes)]
+
+
+def test_subtree_kinds_and_rises() -> None:
+    nodes, _, depth = nodes_of([*TOKENS, "\u00a0\u2009 \u3000".encode()])
+    kinds, rises = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
+    c.subtree_kinds(nodes, own_kinds(nodes, depth), kinds)
+    c.subtree_rises(nodes, np.zeros(depth + 2, np.int32), rises)
+    texts = texts_of(nodes)
     for i, text in enumerate(texts):
-        expected = 0 if is_utf8_prefix(text) else 1 << 27
-        for other in texts[i + 1 : nodes[i, 2]]:  # below, without the node's own byte
-            expected |= 1 << kind(other[-1]) | (0 if is_utf8_prefix(other) else 1 << 27)
-        assert kinds[i] == expected, text
+        expected, rise = 0 if is_utf8_prefix(text) else 1 << c.NEVER, 0
+        for other in texts[i + 1 : nodes[i, 2]]:  # below, without the node's own character
+            expected |= 1 << min(node_kind(other), c.NEVER)
+            rise = max(rise, sum(byte & 0xC0 != 0x80 for byte in other[len(text) :]))
+        assert (kinds[i], rises[i]) == (expected, rise), text
 
 
 def test_path_kinds() -> None:
     nodes, next_same, depth = nodes_of(TOKENS)
     kinds = np.full(len(TOKENS), -1, np.int64)
-    c.path_kinds(nodes, next_same, np.zeros((depth + 2, 2), np.int64), kinds)
+    c.path_kinds(nodes, next_same, own_kinds(nodes, depth), np.zeros(depth + 2, np.int64), kinds)
     for token, found in zip(TOKENS, kinds.tolist(), strict=True):
         expected = 0
-        for byte in token:
-            expected |= 1 << kind(byte)
+        for place in range(len(token)):
+            expected |= 1 << node_kind(token[: place + 1])
         if token:  # tokens that are not in the trie are left as they are
-            assert found == (expected if is_utf8_prefix(token) else 1 << 27), token
+            assert found == (expected if is_utf8_prefix(token) else 1 << c.NEVER), token
         else:
             assert found == -1

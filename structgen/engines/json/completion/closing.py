@@ -78,8 +78,10 @@ class JsonCompletions:
     def likely(self, matcher: OpenOutput, written: bytes) -> list[bytes]:
         """See `Matcher.likely_texts`: of the first configuration. O(size of the arena)."""
         threads, arena = matcher.configurations()
-        texts = LikelyTexts(self.index(matcher.grammar), self._values, arena)
-        return texts.after(threads[0].tolist(), Spacing(written)) if len(threads) else []
+        if not len(threads):
+            return []
+        q, a, b, frame = threads[0].tolist()
+        return LikelyTexts(self.index(matcher.grammar), self._values, arena).after(q, a, b, frame, Spacing(written))
 
     def complete(self, matcher: OpenOutput) -> bytes:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.

@@ -41,9 +41,9 @@ def _habits(expression: re.Pattern[bytes], written: bytes) -> tuple[bytes, bytes
 class LikelyTexts(RestWriter):
     """What may come next in the configurations of one matcher, at one moment; the likeliest first."""
 
-    def after(self, configuration: list[int], spacing: Spacing) -> list[bytes]:
-        """Texts that may follow a configuration (four integers), at most ``MAX_TEXTS``; none within free text and numbers."""
-        return list(islice(dict.fromkeys(self._after_state(*configuration, spacing=spacing)), MAX_TEXTS))
+    def after(self, q: int, a: int, b: int, frame: int, spacing: Spacing) -> list[bytes]:
+        """Texts that may follow a configuration, at most ``MAX_TEXTS``; none within free text and numbers."""
+        return list(islice(dict.fromkeys(self._after_state(q, a, b, frame, spacing)), MAX_TEXTS))
 
     def _after_state(self, q: int, a: int, b: int, frame: int, spacing: Spacing) -> Iterator[bytes]:
         form = self._form(frame) if frame >= 0 else None

@@ -55,7 +55,8 @@ class Index:
         self.strings: dict[int, StringSpec | EnumForm] = {}
         self.frames: dict[int, ObjectForm | ArraySpec | Counted] = {}
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
-        self.nodes[root.offset] = root
+        self._places = grammar.tables.places
+        self.nodes[self._places[root]] = root
         found = [root]
         for node in found:
             for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
@@ -65,8 +66,8 @@ class Index:
                 self.frames[place] = values.object_form(spec)
             self._arrays(node)
             for child in children(node):
-                if child.live and child.offset not in self.nodes:
-                    self.nodes[child.offset] = child
+                if child.live and self._places[child] not in self.nodes:
+                    self.nodes[self._places[child]] = child
                     found.append(child)
 
     def _arrays(self, node: GoalNode) -> None:
@@ -98,7 +99,8 @@ class Index:
                         waiting.append(record)
 
     def _records(self, node: GoalNode, field: int) -> list[int]:
-        first, count = self.table[node.offset + field : node.offset + field + 2].tolist()
+        place = self._places[node] + field
+        first, count = self.table[place : place + 2].tolist()
         records: list[int] = self.table[first : first + count].tolist()
         return records
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,12 +52,31 @@ if TYPE_CHECKING:
     from structgen.engines.json.goals.graph import GoalGraph
     from structgen.engines.json.goals.node import GoalNode
 
-# Specs of scalars depend on nothing but their literals and options, so all schemas share them; they are forgotten, and
-# with them the formulas that only they hold, when there are this many.
-MAX_KNOWN = 2_000
+MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 32 << 20
 _UNKNOWN = object()
-_known_numbers: dict[Hashable, Any] = {}
-_known_strings: dict[Hashable, Any] = {}
+
+
+class KnownSpecs(dict[Hashable, Any]):
+    """Specs of scalars, which depend on nothing but their literals and options, so that all schemas share them.
+
+    All are forgotten, and with them the formulas that only they hold, when there are `MAX_KNOWN`, or automata of
+    `MAX_KNOWN_BYTES`.
+    """
+
+    memory_bytes = 0
+
+    def remember(self, key: Hashable, spec: Any) -> Any:
+        """The spec, which is kept."""
+        if len(self) >= MAX_KNOWN or self.memory_bytes > MAX_KNOWN_BYTES:
+            self.clear()
+            self.memory_bytes = 0
+        if isinstance(spec, StringSpec) and spec.dfa is not None:
+            self.memory_bytes += spec.dfa.transitions.nbytes + (spec.distances.nxt.nbytes if spec.distances else 0)
+        self[key] = spec
+        return spec
+
+
+_known_numbers, _known_strings = KnownSpecs(), KnownSpecs()
 
 # A tuple longer than this is a mistake or an attack; each position is a table entry.
 MAX_PREFIX = 100_000
@@ -90,7 +110,7 @@ class Conjunctions:
         known = _known_numbers.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             self._graph.budget.spend(NUMBER_STEPS)
-            known = _remember(_known_numbers, key, self._number(literals))
+            known = _known_numbers.remember(key, self._number(literals))
         return cast("NumberChoice | None", known)
 
     def _number(self, literals: Conjunction) -> NumberChoice | None:
@@ -132,10 +152,11 @@ class Conjunctions:
             excluded=frozenset(excluded),
             values=values,
             spelling=spelling,
-            max_length=self._options.max_number_length,
         )
-        found = automaton(spec)
-        return None if found.is_empty else NumberChoice(found)
+        limit = self._options.max_number_length
+        limited = spec.with_ends() if limit == "auto" else replace(spec, max_length=limit)
+        found = automaton(limited)
+        return None if found.is_empty else NumberChoice(found, limit == "auto" and limited is not spec)
 
     # --- strings ---
     def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
@@ -143,7 +164,7 @@ class Conjunctions:
         key = (literals, self._options.max_string_length, self._options.max_automaton_states)
         known = _known_strings.get(key, _UNKNOWN)
         if known is _UNKNOWN:
-            known = _remember(_known_strings, key, self._string(literals))
+            known = _known_strings.remember(key, self._string(literals))
         return cast("EnumSpec | StringSpec | None", known)
 
     def _string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
@@ -260,6 +281,9 @@ class Conjunctions:
         """Nodes by key, and which keys must be there."""
         builder = ObjectBuilder(self._graph, self)
         for literal in literals:
+            if literal.__class__ is All:
+                builder.members(literal)
+                continue
             atom, positive = split(literal)
             if isinstance(atom, Keys):
                 builder.count(atom.n, positive)
@@ -267,8 +291,6 @@ class Conjunctions:
                 builder.depend(atom)
             elif isinstance(atom, Order):
                 builder.order(atom.names)
-            elif isinstance(atom, All) and positive:
-                builder.members(atom)
             elif isinstance(atom, All) and isinstance(atom.keys, Enum) and atom.value is FALSE:
                 builder.require(str(atom.keys.values[0]))
             else:
@@ -286,10 +308,3 @@ def _check_steps(steps: set[Fraction]) -> None:
             keyword="multipleOf",
             limit=MAX_STEP_BITS,
         )
-
-
-def _remember(known: dict[Hashable, Any], key: Hashable, spec: Any) -> Any:
-    if len(known) >= MAX_KNOWN:
-        known.clear()
-    known[key] = spec
-    return spec

@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
-from structgen.engines.json.goals.liveness import array_live, is_live, possibly_live, reachable, solve
+from structgen.engines.json.goals.conjunctions import Conjunctions
+from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
-from structgen.engines.json.goals.specs import EnumSpec, NumberChoice
+from structgen.engines.json.goals.shared import SHARED
+from structgen.engines.json.goals.specs import EnumSpec
 from structgen.errors import (
     PatternError,
     SchemaTooComplexError,
@@ -27,7 +29,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, And, Enum, Formula, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -40,10 +42,6 @@ _LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the
 # What a goal costs at least.
 NODE_STEPS = 50
 
-# Scalar alternatives by options and formula, shared by all schemas; forgotten when there are this many.
-MAX_SCALARS = 2_000
-_scalars: dict[tuple[JsonOptions, Formula], tuple[int, list[NumberChoice], list[StringAlternative]]] = {}
-
 
 class GoalGraph:
     """The nodes of one schema."""
@@ -53,6 +51,7 @@ class GoalGraph:
         self.options = options
         self.ignored: list[tuple[str, str]] = []
         self.nodes: dict[Formula, GoalNode] = {}
+        self._shared = SHARED.under(options)
         self._pending: list[GoalNode] = []
         self.budget = GoalBudget(options.max_steps)
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
@@ -61,8 +60,6 @@ class GoalGraph:
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
-        from structgen.engines.json.goals.conjunctions import Conjunctions  # the two call each other
-
         self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
@@ -81,6 +78,9 @@ class GoalGraph:
             self._drain()
         solve(self.nodes.values())
         self._check_distinct(root)
+        prune(self.nodes.values())
+        if not (self._overlaps or self.ignored):  # what probes cost depends on what came before
+            SHARED.add(self.options, self._shareable())
         if not root.live:
             hint = "Relax conditions that exclude each other."
             if self.options.additional_members == "closed":
@@ -88,8 +88,17 @@ class GoalGraph:
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
 
+    def _shareable(self) -> Iterator[GoalNode]:
+        """The new nodes that depend on their formula and the options alone, as do all that they lead to."""
+        for node in self.nodes.values():
+            if node.expanded and not node.shared and not node.formula.flags & REFERS:
+                yield node
+
     def _check_distinct(self, root: GoalNode) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
+        new = [node for node in self.nodes.values() if node.arrays and not node.shared]
+        if not any(spec.distinct for node in new for spec in node.arrays):
+            return
         for node in reachable(root):
             if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
                 self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
@@ -98,10 +107,26 @@ class GoalGraph:
         """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
         node = self.nodes.get(formula)
         if node is None:
+            node = self._shared.get(formula)
+            if node is not None:
+                self._adopt(node)
+                return node
             node = self.nodes[formula] = GoalNode(formula)
         if not node.expanded:
             self._pending.append(node)
         return node
+
+    def _adopt(self, node: GoalNode) -> None:
+        """Take a shared node with all that it leads to, for what it cost when it was new: budgets forget nothing."""
+        self.nodes[node.formula] = node
+        found = [node]
+        for node in found:
+            self.budget.spend(node.steps)
+            if node.objects or node.arrays:
+                for child in children(node):
+                    if child.formula not in self.nodes:
+                        self.nodes[child.formula] = child
+                        found.append(child)
 
     def unsupported(self, literal: Formula, what: str) -> None:
         """Raise, or note that ``literal`` is ignored, as the options say."""
@@ -146,39 +171,29 @@ class GoalGraph:
                 self._active.discard(node)
 
     def _expand(self, node: GoalNode) -> None:
-        formula = node.formula
-        self.budget.spend(NODE_STEPS)
+        formula, budget = node.formula, self.budget
+        before = budget.left
+        budget.spend(NODE_STEPS)
         types = possible_types(formula)
-        if types & ~(OBJECT | ARRAY):
-            self._expand_scalars(node, types)
         alternatives, build = self.normal_form.alternatives, self._conjunctions
+        if types & (NULL | BOOLEAN):
+            node.flags = self._flags(formula, types)
+        if types & NUMBER:
+            node.numbers = _built(alternatives(formula, NUMBER), build.number)
+        if types & STRING:
+            node.strings = _merged_enums(_built(alternatives(formula, STRING), build.string))
         if types & OBJECT:
             node.objects = _built(alternatives(formula, OBJECT), build.object)
         if types & ARRAY:
             node.arrays = _built(alternatives(formula, ARRAY), build.array)
+        node.steps = before - budget.left
 
-    def _expand_scalars(self, node: GoalNode, types: int) -> None:
-        """Flags, numbers and strings, which depend on the formula and the options alone: shared by all schemas."""
-        key = self.options, node.formula
-        known = _scalars.get(key)
-        if known is None:
-            self._build_scalars(node, types)
-            if len(_scalars) >= MAX_SCALARS:
-                _scalars.clear()
-            _scalars[key] = node.flags, node.numbers, node.strings
-        else:
-            node.flags, node.numbers, node.strings = known
-
-    def _build_scalars(self, node: GoalNode, types: int) -> None:
-        formula, form, build = node.formula, self.normal_form, self._conjunctions
-        if types & (NULL | BOOLEAN):
-            for bit, (value, kind) in enumerate(_CONSTANTS):
-                if types & kind and evaluate(form.restrict(formula, kind), value, self.lowered.refs):
-                    node.flags |= 1 << bit
-        if types & NUMBER:
-            node.numbers = _built(form.alternatives(formula, NUMBER), build.number)
-        if types & STRING:
-            node.strings = _merged_enums(_built(form.alternatives(formula, STRING), build.string))
+    def _flags(self, formula: Formula, types: int) -> int:
+        flags = 0
+        for bit, (value, kind) in enumerate(_CONSTANTS):
+            if types & kind and evaluate(self.normal_form.restrict(formula, kind), value, self.lowered.refs):
+                flags |= 1 << bit
+        return flags
 
     def _overlap(self, formula: Formula, kind: int) -> bool:
         """Whether some value of a type may satisfy a formula. True where a node still being expanded leaves it open."""

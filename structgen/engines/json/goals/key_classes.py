@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class ObjectBuilder:
     def __init__(self, graph: GoalGraph, conjunctions: Conjunctions) -> None:
         self._graph = graph
         self._conjunctions = conjunctions
-        self._members: dict[str, list[Formula]] = {}  # by key named alone
+        self._members: dict[str, Formula] = {}  # by key named alone
         self._rules: list[tuple[Formula, Formula]] = []  # (class, formula) of the others
         self._order: dict[str, None] = {}
         self._required: dict[str, None] = {}
@@ -70,19 +70,21 @@ class ObjectBuilder:
 
     def members(self, atom: All) -> None:
         """A condition on the values of a class of keys."""
-        keys = atom.keys
-        if isinstance(keys, Enum):
-            for name in keys.values:
-                if isinstance(name, str):
-                    self._members.setdefault(name, []).append(atom.value)
-        else:
-            self._rules.append((keys, atom.value))
+        keys, value, members = atom.keys, atom.value, self._members
+        if keys.__class__ is not Enum:
+            self._rules.append((keys, value))
+            return
+        for name in keys.values:
+            if name.__class__ is str:
+                known = members.get(name)
+                members[name] = value if known is None else and_(known, value)
 
     def build(self) -> ObjectSpec | None:
         """The spec, or None if too few keys are allowed on its face."""
         if self._most is not None and self._most < self._least:
             return None
-        keys = {name: self._value(name) for name in self._names()}
+        node, value = self._graph.node, self._value
+        keys = {name: node(value(name)) for name in self._names()}
         others, bits = self._others(keys)
         required = set(self._required)
         dependents: dict[str, set[str]] = {}
@@ -125,7 +127,7 @@ class ObjectBuilder:
 
     def _names(self) -> dict[str, None]:
         """Every key that is named anywhere, in declared order."""
-        names = {**self._order, **dict.fromkeys(self._members), **self._required}
+        names: dict[str, Any] = {**self._order, **self._members, **self._required}
         for name, needed in self._dependents.items():
             names[name] = None
             names.update(dict.fromkeys(sorted(needed)))
@@ -133,18 +135,18 @@ class ObjectBuilder:
             names.update(dict.fromkeys(named(keys)))
         return names
 
-    def _value(self, name: str) -> GoalNode:
-        """The node of a named key's value: what names the key, and the rules whose class it is in."""
+    def _value(self, name: str) -> Formula:
+        """What a named key's value satisfies: what names the key says, and the rules whose class it is in."""
         if not encodable(name):
-            return self._graph.node(FALSE)
-        parts = self._members.get(name, [])
-        applying = [value for keys, value in self._rules if self._holds(keys, name)]
-        if applying:
-            parts = [*parts, *applying]
-        return self._graph.node(parts[0] if len(parts) == 1 else and_(*parts))
+            return FALSE
+        found = self._members.get(name, TRUE)
+        for keys, value in self._rules:
+            if self._holds(keys, name):
+                found = and_(found, value)
+        return found
 
     def _holds(self, keys: Formula, name: str) -> bool:
-        if isinstance(keys, Not) and isinstance(keys.arg, Enum):
+        if keys.__class__ is Not and keys.arg.__class__ is Enum:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
@@ -188,7 +190,7 @@ class ObjectBuilder:
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
         class_of: dict[int, int] = {}
-        for signature in np.unique(bits[ends]).tolist():
+        for signature in sorted(set(bits[ends].tolist())):
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
             facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
             value = self._of_class(facts)

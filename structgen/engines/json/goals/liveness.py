@@ -5,6 +5,7 @@ A value is finite, so a goal that only leads to itself has none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 
 from structgen.engines.json.goals.budget import GoalBudget
@@ -46,7 +47,7 @@ def _is_scalar_live(node: GoalNode) -> bool:
 def object_live(spec: ObjectSpec, live: Live) -> bool:
     """Whether the object has a value, given which nodes have. Sets ``spec.forbidden``."""
     forbidden = {name for name, node in spec.keys.items() if not live(node)}
-    while True:
+    while spec.dependents:
         blocked = {
             name
             for name, names in spec.dependents.items()
@@ -56,12 +57,14 @@ def object_live(spec: ObjectSpec, live: Live) -> bool:
             break
         forbidden |= blocked
     spec.forbidden = forbidden
-    if spec.required & forbidden:
+    if forbidden and not forbidden.isdisjoint(spec.required):
         return False
     if spec.most is not None and len(spec.required) > spec.most:
         return False
     if spec.duties and not coverable(spec, live):
         return False
+    if not spec.least:
+        return True
     others, undeclared = spec.others, 0
     if isinstance(others, KeyClasses):
         undeclared = sum(words for node, words in zip(others.nodes, others.words, strict=True) if live(node))
@@ -79,7 +82,7 @@ def array_live(spec: ArraySpec | CountedSpec, live: Live) -> bool:
     """Whether the array has a value, given which nodes have. Sets ``spec.uncertain``, and ``live`` of counted ones."""
     if isinstance(spec, CountedSpec):
         return _counted_live(spec, live)
-    if spec.least > longest(spec, live):
+    if spec.least and spec.least > longest(spec, live):
         return False
     if spec.distinct is not True or spec.least < 2:
         return True
@@ -144,13 +147,13 @@ def _enough_distinct(spec: CountedSpec, distance: list[int], live: Live) -> bool
 
 def longest(spec: ArraySpec, live: Live) -> float:
     """The most items that the array can have."""
-    limit = float("inf") if spec.most is None else spec.most
+    limit = math.inf if spec.most is None else spec.most
     for index, node in enumerate(spec.prefix):
         if not live(node):
             return min(limit, index)
     if not live(spec.rest):
         return min(limit, len(spec.prefix))
-    if spec.distinct is True and not spec.prefix and limit == float("inf"):
+    if spec.distinct is True and not spec.prefix and limit == math.inf:
         count, exact = _count(spec.rest, 1 << 20, live)
         return count if exact and count < 1 << 20 else limit
     return limit
@@ -162,12 +165,14 @@ def _alive(node: GoalNode, live: Live) -> bool:
 
 # --- the fixpoint ---
 def solve(nodes: Iterable[GoalNode]) -> None:
-    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one."""
+    """Set ``live`` on expanded nodes: the least fixpoint. Shared ones have it. Linear where no goal waits for a later
+    one."""
     open_nodes = []
     for node in nodes:
-        node.live = _is_scalar_live(node)
-        if not node.live:
-            open_nodes.append(node)
+        if not node.shared:
+            node.live = _is_scalar_live(node)
+            if not node.live:
+                open_nodes.append(node)
     open_nodes.reverse()  # children were mostly created after their parents
     changed = True
     while changed and open_nodes:
@@ -179,6 +184,16 @@ def solve(nodes: Iterable[GoalNode]) -> None:
             else:
                 waiting.append(node)
         open_nodes = waiting
+
+
+def prune(nodes: Iterable[GoalNode]) -> None:
+    """Take out the objects and arrays of solved nodes that have no value."""
+    for node in nodes:
+        if node.live and not node.shared:
+            if node.objects:
+                node.objects = [spec for spec in node.objects if object_live(spec, is_live)]
+            if node.arrays:
+                node.arrays = [spec for spec in node.arrays if array_live(spec, is_live)]
 
 
 def is_live(node: GoalNode) -> bool:
@@ -202,13 +217,19 @@ def possibly_live(root: GoalNode, active: set[GoalNode], budget: GoalBudget) -> 
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)
     budget.spend(len(reached))
-    alive = {node for node in reached if not node.expanded or node in active or _is_scalar_live(node)}
+    alive = {
+        node
+        for node in reached
+        if not node.expanded or node in active or (node.live if node.shared else _is_scalar_live(node))
+    }
     changed = True
     while changed and root not in alive:
         changed = False
         budget.spend(len(reached))
         for node in reversed(list(reached)):
-            if node not in alive and (_alive(node, alive.__contains__) or any(a.uncertain for a in node.arrays)):
+            if node.shared or node in alive:
+                continue
+            if _alive(node, alive.__contains__) or any(a.uncertain for a in node.arrays):
                 alive.add(node)
                 changed = True
     return root in alive

@@ -11,10 +11,13 @@ StringAlternative = EnumSpec | StringSpec
 class GoalNode:
     """A goal for one value: flags for null, true and false, and alternatives for the other types.
 
-    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``offset``: its place in the tables.
+    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``shared``: it is solved and may be part of other
+    schemas' graphs, too (`goals.shared`); it is not changed any more. ``steps``: what its expansion has cost.
     """
 
-    __slots__ = ("arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "offset", "strings")
+    __slots__ = (
+        "arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "shared", "steps", "strings",
+    )  # fmt: skip
 
     def __init__(self, formula: Formula) -> None:
         self.formula = formula
@@ -25,4 +28,5 @@ class GoalNode:
         self.arrays: list[ArraySpec | CountedSpec] = []
         self.expanded = False
         self.live = False
-        self.offset = -1
+        self.shared = False
+        self.steps = 0

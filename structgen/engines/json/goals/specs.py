@@ -38,9 +38,10 @@ class StringSpec:
 
 @dataclass(slots=True)
 class NumberChoice:
-    """A number that the automaton accepts."""
+    """A number that the automaton accepts. ``has_ends``: the schema would allow longer ones (``with_ends``)."""
 
     automaton: NumberAutomaton
+    has_ends: bool = False
 
 
 @dataclass(slots=True)

@@ -14,26 +14,22 @@ if TYPE_CHECKING:
     from structgen.engines.json.masks.rows import MaskRows
     from structgen.engines.json.tables.arrays import JsonTables
 
-# Room for configurations: at first, and at most. One more costs a look at each of the others at every step.
-FIRST_THREADS = 256
-MAX_THREADS = 1 << 14
+FIRST_THREADS = 256  # room for configurations; there are at most `layout.MAX_THREADS`
 SCRATCH_WORDS = 2048
 PROBE_WORDS = 8 * 200  # a level of a search for a new item each 8
 NESTING_WORDS = 4 * 64
 STACK_WORDS = 4096
-EMPTY = np.zeros(1, np.int64)
+_GROWING = (layout.C_SCRATCH, layout.C_STACK, layout.C_OWN, layout.C_PROBE, layout.C_NESTING, layout.C_SEARCH)
 
 
 class KernelContext:
     """Memory for one thread and one set of rows, as `structgen.kernels.json` reads it.
 
     It holds no state of a matcher: each call enters its own. ``registers`` are the kernel's results (`layout.TOP` and
-    following). Fields are an ``array`` because its items are three times as fast to set as numpy's.
+    following).
     """
 
-    __slots__ = (
-        "_arena", "_arrays", "_rows", "_tables", "_versions", "_written", "address", "fields", "registers", "result",
-    )  # fmt: skip
+    __slots__ = ("_arrays", "_rows", "address", "fields", "registers", "result")
 
     def __init__(self, rows: MaskRows) -> None:
         self._rows = rows
@@ -49,6 +45,8 @@ class KernelContext:
         depth = rows.lexicon.max_depth + 2
         self._set(layout.C_STACK, np.empty(max(20 * depth, STACK_WORDS), np.int64))
         self._set(layout.C_OWN, np.empty(5 * depth + 5, np.int64))
+        self._set(layout.C_FOLLOWING, np.empty(10 * depth, np.int64))
+        self._set(layout.C_JOINED, np.empty(layout.JOINED_ROWS, np.int64))
         self._set(layout.C_SEARCH, np.empty(512, np.int64))
         self._set(layout.C_PROBE, np.empty(PROBE_WORDS, np.int64))
         self._set(layout.C_NESTING, np.empty(NESTING_WORDS, np.int64))
@@ -62,67 +60,50 @@ class KernelContext:
         self._set(layout.C_MEMBERS, lexicon.members)
         self._set(layout.C_TOKEN_BYTES, lexicon.decoded)
         self._set(layout.C_CLASSES, lexicon.classes)
+        self._set(layout.C_RISES, lexicon.rises)
+        self._set(layout.C_NODE_KINDS, lexicon.own_kinds)
         self._set(layout.C_OFFSETS, lexicon.vocabulary.token_offsets)
         self._set(layout.C_ENDS, np.array(lexicon.vocabulary.eos_token_ids, np.int32))
         self._set(layout.C_DATA, lexicon.vocabulary.token_bytes)
         self._set(layout.C_KINDS, rows.kinds)
         self._set(layout.C_SLICES, rows.slices)
+        self._set(layout.C_SLICE_SIZES, rows.slice_sizes)
         self._set(layout.C_LIMITS, rows.limits)
-        self._arena: Any = None
-        self._tables: Any = None
-        self._written: array[int] = array("B")
-        self._versions = -1
+        self._set(layout.C_MEMORY, rows.memory)
+        self._set(layout.C_KEY, np.empty(layout.KEY_WORDS, np.int64))
+        self._set(layout.C_LOG, np.empty(layout.LOG_ROWS + layout.LOG_TOKENS, np.int64))
+        self._set_words(layout.C_VERSION, rows.pool.version)
         self.refresh()
 
     def refresh(self) -> None:
         """Take up arrays of the pool and the rows that have been replaced since."""
         rows, pool = self._rows, self._rows.pool
         with rows.lock:
-            self._versions = rows.version + pool.version
+            self.fields[layout.C_VERSION + 1] = pool.version[0]
             self._set(layout.C_POOL, pool.transitions)
             self._set(layout.C_FLAGS, pool.flags)
             self._set(layout.C_PAYLOAD, pool.payload)
             self._set(layout.C_WORDS_LEFT, pool.words_left)
             self._set(layout.C_LOOPS, pool.loops)
+            self._set(layout.C_WIDES, pool.wides)
+            self._set(layout.C_SAFE, pool.safe)
             self._set(layout.C_SLOTS, pool.slots)
             self._set(layout.C_COUNTS, pool.counts)
             self._set(layout.C_SYMBOLS, pool.symbols)
-            self._set(layout.C_ROWS, rows.rows)
+            self._set(layout.C_ROWS, rows.blocks)
 
-    def enter(self, tables: JsonTables, threads: array[int], arena: array[int], text: array[int], length: int) -> int:
-        """Work on a matcher's configurations, arena and (of distinct items) text so far; the context's address."""
-        fields = self.fields
-        fields[layout.C_THREADS], fields[layout.C_THREADS + 1] = threads.buffer_info()
-        if arena is not self._arena:
-            self._arena = arena
-            fields[layout.C_ARENA], fields[layout.C_ARENA + 1] = arena.buffer_info()
-        if tables is not self._tables:
-            self._tables = tables
-            fields[layout.C_GRAMMAR], fields[layout.C_GRAMMAR + 1] = tables.grammar.buffer_info()
-            fields[layout.C_WORDS], fields[layout.C_WORDS + 1] = tables.words.buffer_info()
-            fields[layout.C_TEXTS], fields[layout.C_TEXTS + 1] = tables.texts.buffer_info()
-        if tables.distinct:
-            self._written = text
-            fields[layout.C_WRITTEN], fields[layout.C_WRITTEN + 1] = text.buffer_info()
-            self.registers[layout.WRITTEN] = length
-            self.registers[layout.GIVEN_UP] = 0
-        if self._rows.version + self._rows.pool.version != self._versions:
-            self.refresh()
+    def enter(self, tables: JsonTables) -> int:
+        """Work on a grammar without a matcher; the context's address."""
+        self.fields[: layout.TABLES_SIZE] = tables.addresses
         return self.address
 
     def set_data(self, data: npt.NDArray[np.uint8]) -> None:
         """The bytes that `advance` reads: the vocabulary's tokens (as `accept` needs) or a text."""
         self._set(layout.C_DATA, data)
 
-    def is_short(self, status: int) -> bool:
-        """Whether a step ended with a status that `resolve` can better: configurations left out count as one."""
-        if status != layout.ALIVE:
-            return status >= layout.MISS
-        return self.registers[layout.MISSING] > 0 and len(self.result) < 4 * MAX_THREADS
-
     def resolve(self, status: int) -> None:
         """Give a kernel what it asked for: a pool row, a mask row, scratch memory, or room for configurations."""
-        if status == layout.ALIVE:
+        if status == layout.CROWDED:
             self.result = array("q", bytes(16 * len(self.result)))
             self._set_words(layout.C_RESULT, self.result)
         elif status == layout.MISS:
@@ -133,19 +114,9 @@ class KernelContext:
             self._rows.pool.count_values(self.registers[layout.MISSING])
         elif status == layout.FULL:
             self.registers[layout.TOO_DEEP] = 0
-            if self._tables.distinct and self.registers[layout.POSITION] + 2 > len(self._written):
-                self._written.extend(bytes(len(self._written)))
-            else:
-                for table in (
-                    layout.C_SCRATCH,
-                    layout.C_STACK,
-                    layout.C_OWN,
-                    layout.C_PROBE,
-                    layout.C_NESTING,
-                    layout.C_SEARCH,
-                ):
-                    self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
-        else:
+            for table in _GROWING:
+                self._set(table, np.empty(2 * len(self._arrays[table]), np.int64))
+        elif status != layout.STALE:
             raise AssertionError(f"unknown kernel result {status}")
         self.refresh()
 

@@ -29,7 +29,8 @@ class JsonLexicon:
     """Tries and remainder groups of one vocabulary under one way of spelling escapes.
 
     Attributes:
-        nodes, tries, next_same, groups, members, decoded, classes: as `structgen.kernels.json` reads them.
+        nodes, tries, next_same, groups, members, decoded, own_kinds, classes, rises: as `structgen.kernels.json` reads
+            them.
         points: int32[V], code points that each token of text stands for, one still to come after an unfinished escape
             included; 0 for tokens that cannot be in a string.
         kinds: int32[V], flags of `structgen.kernels.tokens.layout`.
@@ -43,7 +44,9 @@ class JsonLexicon:
     groups: Int32
     members: Int32
     decoded: npt.NDArray[np.uint8]
+    own_kinds: npt.NDArray[np.uint8]
     classes: Int32
+    rises: Int32
     points: Int32
     kinds: Int32
 
@@ -85,10 +88,13 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     parts.append(remainders.trie)
     parts.append(subtrie(whole, remainders.hard_tokens(vocabulary.size)))
     nodes, tries = join(parts)
-    classes = np.zeros(len(nodes), np.int32)
+    classes, rises = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32)
+    own_kinds = np.zeros(len(nodes), np.uint8)
     depth = max((part.max_depth for part in parts), default=0)
     for lo, hi in tries.tolist():
-        t.subtree_kinds(nodes[lo:hi], np.zeros(depth + 2, np.int32), classes[lo:hi])
+        t.node_kinds(nodes[lo:hi], np.zeros((depth + 2, 2), np.int64), own_kinds[lo:hi])
+        t.subtree_kinds(nodes[lo:hi], own_kinds[lo:hi], classes[lo:hi])
+        t.subtree_rises(nodes[lo:hi], np.zeros(depth + 2, np.int32), rises[lo:hi])
     for token in np.flatnonzero(text & (kinds & t.BACKSLASH != 0)).tolist():
         points[token] = escaped_points(vocabulary.tokens[token])
     return JsonLexicon(
@@ -100,7 +106,9 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
         groups=remainders.groups,
         members=remainders.members,
         decoded=remainders.decoded,
+        own_kinds=own_kinds,
         classes=classes,
+        rises=rises,
         points=np.where(text, points, 0).astype(np.int32),
         kinds=kinds,
     )
@@ -108,7 +116,8 @@ def build_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
 
 _SAVED = {
     "nodes": (np.int32, 2), "tries": (np.int64, 2), "groups": (np.int32, 1), "members": (np.int32, 2),
-    "decoded": (np.uint8, 1), "classes": (np.int32, 1), "points": (np.int32, 1), "kinds": (np.int32, 1),
+    "decoded": (np.uint8, 1), "own_kinds": (np.uint8, 1), "classes": (np.int32, 1),
+    "rises": (np.int32, 1), "points": (np.int32, 1), "kinds": (np.int32, 1),
 }  # fmt: skip
 
 
@@ -132,6 +141,7 @@ def _is_whole(stored: Mapping[str, npt.NDArray[Any]], size: int) -> bool:
     return (
         stored["tries"].shape == (layout.TRIES, 2)
         and stored["nodes"].shape == (len(stored["classes"]), 4)
+        and len(stored["own_kinds"]) == len(stored["rises"]) == len(stored["classes"])
         and len(stored["points"]) == len(stored["kinds"]) == size
     )
 

@@ -8,67 +8,56 @@ from collections import OrderedDict
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from structgen.engines.json.masks.context import KernelContext
+from structgen.engines.json.masks.fixed_rows import (
+    KINDS,
+    FixedRows,
+    load_fixed_rows,
+    save_fixed_rows,
+    slice_rows,
+    with_lengths,
+)
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
 from structgen.kernels.json import layout, machine
-from structgen.kernels.tokens import calls as t
-from structgen.kernels.tokens.calls import kind_of
-from structgen.kernels.tokens.layout import NEVER, NON_ASCII
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
 MAX_POOL_BYTES = 256 << 20
-KINDS = np.array([kind_of(byte) for byte in range(256)], np.int32)
-
-
-def _kinds(characters: str) -> int:
-    """The kinds that the characters have, as a bit set; "é" stands for all beyond ASCII."""
-    found = 0
-    for character in characters:
-        found |= 1 << (int(KINDS[ord(character)]) if character.isascii() else NON_ASCII)
-    return found
-
-
-_LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
-_ALL, _ASCII = (1 << NEVER) - 1, (1 << NON_ASCII) - 1
-# Sets of characters that patterns repeat. For a lexical state that keeps to one of them, the tokens within it are one
-# row to copy, and the walk visits only what goes beyond.
-SLICES = (
-    _ALL, _ALL & ~_kinds(" "), _ALL & ~_kinds("/"), _ALL & ~_kinds(":"), _ALL & ~_kinds("."), _ALL & ~_kinds(","),
-    _ALL & ~_kinds(" /"), _ALL & ~_kinds(" @"), _ASCII, _ASCII & ~_kinds(" "),
-    *map(_kinds, (
-        _LOWER + _UPPER + _DIGIT + "_-./:", _LOWER + _UPPER + _DIGIT + "_-.", _LOWER + _UPPER + _DIGIT + "_-",
-        _LOWER + _UPPER + _DIGIT + "_", _LOWER + _UPPER + _DIGIT, _LOWER + _UPPER, _LOWER + _DIGIT, _LOWER,
-        _LOWER + _DIGIT + "-", _DIGIT,
-    )),
-)  # fmt: skip
+MEMORY_BYTES = 8 << 20  # of masks that are kept
+FIRST_BLOCKS = 1 << 10
 
 
 class MaskRows:
     """The rows of one lexicon and pool: computed when first asked for, shared by all grammars. Thread-safe.
 
-    ``rows`` int32[n, width]; the first are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n).
+    The first rows are fixed (``ROW_BLANK``, ``ROW_SLICES`` + n, ``ROW_LENGTHS`` + n). ``blocks`` int64: addresses of
+    the blocks that rows lie in. ``memory`` keeps finished masks of all grammars (`structgen.kernels.json.recall`).
     """
 
     def __init__(self, lexicon: JsonLexicon) -> None:
         self.lexicon = lexicon
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
-        self.version = 0
         fixed = layout.ROW_LENGTHS + lexicon.longest_text + 1
-        self.rows = np.zeros((fixed + 64, lexicon.width), np.int32)
-        self.count = fixed
+        self._blocks: list[Int32] = []
+        self.blocks = np.zeros(FIRST_BLOCKS, np.int64)
+        self.count = 0
+        for _ in range(fixed):
+            self._add_row()
         self.limits = np.zeros(4, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
+        self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
+        self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
-        self._token_kinds = token_characters(lexicon)
+        self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self.kinds = KINDS
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
@@ -78,8 +67,8 @@ class MaskRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of rows and pool."""
-        return self.rows.nbytes + self.pool.memory_bytes
+        """Bytes of rows, pool and memory."""
+        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
@@ -94,71 +83,55 @@ class MaskRows:
         with self.lock:
             if self.pool.slots[2 * state + place] >= 0:
                 return
-            if self.count == len(self.rows):
-                grown = np.zeros((2 * len(self.rows), self.lexicon.width), np.int32)
-                grown[: self.count] = self.rows
-                self.rows = grown
-                self.version += 1
-            out = self.rows[self.count]
+            place_of_row = self._add_row()
+            out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
             while True:
-                address = context.enter(self._header, _NO_THREADS, _NO_THREADS, _NO_TEXT, 0)
-                status = machine.fill_row(address, state, place, number, out.ctypes.data)
+                status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
                 context.resolve(status)
-            self.pool.slots[2 * state + place] = self.count
-            self.count += 1
+            self.pool.slots[2 * state + place] = place_of_row
+
+    def row(self, number: int) -> Int32:
+        """int32[width], a row, where it lies."""
+        return self._blocks[number // layout.BLOCK_ROWS][number % layout.BLOCK_ROWS]
+
+    def _add_row(self) -> int:
+        """The number of a new row, all zero."""
+        number, place = self.count, self.count // layout.BLOCK_ROWS
+        if place == len(self._blocks):
+            block = np.zeros((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
+            if place == len(self.blocks):
+                self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
+                self.pool.version[0] += 1
+            self.blocks[place] = block.ctypes.data
+            self._blocks.append(block)
+        self.count += 1
+        return number
 
     def _fill_fixed(self) -> None:
-        lexicon = self.lexicon
-        self.rows[layout.ROW_BLANK] = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
-        free = self.text_tokens()
-        counts = []
-        for kinds in SLICES:
-            inside = free & (self._token_kinds & ~np.int64(kinds) == 0)
-            counts.append((int(inside.sum()), kinds, packed(widened(inside, lexicon.width))))
-        counts.sort(key=lambda entry: -entry[0])
-        for number, (_, kinds, row) in enumerate(counts):
-            self.slices[number] = kinds
-            self.rows[layout.ROW_SLICES + number] = row
-        self.compute(self.pool.universal, layout.BODY)
-        stay = unpacked(self.rows[self.pool.slots[2 * self.pool.universal]])[: len(lexicon.kinds)]
-        for length in range(lexicon.longest_text + 1):
-            self.rows[layout.ROW_LENGTHS + length] = packed(widened(stay & (lexicon.points <= length), lexicon.width))
+        """Fill the rows that every vocabulary has; the last is that of text."""
+        made = load_fixed_rows(self.lexicon)
+        universal = 2 * self.pool.universal + layout.BODY
+        if made is None:
+            made = slice_rows(self.lexicon)
+            self._take(made)
+            self.compute(self.pool.universal, layout.BODY)
+            made = with_lengths(self.lexicon, made, self.row(self.pool.slots[universal]))
+            save_fixed_rows(self.lexicon, made)
+        else:
+            self.pool.slots[universal] = self._add_row()
+        self._take(made)
 
-    def text_tokens(self) -> npt.NDArray[np.bool_]:
-        """bool[V]: tokens of whole or unfinished UTF-8 characters, none of them special in a string."""
-        return self._token_kinds & (1 << NEVER) == 0
-
-
-def widened(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.bool_]:
-    """Pad bool[V] to bool[32 * width]."""
-    return np.pad(bits, (0, 32 * width - len(bits)))
-
-
-def packed(bits: npt.NDArray[np.bool_]) -> Int32:
-    """bool[32 n] as int32[n], bit i % 32 of word i // 32."""
-    return np.packbits(bits, bitorder="little").view(np.int32)
-
-
-def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
-    """int32[n] as bool[32 n]."""
-    return np.unpackbits(row.view(np.uint8), bitorder="little").astype(bool)
-
-
-def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:
-    """int64[V]: the kinds of characters of each token (NEVER where it is empty or not UTF-8 from its first byte on)."""
-    kinds = np.full(lexicon.vocabulary.size, 1 << NEVER, np.int64)
-    end = int(lexicon.tries[layout.TEXT, 1])
-    t.path_kinds(lexicon.nodes[:end], lexicon.next_same, np.zeros((lexicon.max_depth + 2, 2), np.int64), kinds)
-    return kinds
+    def _take(self, made: FixedRows) -> None:
+        self.slices[:], self.slice_sizes[:] = made.slices, made.sizes
+        for number, row in enumerate(made.rows):
+            self.row(number)[:] = row
 
 
 _LOCK = threading.Lock()
-_NO_THREADS = array("q", [0])
-_NO_TEXT = array("B", [0])
 _CURRENT: OrderedDict[tuple[str, bool], MaskRows] = OrderedDict()  # the one used last is last
 MAX_VOCABULARIES = 8  # whose rows are kept for further grammars; grammars keep their own alive in any case
 
@@ -174,7 +147,8 @@ def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
-            current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
+            with waiting("making the first tables of a vocabulary"):
+                current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
         _CURRENT.move_to_end(key)
         if len(_CURRENT) > MAX_VOCABULARIES:
             _CURRENT.popitem(last=False)

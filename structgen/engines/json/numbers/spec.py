@@ -7,12 +7,13 @@ and no multiple is ever rounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 from structgen.formula.values import decimal_digits, factors
+from structgen.options import OPEN_DIGITS
 
 __all__ = [
     "NumberSpec",
@@ -85,6 +86,37 @@ class NumberSpec:
             result = step if result is None else lcm(result, step)
         return result
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether neither listed values nor bounds with a step leave an end of the values (there may be none)."""
+        if self.values is not None:
+            return False
+        if self.minimum is None or self.maximum is None:
+            return True
+        return self.step is None and self.minimum < self.maximum
+
+    def with_ends(self) -> NumberSpec:
+        """The spec with bounds and a step where it is plain and endless: ``OPEN_DIGITS`` before the point and after it,
+        beyond those of the numbers that it holds. It has members if the spec has: one more digit lies between any two
+        bounds, and a multiple beyond a bound is no further away than the steps together are long.
+        """
+        if self.spelling != "plain" or not self.is_endless:
+            return self
+        numbers = [abs(number) for number in (self.minimum, self.maximum, *self.excluded) if number is not None]
+        numbers = [number for number in numbers if is_decimal(number)]
+        steps = [decimal_multiple(step) for step in (*self.multiples, *self.non_multiples)]
+        whole = OPEN_DIGITS + sum(map(_whole_digits, steps)) + max(map(_whole_digits, numbers), default=0)
+        places = OPEN_DIGITS + sum(map(decimal_places, steps)) + max(map(decimal_places, numbers), default=0)
+        low, high = self.minimum, self.maximum
+        return replace(
+            self,
+            minimum=Fraction(-(10**whole)) if low is None else low,
+            exclusive_minimum=self.exclusive_minimum or low is None,
+            maximum=Fraction(10**whole) if high is None else high,
+            exclusive_maximum=self.exclusive_maximum or high is None,
+            multiples=frozenset({Fraction(1, 10**places)}) if self.step is None else self.multiples,
+        )
+
     @cached_property
     def integer_only(self) -> bool:
         """Whether the conditions allow integers only, by ``multiples`` or by ``values``."""
@@ -123,6 +155,11 @@ def decimal_parts(value: Fraction) -> tuple[str, int]:
     places = decimal_places(value)
     text = decimal_digits(value.numerator * 10**places // value.denominator)
     return text.rstrip("0"), len(text) - places
+
+
+def _whole_digits(value: Fraction) -> int:
+    """Digits before the point of what is at least 0, none for less than 10."""
+    return len(decimal_digits(int(value))) - 1
 
 
 def prime_to_ten(number: int) -> int:

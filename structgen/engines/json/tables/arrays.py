@@ -6,8 +6,11 @@ the goals.
 
 from __future__ import annotations
 
+import math
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import count
 
 import numpy as np
 
@@ -15,20 +18,22 @@ from structgen.automata.dfa import Dfa
 from structgen.automata.lengths import Distances
 from structgen.engines.json.goals.cardinality import count_values, endless_nodes, endless_states
 from structgen.engines.json.goals.key_classes import settle
-from structgen.engines.json.goals.liveness import array_live, children, is_live, longest, object_live
+from structgen.engines.json.goals.liveness import children, is_live, longest
 from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.json.goals.shared import SHARED
 from structgen.engines.json.goals.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
 from structgen.engines.json.tables.pool import AutomatonPool, class_words
 from structgen.errors import SchemaTooComplexError
-from structgen.formula.language import MAX_COUNT
+from structgen.formula.language import MAX_COUNT, TRUE
 from structgen.kernels.json import layout
 from structgen.options import JsonOptions
 
+MAX_TEMPLATES = 16
 MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class JsonTables:
     """Arrays of one grammar: int32 records, int64 words (key sets), uint8 texts (keys and enumerated strings)."""
 
@@ -37,6 +42,13 @@ class JsonTables:
     texts: array[int]
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
+    places: dict[GoalNode, int] = field(default_factory=dict)  # of the live nodes that the root reaches
+    number: int = field(default_factory=count(1).__next__)  # no two have the same; by it masks are kept
+
+    @cached_property
+    def addresses(self) -> array[int]:
+        """Address and length of each array, as contexts begin."""
+        return array("q", [*self.grammar.buffer_info(), *self.words.buffer_info(), *self.texts.buffer_info()])
 
     @property
     def memory_bytes(self) -> int:
@@ -57,68 +69,87 @@ class _Writer:
     def __init__(self, pool: AutomatonPool, options: JsonOptions) -> None:
         self.pool = pool
         self.options = options
-        self.grammar: list[int] = header(options)
+        self.grammar: list[int] = list(header(options))
         self.words: list[int] = []
         self.texts = bytearray()
         self._entries: dict[tuple[str, tuple[tuple[bytes, int, int], ...]], int] = {}
         self._strings: dict[int, int] = {}  # the root keeps the specs alive
         self._endless: set[GoalNode] = set()
         self._distinct = False
+        self._places: dict[GoalNode, int] = {}
 
     def write(self, root: GoalNode) -> JsonTables:
-        nodes = self._place(root)
-        self.grammar.extend([0] * (layout.NODE_SIZE * len(nodes)))
-        self._distinct = any(spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays)
+        nodes = self._reached(root)
+        self._distinct = any([spec.distinct or _is_paired(spec) for node in nodes for spec in node.arrays])
         if self._distinct:
             self.grammar[layout.H_UNIQUE] = 1
             self._endless = endless_nodes(nodes)
-        for node in nodes:
+        else:
+            self._begin(nodes, root)
+        place, places = len(self.grammar), self._places
+        new = [node for node in nodes if node not in places]
+        for node in new:
+            places[node] = place
+            place += layout.NODE_SIZE
+        self.grammar.extend([0] * (layout.NODE_SIZE * len(new)))
+        for node in new:
             self._node(node)
         return JsonTables(
             array("i", self.grammar),
             array("q", self.words or [0]),
             array("B", bytes(self.texts) or b"\0"),
-            root.offset,
+            self._places[root],
             self._distinct,
+            self._places,
         )
 
-    def _place(self, root: GoalNode) -> list[GoalNode]:
-        """Give every live node that the root reaches its place."""
+    def _begin(self, nodes: dict[GoalNode, None], root: GoalNode) -> None:
+        """Begin with the records of the goal of any value, which nearly every schema has, where they are kept."""
+        every = SHARED.under(self.options).get(TRUE)
+        if every is None or every is root or every not in nodes:
+            return
+        known = self.pool.templates.get(every)
+        if known is None:
+            known = _Writer(self.pool, self.options)
+            known.write(every)
+            if len(self.pool.templates) >= MAX_TEMPLATES:
+                self.pool.templates.clear()
+            self.pool.templates[every] = known
+        self.grammar, self.words, self.texts = known.grammar.copy(), known.words.copy(), known.texts.copy()
+        self._entries, self._strings, self._places = known._entries.copy(), known._strings.copy(), known._places.copy()
+
+    def _reached(self, root: GoalNode) -> dict[GoalNode, None]:
+        """The live nodes that the root reaches, itself first."""
         max_goals = self.options.max_goals
-        place = root.offset = len(self.grammar)
-        nodes, placed = [root], {root}
-        for node in nodes:
-            if not (node.objects or node.arrays):
-                continue
-            for child in children(node):
-                if child.live and child not in placed:
-                    place += layout.NODE_SIZE
-                    child.offset = place
-                    placed.add(child)
-                    nodes.append(child)
-            if len(nodes) > max_goals:
+        found, waiting = {root: None}, [root]
+        for node in waiting:
+            if node.objects or node.arrays:
+                for child in children(node):
+                    if child.live and child not in found:
+                        found[child] = None
+                        waiting.append(child)
+            if len(waiting) > max_goals:
                 raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
-        return nodes
+        return found
 
     def _node(self, node: GoalNode) -> None:
-        grammar, place = self.grammar, node.offset
-        grammar[place] = node.flags | self._amount(node)
+        grammar, place = self.grammar, self._places[node]
+        grammar[place] = node.flags | self._amount(node) if self._distinct else node.flags
         if node.strings:
-            self._alternatives(place + layout.NODE_STRINGS, [self._string(spec) for spec in node.strings])
+            strings = self._strings  # specs are shared between goals, so records are
+            records = [strings.get(id(spec)) or self._string(spec) for spec in node.strings]
+            self._alternatives(place + layout.NODE_STRINGS, records)
         if node.numbers:
             numbers = [self.pool.add_number(choice.automaton) for choice in node.numbers]
             self._alternatives(place + layout.NODE_NUMBERS, numbers)
         if node.objects:
-            objects = [self._object(spec) for spec in node.objects if object_live(spec, is_live)]
-            self._alternatives(place + layout.NODE_OBJECTS, objects)
+            self._alternatives(place + layout.NODE_OBJECTS, [self._object(spec) for spec in node.objects])
         if node.arrays:
-            arrays = [record for spec in node.arrays if array_live(spec, is_live) for record in self._array(spec)]
+            arrays = [record for spec in node.arrays for record in self._array(spec)]
             self._alternatives(place + layout.NODE_ARRAYS, arrays)
 
     def _amount(self, node: GoalNode) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
-        if not self._distinct:
-            return 0
         if node in self._endless:
             return layout.ENDLESS_FLAG | layout.MAX_VALUES << layout.VALUES_SHIFT
         count, _ = count_values(node, layout.MAX_VALUES, self._endless.__contains__, is_live, MAX_LISTED)
@@ -135,11 +166,9 @@ class _Writer:
         return place
 
     def _string(self, spec: EnumSpec | StringSpec) -> int:
-        """The record of a string; specs are shared between goals, so records are."""
-        known = self._strings.get(id(spec))
-        if known is None:
-            known = self._strings[id(spec)] = self._write_string(spec)
-        return known
+        """The record of a string, new."""
+        place = self._strings[id(spec)] = self._write_string(spec)
+        return place
 
     def _write_string(self, spec: EnumSpec | StringSpec) -> int:
         if isinstance(spec, EnumSpec):
@@ -172,21 +201,19 @@ class _Writer:
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
-        words = max(1, -(-len(spec.keys) // layout.SEEN_BITS)) + (1 if spec.duties else 0)
-        rows, bits = [], {}
-        for bit, (name, node) in enumerate(spec.keys.items()):
-            bits[name] = bit
-            text = utf8(name)
-            if text is not None:
-                child = -1 if name in spec.forbidden else node.offset
-                if spec.duties and child >= 0:
-                    child = self._choices(node, spec.choices[name])
-                rows.append((text, child, bit))
+        keys, places = spec.keys, self._places
+        words = max(1, -(-len(keys) // layout.SEEN_BITS)) + (1 if spec.duties else 0)
+        if spec.duties or spec.forbidden:
+            rows = self._key_rows(spec)
+        else:
+            rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
         entries = self._table("obliged key" if spec.duties else "key", rows)
-        required = self._mask([bits[name] for name in spec.required], words)
+        required = self._mask([bit for bit, name in enumerate(keys) if name in spec.required], words)
         dependent: list[int] = []
-        for name, names in spec.dependents.items():
-            dependent += (bits[name], self._mask([bits[other] for other in names], words))
+        if spec.dependents:
+            bits = {name: bit for bit, name in enumerate(keys)}
+            for name, names in spec.dependents.items():
+                dependent += (bits[name], self._mask([bits[other] for other in names], words))
         kind, start, child, classes, counts, narrow = self._others(spec)
         dependents = len(self.grammar)
         self.grammar.extend(dependent)
@@ -197,16 +224,31 @@ class _Writer:
             counts,
         )  # fmt: skip
 
+    def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
+        """The rows of keys of which some cannot be there, or some meet obligations."""
+        rows = []
+        for bit, (name, node) in enumerate(spec.keys.items()):
+            text = utf8(name)
+            if text is not None:
+                child = -1 if name in spec.forbidden else self._places[node]
+                if spec.duties and child >= 0:
+                    child = self._choices(node, spec.choices[name])
+                rows.append((text, child, bit))
+        return rows
+
     def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int, int]:
         """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
+        if isinstance(spec.others, GoalNode) and not spec.duties:
+            if spec.others.live:
+                return layout.ONE_CLASS, self.pool.universal, self._places[spec.others], 1, 0, 0
+            return layout.NO_OTHERS, 0, 0, 0, 0, 0
         others = settle(spec, self.options.max_automaton_states)
         if others is None:
             return layout.NO_OTHERS, 0, 0, 0, 0, 0
         if isinstance(spec.others, GoalNode):
-            child = self._choices(spec.others, others.choices[0]) if spec.duties else spec.others.offset
-            return layout.ONE_CLASS, self.pool.universal, child, 1, 0, 0
+            return layout.ONE_CLASS, self.pool.universal, self._choices(spec.others, others.choices[0]), 1, 0, 0
         start = self.pool.add_key_classes(others)
-        places = [node.offset for node in others.nodes]
+        places = [self._places[node] for node in others.nodes]
         counts = 0
         if spec.duties:
             counts = self._record(*class_words(others).ravel().tolist())
@@ -223,16 +265,16 @@ class _Writer:
     def _choices(self, node: GoalNode, ways: list[Choice]) -> int:
         """Choices of a member's value: the plain one, then those that meet obligations."""
         live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
-        return self._record(len(live), *[field for child, bits in live for field in (child.offset, bits)])
+        return self._record(len(live), *[field for child, bits in live for field in (self._places[child], bits)])
 
     def _array(self, spec: ArraySpec | CountedSpec) -> list[int]:
         """The records that an array of the spec may begin with."""
         if isinstance(spec, CountedSpec):
             return self._counted(spec)
         most = longest(spec, is_live)
-        prefix = self._record(*[node.offset for node in spec.prefix])
-        rest = spec.rest.offset if spec.rest.live else -1
-        limit = -1 if most == float("inf") else int(most)
+        prefix = self._record(*[self._places.get(node, -1) for node in spec.prefix])
+        rest = self._places[spec.rest] if spec.rest.live else -1
+        limit = -1 if most == math.inf else int(most)
         fields = (layout.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
         if spec.distinct is False:
             return [self._record(*fields, layout.PAIRED, self._record(*fields, 0, 0))]
@@ -246,7 +288,7 @@ class _Writer:
         first: list[int] = []
         for number in live:
             ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
-            choices = [(node.offset, records[after]) for node, after in ways]
+            choices = [(self._places[node], records[after]) for node, after in ways]
             head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
             tail = (0, layout.DISTINCT if spec.distinct else 0, 0)
             place = self._record(*[field for choice in choices for field in choice])
@@ -260,7 +302,8 @@ def _is_paired(spec: ArraySpec | CountedSpec) -> bool:
     return isinstance(spec, ArraySpec) and spec.distinct is False
 
 
-def header(options: JsonOptions) -> list[int]:
+@lru_cache(64)
+def header(options: JsonOptions) -> tuple[int, ...]:
     """The head of a grammar array: how text may be spelled."""
     fields = [0] * layout.H_SIZE
     run = options.max_whitespace_run
@@ -273,7 +316,7 @@ def header(options: JsonOptions) -> list[int]:
     fields[layout.H_RUN] = -1 if run is None or run > MAX_COUNT else run
     fields[layout.H_ESCAPES] = int(options.string_escapes == "any")
     fields[layout.H_ORDER] = int(options.key_order == "declared")
-    return fields
+    return tuple(fields)
 
 
 def slack(distances: Distances, dfa: Dfa) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from array import array
 from bisect import bisect_right
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.dfa import Dfa, count_words, narrowed, universal
 from structgen.automata.word_counts import short_words, words_everywhere
 from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.number_values import symbols, value_counts
@@ -26,9 +27,12 @@ from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.kernels.tokens.calls import add_rows
 
-FIRST_STATES = 256
+UNIVERSAL = 0  # where any string starts: the first automaton of every pool
+FIRST_STATES = 4096
 # Number states are filled this many levels ahead of a miss: a token has up to three digits.
 FILL_AHEAD = 3
+# Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+NUMBER_STATES = 2048
 MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
@@ -51,6 +55,8 @@ class AutomatonPool:
     Attributes:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
+        wides: int32[2 * n], where characters beyond ASCII lead (`structgen.kernels.tokens.calls.add_rows`).
+        safe: int64[n], text that may follow the state whatever it is (`structgen.kernels.json.safety`); 0: not known.
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
@@ -58,23 +64,25 @@ class AutomatonPool:
         symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.kernels.checks`).
-        version: changes when an array was replaced by a larger one.
+        version: one int64 that changes when an array, or the mask rows, were replaced by a larger one.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.version = 0
+        self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
+        self.templates: dict[Any, Any] = {}  # what tables of this pool begin with, by the goal (`tables.arrays`)
         self._starts: list[int] = []  # first states of the string automata, ascending
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)
         self.universal = self.add_dfa(universal())
+        assert self.universal == UNIVERSAL
 
     @property
     def memory_bytes(self) -> int:
         """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 10 * 4 * len(self.flags)
+        return self.transitions.nbytes + 14 * 4 * len(self.flags)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -85,7 +93,7 @@ class AutomatonPool:
         with self.lock:
             if key in self._known:
                 return self._known[key]
-            base = self._room(len(dfa))
+            base = self._room(len(dfa), NUMBER_STATES)
             flags = np.where(dfa.accepting, ACCEPTING, 0).astype(np.int32)
             self._write(base, dfa.transitions, flags)
             self._starts.append(base)
@@ -98,13 +106,13 @@ class AutomatonPool:
         if classes.labels.max(initial=0) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
         content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
-        content.update(classes.transitions.tobytes())
+        content.update(narrowed(classes.transitions).tobytes())
         key = ("keys", len(classes.labels), content.digest())
         known = self._known.get(key)
         if known is not None:
             return known
         with self.lock:
-            base = self._room(len(classes.labels))
+            base = self._room(len(classes.labels), NUMBER_STATES)
             flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
             self._write(base, classes.transitions, flags)
             end = base + len(classes.labels)
@@ -198,25 +206,27 @@ class AutomatonPool:
         if wrong >= 0:
             raise InternalError(f"state {wrong} of an automaton leads nowhere")
         self.flags[base:end] = flags
-        add_rows(table, base, self.transitions, self.flags, self.loops)
+        add_rows(table, base, self.transitions, self.flags, self.loops, self.wides)
 
-    def _room(self, states: int) -> int:
-        """Make room for ``states`` more states; the first of them."""
+    def _room(self, states: int, spare: int = 0) -> int:
+        """Make room for ``states`` more states, and for some that come later; the first of them."""
         base = self.count
-        if base + states > len(self.flags):
-            self._allocate(max(2 * len(self.flags), base + states))
+        if base + states + spare > len(self.flags):
+            self._allocate(max(2 * len(self.flags), base + states + spare))
         self.count = base + states
         return base
 
     def _allocate(self, states: int) -> None:
         """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
         count = self.count
-        new = {
+        new: dict[str, npt.NDArray[Any]] = {
             "transitions": np.empty(256 * states, np.int32),
             "flags": np.zeros(states, np.int32),
             "payload": np.zeros(states, np.int32),
             "words_left": np.full(states, -1, np.int32),
             "loops": np.zeros(states, np.int32),
+            "wides": np.zeros(2 * states, np.int32),
+            "safe": np.zeros(states, np.int64),
             "slots": np.full(2 * states, -1, np.int32),
             "counts": np.zeros(2 * states, np.int32),
             "symbols": np.zeros(states, np.int32),
@@ -225,18 +235,20 @@ class AutomatonPool:
             "states": np.zeros(states, np.int32),
             "class_words": np.zeros(states, np.int32),
         }
-        for name, array in new.items():
-            width = len(array) // states
+        for name, grown in new.items():
+            width = len(grown) // states
             if count:
-                array[: width * count] = getattr(self, name)[: width * count]
-            setattr(self, name, array)
-        self.version += 1
+                grown[: width * count] = getattr(self, name)[: width * count]
+            setattr(self, name, grown)
+        self.version[0] += 1
 
     transitions: npt.NDArray[np.int32]
     flags: npt.NDArray[np.int32]
     payload: npt.NDArray[np.int32]
     words_left: npt.NDArray[np.int32]
     loops: npt.NDArray[np.int32]
+    wides: npt.NDArray[np.int32]
+    safe: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     symbols: npt.NDArray[np.int32]

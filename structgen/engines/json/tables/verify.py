@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.json.tables.pool import AutomatonPool
+from structgen.engines.json.tables.pool import UNIVERSAL, AutomatonPool
 from structgen.errors import InternalError
 from structgen.kernels.checks import calls as c
 from structgen.kernels.json import layout
@@ -103,7 +103,7 @@ def _object(kind: str, others: list[Field]) -> list[Field]:
     ]
 
 
-_ONE = [start(layout.O_START, c.STRING_START), whole(layout.O_CLASSES, 1, 1)]
+_ONE = [whole(layout.O_START, UNIVERSAL, UNIVERSAL), whole(layout.O_CLASSES, 1, 1)]
 _CLASSES = [start(layout.O_START, c.CLASSES_START), whole(layout.O_CLASSES, 1)]
 _NO_COUNTS = whole(layout.O_COUNTS, 0, 0)
 _PLAIN_ARRAY = [
@@ -211,15 +211,11 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
         raise InternalError("the head of a grammar does not say whether items are compared")
     if not is_text(tables):
         raise InternalError("the tables hold a key or string that is not UTF-8")
-    where = np.array([0, KINDS["header"], tables.root, KINDS["node"]], np.int64)
-    grammar = np.frombuffer(tables.grammar, np.int32)
-    verdict = c.check_tables(
-        grammar, np.frombuffer(tables.words, np.int64), np.frombuffer(tables.texts, np.uint8), *arrays,
-        _LAYOUT, _FIRST, _SIZES, _MEANINGS, _CHOOSE, _DISPATCH, pool.universal, 2, where,
-    )  # fmt: skip
+    roots = [0, KINDS["header"], tables.root, KINDS["node"]]
+    verdict, place, field = _CHECKS(tables.grammar, tables.words, tables.texts, arrays, pool.universal, roots)
     if verdict != c.FINE:
-        what = WRONG.get(int(verdict), f"verdict {verdict}")
-        raise InternalError(f"the tables of a grammar are wrong at {where[0]}, field {where[1]}: {what}")
+        what = WRONG.get(verdict, f"verdict {verdict}")
+        raise InternalError(f"the tables of a grammar are wrong at {place}, field {field}: {what}")
 
 
 def is_text(tables: JsonTables) -> bool:
@@ -252,3 +248,4 @@ _DISPATCH = np.array(
 _CHOOSE = np.full(len(KINDS), -1, np.int32)
 for _row in range(len(_DISPATCH) - 1, -1, -1):
     _CHOOSE[_DISPATCH[_row, 0]] = _row
+_CHECKS = c.TableChecks(_LAYOUT, _FIRST, _SIZES, _MEANINGS, _CHOOSE, _DISPATCH)

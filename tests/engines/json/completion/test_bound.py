@@ -45,7 +45,7 @@ def written(matcher: JsonMatcher) -> int:
 
 def known(matcher: JsonMatcher) -> bool:
     """Whether the bound comes of lengths that are kept, and no text is written for it."""
-    return matcher.grammar.lengths.least(matcher._threads, matcher._arena.array, {}) < TOO_LONG
+    return matcher.grammar.lengths.least(matcher._threads(), matcher._arena, {}) < TOO_LONG
 
 
 def step(matcher: JsonMatcher, dice: random.Random) -> bytes:
@@ -75,7 +75,7 @@ def check_walk(grammar: JsonGrammar, dice: random.Random, steps: int, exact: boo
         text += byte
         if dice.random() < 0.1:
             back = dice.randint(1, min(4, len(text)))
-            if len(text) >= back and len(matcher._history) >= back:
+            if len(text) >= back:
                 matcher.rollback(back)
                 text = text[:-back]
         elif dice.random() < 0.05:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from structgen.automata.pattern import pattern_dfa
+from structgen.engines.json.masks.fixed_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
 from structgen.engines.json.masks.remainders import find_remainders
-from structgen.engines.json.masks.rows import MaskRows, unpacked
+from structgen.engines.json.masks.rows import MaskRows
 from structgen.engines.json.numbers.automaton import automaton
 from structgen.engines.json.numbers.spec import NumberSpec
 from structgen.kernels.json import layout
@@ -70,7 +71,7 @@ def rows(request: pytest.FixtureRequest) -> MaskRows:
 
 def row(rows: MaskRows, state: int) -> set[int]:
     rows.compute(state, layout.BODY)
-    bits = unpacked(rows.rows[rows.pool.slots[2 * state + layout.BODY]])
+    bits = unpacked(rows.row(rows.pool.slots[2 * state + layout.BODY]))
     assert not bits[VOCABULARY.size :].any()
     return set(np.flatnonzero(bits).tolist())
 
@@ -130,7 +131,7 @@ def test_length_rows(rows: MaskRows) -> None:
     """Row n: what stays in a free string and stands for at most n code points."""
     free = row(rows, rows.pool.universal)
     for limit in range(rows.lexicon.longest_text + 1):
-        found = set(np.flatnonzero(unpacked(rows.rows[layout.ROW_LENGTHS + limit])).tolist())
+        found = set(np.flatnonzero(unpacked(rows.row(layout.ROW_LENGTHS + limit))).tolist())
         assert found <= free
         for token_id in free:
             token = VOCABULARY.tokens[token_id]
@@ -141,7 +142,7 @@ def test_length_rows(rows: MaskRows) -> None:
 
 def test_blank_row(rows: MaskRows) -> None:
     blank = {i for i, token in enumerate(VOCABULARY.tokens) if token and not token.strip(b" \n\r\t")}
-    assert set(np.flatnonzero(unpacked(rows.rows[layout.ROW_BLANK])).tolist()) == blank
+    assert set(np.flatnonzero(unpacked(rows.row(layout.ROW_BLANK))).tolist()) == blank
 
 
 # --- remainders -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""Options that several commands have: declared once, as the fields of a value that the command gets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from structgen.options import DEFAULT_MAX_NEW_TOKENS
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="For scripts: JSON on standard output and nothing else, errors as JSON too.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="llamacpp or transformers; if not given, llamacpp for GGUF files where it is installed."),
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...")]
+Draft = Annotated[
+    list[str] | None,
+    typer.Option(help="Draft tokens to be faster: auto, ngram, ..., a datastore, a model. May be given several times."),
+]
+Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
+Temperature = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
+TopP = Annotated[float, typer.Option(min=0.0, max=1.0)]
+TopK = Annotated[int | None, typer.Option(min=1)]
+InPrompt = Annotated[bool, typer.Option(help="Tell the model about the constraint.")]
+ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
+Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model, and where it runs: the arguments of ``Generator``."""
+
+    model: Annotated[
+        str | None, typer.Option(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+    ] = None
+    backend: Backend = None
+    device: Device = None
+    dtype: Dtype = None
+
+
+@dataclass(frozen=True)
+class DecodingOptions:
+    """How outputs are written: fields of ``GenerationOptions``."""
+
+    temperature: Temperature = 0.0
+    top_p: TopP = 1.0
+    top_k: TopK = None
+    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0
+    repetition_penalty: Annotated[float, typer.Option(min=0.0, help="1 is none.")] = 1.0
+    presence_penalty: Annotated[float, typer.Option(help="Taken off tokens that have come.")] = 0.0
+    frequency_penalty: Annotated[float, typer.Option(help="The same for each time that they have come.")] = 0.0
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of an output.")] = DEFAULT_MAX_NEW_TOKENS
+    stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None
+    schema_in_prompt: InPrompt = True
+
+    def as_arguments(self) -> dict[str, Any]:
+        """As ``generate`` takes them."""
+        return {**asdict(self), "stop": self.stop or []}
+
+
+DEFAULT_MODEL_OPTIONS, DEFAULT_DECODING = ModelOptions(), DecodingOptions()
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the fields of a dataclass as options in place of each parameter of such a type."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    groups: dict[str, type[Any]] = {
+        one.name: one.annotation for one in own if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+    }
+    fields = {name: list(inspect.signature(group, eval_str=True).parameters.values()) for name, group in groups.items()}
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        for name, group in groups.items():
+            kwargs[name] = group(**{field.name: kwargs.pop(field.name) for field in fields[name]})
+        command(*args, **kwargs)
+
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in own
+        for parameter in fields.get(one.name, [one])
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

@@ -1,0 +1,184 @@
+"""A model with all that writing with it takes: tokenizer, vocabulary, what reads its rows, what drafts for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from structgen.batch import BatchRow
+from structgen.constraints.base import Constraint
+from structgen.constraints.thinking import THINK, THOUGHT, Thinking
+from structgen.decoding.batching.budget import SchedulerLimits
+from structgen.decoding.batching.inline import write
+from structgen.decoding.batching.request import Event, Request
+from structgen.decoding.batching.scheduler import Scheduler
+from structgen.decoding.output import Output
+from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
+from structgen.decoding.sections import SectionBudget
+from structgen.decoding.speculative.cost import LearnedCost
+from structgen.decoding.speculative.drafts import make_speculator
+from structgen.decoding.speculative.forced import CanonicalTokens
+from structgen.decoding.speculative.speculator import Speculator
+from structgen.engines.protocols import Grammar
+from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.generation_options import OWN_DRAFT, GenerationSettings
+from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
+from structgen.models.readers import ragged_reader
+from structgen.progress import ProgressCallback, report_progress
+from structgen.vocabulary.vocabulary import Vocabulary
+
+LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
+KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
+
+
+class PreparedModel:
+    """A model with all that writing with it takes; arguments and errors as ``Generator``, which says what is written.
+
+    Attributes:
+        model, tokenizer, vocabulary: what it writes with.
+        reader: of the model's rows.
+        progress: what is told of waiting.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        tokenizer: Any = None,
+        *,
+        backend: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+        vocabulary: Vocabulary | None = None,
+        draft: Any = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.progress = progress
+        if model is None or isinstance(model, (str, os.PathLike)):
+            from structgen.loading import load_model
+
+            with report_progress(progress):
+                model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
+            tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
+        elif not hasattr(model, "prefill"):
+            from structgen.models.transformers_model import TransformersModel
+
+            model = TransformersModel(model)
+        if tokenizer is None:
+            raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
+        self.model: LanguageModel = model
+        self.tokenizer = tokenizer
+        with report_progress(progress):
+            self.vocabulary = vocabulary or Vocabulary.from_transformers(
+                tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
+            )
+        self.reader = ragged_reader(model)
+        self._draft = draft
+        self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
+        self._cost = LearnedCost()  # of reading several tokens at once
+
+    def scheduler(self, limits: SchedulerLimits) -> Scheduler:
+        """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
+        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model), spell=self._spell)
+
+    @property
+    def drafts(self) -> bool:
+        """Whether tokens are drafted where a call does not say otherwise."""
+        return self._draft is not None
+
+    def speculator(self, *, predicts: bool = False) -> Speculator | None:
+        """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
+        requests that bring a prediction, never None."""
+        return self._speculator(self._draft, predicts)
+
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+        """Token ids of a prompt, in which the model may be told of the constraint."""
+        if constraint is None or instruct is None:
+            return prompt_token_ids(self.tokenizer, prompt)
+        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
+
+    def _request(
+        self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
+    ) -> Request:
+        """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
+        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.instruct), row.prediction
+        constraint = after_prompt(constraint, ids, self.vocabulary)
+        budget = settings.max_new_tokens
+        if self.model.context_length is not None:
+            budget = min(budget, self.model.context_length - len(ids))
+            if budget < 1:
+                raise GenerationError(
+                    f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
+                )
+        params = settings.drawn(row.seed, row.attempt)
+        matcher = None if constraint is None else self._compiled(constraint).matcher()
+        output = Output(
+            self.vocabulary, matcher, params,
+            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
+        )  # fmt: skip
+        if not (prediction is None or isinstance(prediction, str)):
+            raise OptionsError(
+                f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}",
+                option="prediction",
+                value=prediction,
+            )
+        draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
+        speculator = self._speculator(draft, prediction is not None)
+        return Request(ids, output, speculator, streams=streams, prediction=prediction)
+
+    def _compiled(self, constraint: Constraint) -> Grammar:
+        """What its outputs are masked by."""
+        with report_progress(self.progress):
+            return unbudgeted(constraint).compile(self.vocabulary)
+
+    def _write(self, request: Request) -> Iterator[list[Event]]:
+        """Write one output, step by step."""
+        return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
+
+    def _spell(self, text: str) -> Sequence[int]:
+        """The tokens of a text that may be written, as far as the tokenizer spells it."""
+        return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
+
+    def _speculator(self, draft: Any, predicts: bool) -> Speculator | None:
+        """What drafts, with what it has learned."""
+        if draft is None and not predicts:
+            return None
+        speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
+        if speculator is None:
+            with report_progress(self.progress):
+                speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, self._cost)
+            self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
+        check_reads_trees(self.model)
+        return speculator
+
+
+def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:
+    """All ids that end a reply: the model's settings and the tokenizer's may name different ones (chat models do)."""
+    ids = set(getattr(model, "eos_token_ids", ()))
+    own = getattr(tokenizer, "eos_token_id", None)
+    if own is not None:
+        ids.add(own)
+    return tuple(sorted(ids)) or None
+
+
+def after_prompt(constraint: Constraint | None, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> Constraint | None:
+    """The constraint of what follows a prompt: thinking may have been begun in it."""
+    if not isinstance(constraint, Thinking):
+        return constraint
+    last = prompt_ids[-LAST_TOKENS:]
+    names = [vocabulary.names_of(token) if not vocabulary.tokens[token] else "" for token in last]
+    shown = b"".join(name.encode() or vocabulary.tokens[token] for name, token in zip(names, last, strict=True))
+    return constraint.after(shown.decode(errors="replace"))
+
+
+def unbudgeted(constraint: Constraint) -> Constraint:
+    """A constraint as it is compiled by whoever keeps its ``section_of``."""
+    return constraint.unbudgeted() if isinstance(constraint, Thinking) else constraint
+
+
+def section_of(constraint: Constraint | None) -> SectionBudget | None:
+    """What its thinking may take; None where nothing says so."""
+    if not isinstance(constraint, Thinking) or constraint.max_think_tokens is None:
+        return None
+    return SectionBudget("" if constraint.begin == "begun" else THINK, THOUGHT, constraint.max_think_tokens)

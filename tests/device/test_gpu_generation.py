@@ -1,0 +1,75 @@
+"""Whole generations on a GPU: what is drawn there is what the processor's sampler draws from the same logits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from structgen.decoding import choosing
+from structgen.decoding.sampling.host import HostSampler
+from structgen.decoding.speculative import verification
+from structgen.generator import Generator
+from tests.fakes import CharTokenizer, vocabulary, words
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"bc", eos=1)
+PEOPLE = words('{"name": "Ada", "age": 36}', '{"name": "Bob", "age": 7}', '{"name": "Al"}')
+SAMPLING: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "sampled": {"temperature": 1.3, "seed": 4},
+    "filtered": {"temperature": 1.3, "seed": 4, "top_k": 9, "top_p": 0.9, "min_p": 0.01},
+    "penalised": {"temperature": 1.0, "seed": 4, "repetition_penalty": 1.4, "frequency_penalty": 0.7},
+}
+
+
+def generator(**options: Any) -> Generator:
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY.size, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, eos_token_id=1, initializer_range=0.3,
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config).to("cuda")
+    return Generator(model, CharTokenizer(eos=1), vocabulary=VOCABULARY, **options)
+
+
+class Fetching(HostSampler):
+    """The processor's sampler for logits that are on a GPU."""
+
+    def draw(self, logits: Any, *arguments: Any, **options: Any) -> Any:
+        return super().draw(logits.cpu(), *arguments, **options)
+
+
+@pytest.mark.parametrize("draft", [None, "auto"])
+@pytest.mark.parametrize("name", SAMPLING)
+def test_a_gpu_writes_what_the_processor_would(name: str, draft: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**SAMPLING[name], "max_new_tokens": 40}
+    prompts, constraints = ["ababab", "p", "q"], [None, PEOPLE, PEOPLE]
+    one = generator(draft=draft)
+    batch = one.batch(prompts, constraints, **options)
+    single = [one.generate(prompt, each, **options) for prompt, each in zip(prompts, constraints, strict=True)]
+    fetching = Fetching()
+    monkeypatch.setattr(choosing, "sampler_for", lambda logits: fetching)
+    monkeypatch.setattr(verification, "sampler_for", lambda logits: fetching)
+    host = generator()
+    assert [r.token_ids for r in batch] == [r.token_ids for r in host.batch(prompts, constraints, **options)]
+    expected = [host.generate(prompt, each, **options) for prompt, each in zip(prompts, constraints, strict=True)]
+    assert [r.token_ids for r in single] == [r.token_ids for r in expected]
+    assert [r.logprob for r in single] == pytest.approx([r.logprob for r in expected], abs=1e-3)
+
+
+def test_a_batch_under_a_schema_is_valid() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"enum": ["ab", "bc"]}, "n": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["a", "n"],
+        "additionalProperties": False,
+    }
+    results = generator().batch(["p", "abab", "q"] * 20, schema, temperature=1.0, seed=3, max_new_tokens=200)
+    for result in results:
+        value = json.loads(result.text)
+        assert value["a"] in ("ab", "bc") and 0 <= value["n"] <= 99
