@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from structgen.decoding.speculative.cost import TYPICAL, Cost
 MAX_NODES = 48
 RATE_WEIGHT = 0.1  # of the latest step in the running means
 FIRST_REST, LONGEST_REST = 8, 64  # steps
+NEXT_TOKENS = 1.15  # tokens per time that an output begins with where those before gave less
 PAYS = 1.2  # tokens per time from which on drafts are known to pay
 
 
@@ -127,6 +128,10 @@ class Rest:
     _time: float = field(default=1.0, repr=False)
     _steps: int = field(default=0, repr=False)
     _next: int = field(default=FIRST_REST, repr=False)
+
+    def resumed(self) -> Rest:
+        """For the next output: it may be another kind of text, so it rests for a few steps at most."""
+        return replace(self, _steps=min(self._steps, FIRST_REST), _tokens=max(self._tokens, NEXT_TOKENS * self._time))
 
     def step(self) -> bool:
         """Whether the next step goes without drafts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class Speculator:
         if not isinstance(self.policy, CostAware):
             return None
         known = self._rests.get(_kind(output))
-        return Rest(self.policy.curve) if known is None else replace(known)
+        return Rest(self.policy.curve) if known is None else known.resumed()
 
     def remember(self, output: Output, rest: Rest) -> None:
         """An output is whole, and this is how far drafts paid."""
