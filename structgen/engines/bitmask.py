@@ -6,6 +6,7 @@ vLLM.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
+_INT32 = np.dtype(np.int32)
+_BUFFER = ctypes.c_char * 0
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -47,17 +50,23 @@ def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tu
         BitmaskError: what is wrong, and what is wanted.
     """
     width = -(-vocab_size // 32)
-    wanted = f"wanted a C-contiguous int32 array of shape [batch, {width}]; allocate_token_bitmask makes one"
-    if not isinstance(bitmask, np.ndarray) or bitmask.dtype != np.int32:
-        raise BitmaskError(f"the bitmask is {getattr(bitmask, 'dtype', type(bitmask).__name__)}; {wanted}")
-    if bitmask.ndim not in (1, 2) or bitmask.shape[-1] != width:
-        raise BitmaskError(f"the bitmask has shape {bitmask.shape}; {wanted} (vocabulary of {vocab_size} tokens)")
-    if not (bitmask.flags.c_contiguous and bitmask.flags.writeable):
-        raise BitmaskError(f"the bitmask is not contiguous or not writeable; {wanted}")
-    rows = len(bitmask) if bitmask.ndim == 2 else 1
+    if not isinstance(bitmask, np.ndarray) or bitmask.dtype != _INT32:
+        raise BitmaskError(f"the bitmask is {getattr(bitmask, 'dtype', type(bitmask).__name__)}; {_wanted(width)}")
+    shape = bitmask.shape
+    if len(shape) not in (1, 2) or shape[-1] != width:
+        raise BitmaskError(f"the bitmask has shape {shape}; {_wanted(width)} (vocabulary of {vocab_size} tokens)")
+    try:
+        address = ctypes.addressof(_BUFFER.from_buffer(bitmask))  # in a tenth of the time of bitmask.ctypes
+    except TypeError:
+        raise BitmaskError(f"the bitmask is not contiguous or not writeable; {_wanted(width)}") from None
+    rows = shape[0] if len(shape) == 2 else 1
     if not 0 <= index < rows:
         raise BitmaskError(f"row {index} is out of range; the bitmask has {rows} rows")
-    return bitmask.ctypes.data, rows
+    return address, rows
+
+
+def _wanted(width: int) -> str:
+    return f"wanted a C-contiguous int32 array of shape [batch, {width}]; allocate_token_bitmask makes one"
 
 
 @lru_cache(1)

@@ -28,6 +28,18 @@ _check_tables = Function(run, CHECK_TABLES, [_I4, _I8, _U1, *[_I4] * 13], [_I8, 
 _check_automaton = Function(run, CHECK_AUTOMATON, [_I4, _U1], [_U1])
 
 
+def pool_words(
+    transitions: Int32, accepting: Int32, payload: Int32, class_words: Int32, labels: Int32, narrow: Int32, states: Int32
+) -> list[int]:
+    """The arrays of a pool as `TableChecks` takes them; they must live as long as the words are used.
+
+    ``labels[state]`` is 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the number
+    of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
+    ``class_words[state + c]``: how many words its class ``c`` has.
+    """
+    return _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states)
+
+
 class TableChecks:
     """Checks of tables whose records are described by these arrays; see the head of this module.
 
@@ -41,21 +53,17 @@ class TableChecks:
         self._words = _check_tables.words(10, *self._arrays)
 
     def __call__(
-        self, grammar: array[int], words: array[int], texts: array[int], pool: Sequence[Int32],
+        self, grammar: array[int], words: array[int], texts: array[int], pool: list[int],
         universal: int, roots: Sequence[int],
     ) -> tuple[int, int, int]:  # fmt: skip
         """A verdict, FINE or what is wrong; and at which place and in which field of it.
 
         Args:
             grammar, words, texts: int32, int64 and uint8.
-            pool: transitions, accepting, payload, class_words, labels, narrow, states: int32. ``labels[state]`` is 0,
-                or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the number of
-                classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
-                ``class_words[state + c]``: how many words its class ``c`` has.
+            pool: `pool_words`.
             universal: the start that stands for any string.
             roots: pairs of place and kind. ``meanings[kind]`` is what a kind is here, or -1.
         """
-        transitions, accepting, payload, class_words, labels, narrow, states = pool
         size, sets = len(grammar), len(words)
         where = array("q", roots)
         # seen and order, int32; allowed, int64; live, uint8; two tables of sets of obligations, int64
@@ -64,8 +72,7 @@ class TableChecks:
         ends = start + 8 * size, start + 8 * (size + sets), start + 8 * (size + sets + -(-size // 8))
         arguments = [
             *_vector(grammar), *_vector(words), *_vector(texts),
-            *_check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states),
-            *self._words,
+            *pool, *self._words,
             *_vector(where), start, size, size, start + 4 * size, size, size, ends[0], sets, sets, ends[1], size, size,
             ends[2], MAX_DUTY_SETS, MAX_DUTY_SETS, ends[2] + 8 * MAX_DUTY_SETS, MAX_DUTY_SETS, MAX_DUTY_SETS,
         ]  # fmt: skip

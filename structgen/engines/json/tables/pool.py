@@ -49,6 +49,15 @@ def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
     return np.minimum(np.stack(counts, axis=1), MANY_WORDS)
 
 
+class CheckedArrays:
+    """Arrays of a pool that checks of tables read, kept alive behind their addresses (``words``)."""
+
+    __slots__ = ("_arrays", "words")
+
+    def __init__(self, *arrays: npt.NDArray[np.int32]) -> None:
+        self._arrays, self.words = arrays, checks.pool_words(*arrays)
+
+
 class AutomatonPool:
     """Growing arrays, one entry a state (see `structgen.kernels.json`). Thread-safe.
 
@@ -64,6 +73,7 @@ class AutomatonPool:
         symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.kernels.checks`).
+        checked: those arrays that checks of tables read.
         version: one int64 that changes when an array, or the mask rows, were replaced by a larger one.
     """
 
@@ -240,8 +250,12 @@ class AutomatonPool:
             if count:
                 grown[: width * count] = getattr(self, name)[: width * count]
             setattr(self, name, grown)
+        self.checked = CheckedArrays(
+            self.transitions, self.flags, self.payload, self.class_words, self.labels, self.narrow, self.states
+        )
         self.version[0] += 1
 
+    checked: CheckedArrays
     transitions: npt.NDArray[np.int32]
     flags: npt.NDArray[np.int32]
     payload: npt.NDArray[np.int32]

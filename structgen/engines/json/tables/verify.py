@@ -205,14 +205,13 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
     Raises:
         InternalError: a kernel could read out of range or come to a dead end.
     """
-    with pool.lock:  # states never change their meaning, so these arrays stay right
-        arrays = pool.transitions, pool.flags, pool.payload, pool.class_words, pool.labels, pool.narrow, pool.states
+    checked = pool.checked  # states never change their meaning, so these arrays stay right
     if bool(tables.grammar[layout.H_UNIQUE]) != tables.distinct:
         raise InternalError("the head of a grammar does not say whether items are compared")
     if not is_text(tables):
         raise InternalError("the tables hold a key or string that is not UTF-8")
     roots = [0, KINDS["header"], tables.root, KINDS["node"]]
-    verdict, place, field = _CHECKS(tables.grammar, tables.words, tables.texts, arrays, pool.universal, roots)
+    verdict, place, field = _CHECKS(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
     if verdict != c.FINE:
         what = WRONG.get(verdict, f"verdict {verdict}")
         raise InternalError(f"the tables of a grammar are wrong at {place}, field {field}: {what}")
