@@ -29,12 +29,18 @@ _check_automaton = Function(run, CHECK_AUTOMATON, [_I4, _U1], [_U1])
 
 
 def pool_words(
-    transitions: Int32, accepting: Int32, payload: Int32, class_words: Int32, labels: Int32, narrow: Int32, states: Int32
+    transitions: Int32,
+    accepting: Int32,
+    payload: Int32,
+    class_words: Int32,
+    labels: Int32,
+    narrow: Int32,
+    states: Int32,
 ) -> list[int]:
     """The arrays of a pool as `TableChecks` takes them; they must live as long as the words are used.
 
-    ``labels[state]`` is 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the number
-    of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
+    ``labels[state]`` is 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the
+    number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
     ``class_words[state + c]``: how many words its class ``c`` has.
     """
     return _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states)
