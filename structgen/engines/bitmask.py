@@ -6,7 +6,6 @@ vLLM.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from structgen.engines.logits import host_logits
 from structgen.errors import BitmaskError
+from structgen.kernels.calls import writable_address
 from structgen.kernels.sampling import calls
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
 _INT32 = np.dtype(np.int32)
-_BUFFER = ctypes.c_char * 0
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -56,7 +55,7 @@ def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tu
     if len(shape) not in (1, 2) or shape[-1] != width:
         raise BitmaskError(f"the bitmask has shape {shape}; {_wanted(width)} (vocabulary of {vocab_size} tokens)")
     try:
-        address = ctypes.addressof(_BUFFER.from_buffer(bitmask))  # in a tenth of the time of bitmask.ctypes
+        address = writable_address(bitmask)
     except TypeError:
         raise BitmaskError(f"the bitmask is not contiguous or not writeable; {_wanted(width)}") from None
     rows = shape[0] if len(shape) == 2 else 1

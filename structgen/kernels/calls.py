@@ -64,7 +64,7 @@ class Function:
                 words += self._field(one, number)
                 continue
             try:
-                address = ctypes.addressof(_BUFFER.from_buffer(one))
+                address = writable_address(one)
             except TypeError:
                 address = self._read_only(one, number)
             words += address, one.size, one.shape[-1]
@@ -83,6 +83,11 @@ class Function:
         if one.ndim != 1 or not one.flags.writeable or not one.flags.aligned:
             raise TypeError(f"array {number} is no aligned vector that can be written to (its shape: {one.shape})")
         return one.ctypes.data, len(one), one.strides[0]
+
+
+def writable_address(one: Array) -> int:
+    """Where an array lies, in a third of the time of ``ctypes.data``. TypeError: not C-contiguous, or read-only."""
+    return ctypes.addressof(_BUFFER.from_buffer(one))
 
 
 def grown(old: Array, fill: int) -> Array:
