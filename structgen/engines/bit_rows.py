@@ -12,6 +12,6 @@ def packed(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.int32]:
     return np.packbits(padded, bitorder="little").view(np.int32)
 
 
-def unpacked(row: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.bool_]:
-    """The first ``size`` bits of int32[width] as bool[size]."""
+def unpacked(row: npt.NDArray[np.int32], size: int | None = None) -> npt.NDArray[np.bool_]:
+    """The first ``size`` bits of int32[width] (default: all) as bool[size]."""
     return np.unpackbits(row.view(np.uint8), count=size, bitorder="little").view(np.bool_)
