@@ -1,7 +1,7 @@
 """Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
 
 from structgen.kernels.bits import set_bit, set_bits
-from structgen.kernels.cfg.automata import next_position
+from structgen.kernels.cfg.automata import next_position, stays
 from structgen.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.lexer import join, lex_of, loops, step
@@ -46,10 +46,14 @@ def _count_live(h, p, i, limit):
     i += 1
     while i < end and live <= limit:
         node = trie_at(h, i)
-        depth = (node >> 8) & DEPTH_MASK
+        depth, size = (node >> 8) & DEPTH_MASK, (node >> 19) & SIZE_MASK
         q = next_position(h, level_at(h, depth - 1), node & 255)
         if q < 0:
-            i += (node >> 19) & SIZE_MASK
+            i += size
+            continue
+        if kinds_at(h, i) & ~stays(h, q) == 0:  # all below survives
+            live += size
+            i += size
             continue
         set_level_at(h, depth, q)
         live += 1
