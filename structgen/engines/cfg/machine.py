@@ -16,7 +16,6 @@ from structgen.kernels.cfg import machine as k
 from structgen.kernels.heaps import Heap
 
 FIRST_HEAP, FIRST_HASH, FIRST_SCRATCH, FIRST_MASKS, FIRST_LEVEL = 1 << 17, 1 << 12, 1 << 16, 1 << 18, 16
-FIRST_TOUCHED = 1 << 14  # words that nearly every grammar comes to use
 BUFFERS = (k.H_A, k.H_B, k.H_C, k.H_E)
 MOST_WORDS = k.LOCAL  # ids have 27 bits
 
@@ -94,8 +93,6 @@ class CfgMachine(Heap):
         self._mask_bytes, self.row_bytes = mask_bytes, row_bytes
         self.heap[k.HEADER + k.LEX_TABLE : k.HEADER + k.LEX_KEY] = -1
         self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
-        for fresh in (self.heap[k.HEADER + k.SINK_WORDS : FIRST_TOUCHED], self._masks[: 2 * FIRST_TOUCHED]):
-            fresh[:] = 0  # touched here, and not in the middle of a mask
         self._place_masks(1, 1)
         for place in BUFFERS:
             self._set(place, np.empty(FIRST_SCRATCH, np.int64))
