@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.cli.common import INCOMPLETE, BadInput, byte_vocabulary, print_json, read_text
+from structgen.cli.common import INCOMPLETE, BadInput, print_json, read_text
 from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
 from structgen.constraints.base import Constraint
@@ -40,9 +40,7 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
         return None, ""
     if value == "-":
         raise BadInput("Standard input may hold the rows; give the constraint as a file.")
-    constraint = source.read()
-    assert constraint is not None
-    constraint.compile(byte_vocabulary())
+    constraint = source.required(checked=True)
     if isinstance(constraint, JsonSchemaConstraint):
         value = constraint.schema
     elif source.grammar:

@@ -100,7 +100,7 @@ def generate(
         if (prompt is None) == (prompt_file is None):
             raise BadInput("Give either a prompt or --prompt-file.")
         text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-        constraint = source.read()
+        constraint = source.checked()
         options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None}
         events = load(models).stream(text, constraint, **options)
         result = None
@@ -279,7 +279,7 @@ def sample(
     from structgen.decoding.aligned import Budget
 
     with exit_codes(as_json):
-        constraint = source.required()
+        constraint = source.required(checked=True)
         code = aligned.run_sample(
             load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
             as_json,
@@ -310,7 +310,7 @@ def compare_distributions(
     from structgen.decoding.aligned import Budget
 
     with exit_codes(as_json):
-        constraint = source.required()
+        constraint = source.required(checked=True)
         code = aligned.run_compare(
             load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
             as_json,

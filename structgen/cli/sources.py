@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from structgen.cli.common import BadInput, read_text
+from structgen.cli.common import BadInput, byte_vocabulary, read_text
 from structgen.options import JsonOptions, refuse_name
 
 if TYPE_CHECKING:
@@ -79,9 +79,16 @@ class ConstraintSource:
             raise BadInput("Give one constraint: a schema or grammar file, --schema, --grammar, --regex, or --choice.")
         return given[0] if given else ("", None)
 
-    def required(self, argument: str | None = None) -> Constraint:
-        """As ``read``, where the command needs one."""
+    def checked(self, argument: str | None = None) -> Constraint | None:
+        """As ``read``, and compiled once over bytes: what is wrong with it is told before a model is loaded."""
         found = self.read(argument)
+        if found is not None:
+            found.compile(byte_vocabulary())
+        return found
+
+    def required(self, argument: str | None = None, *, checked: bool = False) -> Constraint:
+        """As ``read`` (or ``checked``), where the command needs one."""
+        found = self.checked(argument) if checked else self.read(argument)
         if found is None:
             raise BadInput("Give a constraint: --schema, --grammar, --regex, or --choice several times.")
         return found

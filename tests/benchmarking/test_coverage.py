@@ -73,7 +73,7 @@ def test_judge_measures_every_token_and_where_an_instance_died(data: Path) -> No
     vocabulary = load_vocabulary("bytes", data)
     record = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", Timing(again=True))
     assert record["died_at"] == [-1, len("[1, ")]
-    assert len(record["times_ns"]) == len("[1, 2]") + len("[1, 3"), "the refused token counts with its mask"
+    assert len(record["times_ns"]) == len("[1, 2]") + len("[1, "), "a step is the token and the mask behind it"
     assert record["compile_ns"] > 0 and min(record["times_ns"]) > 0
     assert len(record["again_ns"]) == len(record["times_ns"])
     untimed = judge(fake_engine.Fake(vocabulary), vocabulary, data / "right.json", None)

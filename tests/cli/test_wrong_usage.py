@@ -136,3 +136,13 @@ def test_who_reads_may_leave() -> None:
 
 def test_the_fixture_is_used() -> None:
     assert commands.load.__name__ == "<lambda>", "no case loads a model of its own"
+
+
+@pytest.mark.parametrize("command", ["generate", "sample", "compare-distributions"])
+@pytest.mark.parametrize("wrong", [["--schema", '{"type": "int"}'], ["--regex", "a(?=b"], ["--regex", "(a)\\1"]])
+def test_a_wrong_constraint_is_told_before_a_model_is_loaded(
+    command: str, wrong: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "load", lambda *_: pytest.fail("a model was loaded"))
+    code, printed, told = run(command, "p", *wrong)
+    assert (code, printed) == (2, "") and "Error" in told

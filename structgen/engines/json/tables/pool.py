@@ -133,6 +133,7 @@ class AutomatonPool:
             return known
         with self.lock:
             if automaton not in self._known:
+                self._room(0, NUMBER_STATES)
                 start = self._known[automaton] = self._number_state(automaton, automaton.start, {})
                 self.labels[start], self.states[start] = checks.NUMBER_START + 1, 1
             return self._known[automaton]
