@@ -24,6 +24,7 @@ STAGES: list[set[str]] = [
     {
         "json_schema",
         "grammar",
+        "engines.bit_rows",
         "engines.byte_sets",
         "engines.capture",
         "engines.protocols",

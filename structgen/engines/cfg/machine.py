@@ -207,6 +207,10 @@ class CfgMachine(Heap):
         self._set(k.H_OFFSETS, words.vocabulary.token_offsets)
         self._set(k.H_BYTES, words.vocabulary.token_bytes)
         self._set(k.H_EOS, words.eos)
+        self._set(k.H_SLICES, words.slices.kinds)
+        self._set(k.H_SLICE_ENDS, words.slices.ends)
+        self._set(k.H_SLICE_ROWS, words.slices.rows)
+        self._set(k.H_RESIDUES, words.slices.residues)
         self.heap[k.H_NODES], self.heap[k.H_EOSES] = len(words.nodes), len(words.eos)
         self.heap[k.H_DEPTH], self.heap[k.H_WIDTH] = words.depth, words.width
 

@@ -181,11 +181,6 @@ def _places(trie: Trie, above: Ints) -> tuple[Ints, Ints]:
     return node[order], token[order]
 
 
-def unpacked(row: Ints, size: int) -> Flags:
-    """A mask as bool[size]."""
-    return np.unpackbits(row.view(np.uint8), bitorder="little")[:size].astype(np.bool_)
-
-
 def has_tokens(row: Ints, tokens: npt.NDArray[np.integer]) -> Flags:
     """Which tokens (-1: none) a mask has."""
     found: Flags = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(np.bool_)

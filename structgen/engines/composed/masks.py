@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.bit_rows import unpacked
 from structgen.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.engines.composed.branch import Branch
-from structgen.engines.composed.crossings import has_tokens, unpacked
+from structgen.engines.composed.crossings import has_tokens
 
 if TYPE_CHECKING:
     from structgen.engines.composed.crossings import Crossings

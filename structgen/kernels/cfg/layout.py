@@ -10,9 +10,10 @@ from structgen.kernels.heap_layout import *
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
     H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED,  # the terminals' automata
     H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
+    H_SLICES, H_SLICE_ENDS, H_SLICE_ROWS, H_RESIDUES,  # its slices: kinds, ends of what is left, tokens, what is left
     H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
     H_MOVES,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 43, 2)  # fmt: skip
+) = range(FIRST_PLACE, FIRST_PLACE + 2 * 47, 2)  # fmt: skip
 # Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.
 H_A, H_B, H_C, H_E = range(H_MOVES + 2, H_MOVES + 14, 3)
 CAPACITY, TOP = 1, 2  # behind a buffer's place
@@ -66,4 +67,6 @@ SCRATCH_FULL, MASKS_FULL, LEVELS_FULL = 4, 8, 16
 UNMEASURED = -2  # the tables of lengths are not there yet
 
 # --- operations of the entry, besides those of every heap ---
-INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW, BOUND = range(FIRST_OPERATION, FIRST_OPERATION + 7)
+(
+    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW, BOUND, KIND_OF,
+) = range(FIRST_OPERATION, FIRST_OPERATION + 8)  # fmt: skip

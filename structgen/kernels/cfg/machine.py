@@ -16,6 +16,7 @@ REHASH                  address of the old table, its size     1
 READ_AUTOMATA           addresses, count                       positions
 GOTO_ROW                row, class                             row
 KINDS_BELOW             address of trie nodes, count, address  1
+KIND_OF                 byte                                   its kind
 BOUND                   configuration                          bytes, or UNMEASURED
 ======================  =====================================  ====================================
 

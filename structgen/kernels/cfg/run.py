@@ -3,7 +3,7 @@
 from structgen.kernels.cfg.advance import accept, advance, after_terminal, ends_of, initial
 from structgen.kernels.cfg.automata import read_automata
 from structgen.kernels.cfg.buffers import intern, push
-from structgen.kernels.cfg.kinds import kinds_below
+from structgen.kernels.cfg.kinds import kind_of, kinds_below
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.masks import fill, next_bytes
 from structgen.kernels.cfg.rests import bound_of
@@ -48,6 +48,8 @@ def _make(stamp):
             return _goto_row(h, x, y)
         if operation == KINDS_BELOW:
             return kinds_below(x, y, z)
+        if operation == KIND_OF:
+            return kind_of(x)
         if operation == READ_AUTOMATA:
             return read_automata(h, x, y)
         return stamp

@@ -1,7 +1,7 @@
 """Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
 
 from structgen.kernels.bits import set_bit, set_bits
-from structgen.kernels.cfg.automata import next_position
+from structgen.kernels.cfg.automata import next_position, stays
 from structgen.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.lexer import join, lex_of, loops, step
@@ -23,6 +23,8 @@ from structgen.kernels.cfg.tables import (
     set_mask_at,
     set_near_at,
     set_path_at,
+    slice_end,
+    slice_kinds,
     start_at,
     starts_from,
     tokens_before,
@@ -31,7 +33,7 @@ from structgen.kernels.cfg.tables import (
 from structgen.kernels.cfg.walks import keep, store_trie
 from structgen.kernels.interning import lacks_room, length, set_word, word
 from structgen.kernels.jit import internal
-from structgen.kernels.memory import address, clear_words, copy_words, or_words, within
+from structgen.kernels.memory import address, clear_words, copy_words, element, or_words, within
 from structgen.kernels.memory import size as table_size
 
 
@@ -44,10 +46,14 @@ def _count_live(h, p, i, limit):
     i += 1
     while i < end and live <= limit:
         node = trie_at(h, i)
-        depth = (node >> 8) & DEPTH_MASK
+        depth, size = (node >> 8) & DEPTH_MASK, (node >> 19) & SIZE_MASK
         q = next_position(h, level_at(h, depth - 1), node & 255)
         if q < 0:
-            i += (node >> 19) & SIZE_MASK
+            i += size
+            continue
+        if kinds_at(h, i) & ~stays(h, q) == 0:  # all below survives
+            live += size
+            i += size
             continue
         set_level_at(h, depth, q)
         live += 1
@@ -134,6 +140,22 @@ def _any_upto(h, known, depth):
 
 
 @internal
+def _start_unit(h, d, bits):
+    """Write the row at address ``bits``: the largest slice whose tokens all stay within lexer state ``d``, or none.
+
+    Returns the table with the trie of the other tokens, and where in it that lies.
+    """
+    width, kinds = word(h, H_WIDTH), loops(h, d)
+    for number in range(table_size(h, H_SLICES)):  # the largest first
+        if slice_kinds(h, number) & ~kinds == 0:
+            within(number * width, width, table_size(h, H_SLICE_ROWS))
+            copy_words(address(h, H_SLICE_ROWS) + 4 * number * width, bits, width)
+            return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
+    clear_words(bits, width)
+    return H_TRIE, 0, word(h, H_NODES)
+
+
+@internal
 def _walk_unit(h, d, bits):
     """Tokens within lexer state ``d`` to the row at address ``bits``; those that may leave it to the trie in E.
 
@@ -142,9 +164,10 @@ def _walk_unit(h, d, bits):
     width = word(h, H_WIDTH)
     set_level_at(h, 0, d)
     set_near_at(h, 0, -1)
-    i, known, end = 0, 0, word(h, H_NODES)
+    table, i, end = _start_unit(h, d, bits)
+    known, whole = 0, table == H_TRIE
     while i < end and not lacks_room(h):
-        node = trie_at(h, i)
+        node = element(h, table, i)
         byte, depth, token = node & 255, (node >> 8) & DEPTH_MASK, node >> 43
         size = (node >> 19) & SIZE_MASK
         set_word(h, H_BUILT, min(word(h, H_BUILT), depth))
@@ -155,7 +178,7 @@ def _walk_unit(h, d, bits):
             own = step(h, own, byte)
         set_level_at(h, depth + 1, own)
         if own >= 0:
-            if size > 1 and kinds_at(h, i) & ~loops(h, own) == 0:
+            if whole and size > 1 and kinds_at(h, i) & ~loops(h, own) == 0:
                 first = tokens_before(h, i)
                 count = tokens_before(h, i + size) - first
                 within(first, count, table_size(h, H_ORDER))
@@ -192,10 +215,8 @@ def _unit_of(h, d):
     place, bits = allocate_mask(h, UNIT_SIZE), allocate_mask(h, (width + 1) >> 1)
     if lacks_room(h):
         return 0
-    row = row_address(h, bits)
-    clear_words(row, width)
     set_word(h, H_BUILT, 0)
-    _walk_unit(h, d, row)
+    _walk_unit(h, d, row_address(h, bits))
     nodes = word(h, H_ETOP) - e
     trie = store_trie(h, e)
     if not lacks_room(h):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from structgen.engines.bit_rows import packed, unpacked
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon
 from structgen.kernels.json import layout
 from structgen.kernels.objects import sources_hash
@@ -63,8 +64,8 @@ def slice_rows(lexicon: JsonLexicon) -> FixedRows:
     free = kinds & (1 << NEVER) == 0
     inside = [(slice_, free & (kinds & ~np.int64(slice_) == 0)) for slice_ in SLICES]
     inside.sort(key=lambda entry: -int(entry[1].sum()))
-    rows = [packed(widened(tokens, lexicon.width)) for _, tokens in inside]
-    blank = packed(widened(lexicon.kinds & t.BLANK != 0, lexicon.width))
+    rows = [packed(tokens, lexicon.width) for _, tokens in inside]
+    blank = packed(lexicon.kinds & t.BLANK != 0, lexicon.width)
     sizes = [np.cumsum(np.bincount(lexicon.points[tokens], minlength=lexicon.longest_text + 1)) for _, tokens in inside]
     slices = np.array([slice_ for slice_, _ in inside], np.int32)
     return FixedRows(np.stack([blank, *rows]), slices, np.array(sizes, np.int32))
@@ -72,8 +73,8 @@ def slice_rows(lexicon: JsonLexicon) -> FixedRows:
 
 def with_lengths(lexicon: JsonLexicon, made: FixedRows, text: Int32) -> FixedRows:
     """Those that were made, rows of short text, and ``text`` int32[width]: what stays in a string."""
-    stay = unpacked(text)[: lexicon.vocabulary.size]
-    short = [packed(widened(stay & (lexicon.points <= n), lexicon.width)) for n in range(lexicon.longest_text + 1)]
+    stay = unpacked(text, lexicon.vocabulary.size)
+    short = [packed(stay & (lexicon.points <= n), lexicon.width) for n in range(lexicon.longest_text + 1)]
     return replace(made, rows=np.stack([*made.rows, *short, text]))
 
 
@@ -101,21 +102,6 @@ def _key(lexicon: JsonLexicon) -> str:
     """What the rows depend on: the vocabulary, how escapes are spelled, and the kernels that know kinds and text."""
     escapes = "any" if lexicon.escapes else "minimal"
     return f"{lexicon.vocabulary.digest}-{escapes}-{sources_hash()[:16]}"
-
-
-def widened(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.bool_]:
-    """Pad bool[V] to bool[32 * width]."""
-    return np.pad(bits, (0, 32 * width - len(bits)))
-
-
-def packed(bits: npt.NDArray[np.bool_]) -> Int32:
-    """bool[32 n] as int32[n], bit i % 32 of word i // 32."""
-    return np.packbits(bits, bitorder="little").view(np.int32)
-
-
-def unpacked(row: Int32) -> npt.NDArray[np.bool_]:
-    """int32[n] as bool[32 n]."""
-    return np.unpackbits(row.view(np.uint8), bitorder="little").astype(bool)
 
 
 def token_characters(lexicon: JsonLexicon) -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ import pytest
 
 from structgen.automata.dfa import Dfa
 from structgen.automata.pattern import pattern_dfa
-from structgen.engines.json.masks.fixed_rows import unpacked
+from structgen.engines.bit_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
 from structgen.engines.json.masks.rows import MaskRows
 from structgen.kernels.json import layout

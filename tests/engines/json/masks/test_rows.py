@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from structgen.automata.pattern import pattern_dfa
-from structgen.engines.json.masks.fixed_rows import unpacked
+from structgen.engines.bit_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
 from structgen.engines.json.masks.remainders import find_remainders
 from structgen.engines.json.masks.rows import MaskRows
