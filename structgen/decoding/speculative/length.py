@@ -11,6 +11,7 @@ from typing import Protocol
 from structgen.decoding.speculative.cost import TYPICAL, Cost
 
 MAX_NODES = 48
+LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, a wrong guess loses more than a right one gains
 RATE_WEIGHT = 0.1  # of the latest step in the running means
 FIRST_REST, LONGEST_REST = 8, 64  # steps
 NEXT_TOKENS = 1.15  # tokens per time that an output begins with where those before gave less
@@ -96,7 +97,9 @@ class CostAware(_Keep):
 
     def admit(self, nodes: int, gain: float, chance: float) -> bool:
         """See ``LengthPolicy``."""
-        return nodes < self.most and chance > self.rate * self.curve.marginal(nodes + 1)
+        if nodes >= self.most or self.curve(nodes + 2) > LONGEST_STEP:
+            return False
+        return chance > self.rate * self.curve.marginal(nodes + 1)
 
     def trim(self, chances: Sequence[float]) -> int:
         """See ``LengthPolicy``."""

@@ -94,6 +94,18 @@ def test_trimming_is_the_best_prefix() -> None:
         assert admitted >= policy.trim(chances)  # never grown too small
 
 
+def test_no_tree_stakes_many_steps() -> None:
+    """Where each token costs half a step (quantised weights, one thread), a sure path is not read whole at once."""
+    line = CostCurve((1, 101), (1.0, 51.0))
+    sizes = []
+    for curve in (line, CURVE):
+        policy, nodes = CostAware(curve, rate=1.2), 0
+        while nodes < 16 and policy.admit(nodes, 0.0, 0.99):
+            nodes += 1
+        sizes.append(nodes)
+    assert sizes == [10, 16] and line(11) == 6.0
+
+
 def test_the_rate_finds_the_best_long_run_speed() -> None:
     """Dinkelbach: with chances that are right, no fixed number of nodes does better."""
     rng = random.Random(1)
