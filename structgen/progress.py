@@ -16,8 +16,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from structgen.errors import OptionsError
-
 LOG = logging.getLogger("structgen")
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
 
@@ -81,6 +79,8 @@ def check_progress(progress: Any) -> None:
         OptionsError: what was found.
     """
     if progress is not None and not callable(progress):
+        from structgen.errors import OptionsError  # kernels stand without the rest of the package
+
         raise OptionsError(f"progress must be a function that takes an event, or None, not {progress!r:.100}")
 
 

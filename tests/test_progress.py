@@ -144,7 +144,7 @@ def slowed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 
 
 def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
-    slowed(monkeypatch, drafts, "measure")
+    slowed(monkeypatch, drafts, "prepare_for_trees")
     from structgen.engines.json import compiled
 
     slowed(monkeypatch, compiled, "lower")
@@ -153,7 +153,7 @@ def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.Monkey
     generator.generate("p", {"const": "not compiled before"}, draft="ngram", max_new_tokens=60)
     assert [event.what for event in events if event.is_over] == [
         "compiling the schema",
-        "preparing drafts: timing the model",
+        "preparing drafts",
     ]
     assert progress._CALLBACK.get() is None
 

@@ -238,8 +238,7 @@ class RowWriter:
         self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
 
     def prepare(self) -> None:
-        """Make ready what drafts, before the first step: weights may be copied, and the model is measured, which takes
-        from seconds to minutes.
+        """Make ready what drafts, before the first step: a draft model is loaded, weights may be copied.
 
         Raises:
             StructgenError: the drafts cannot be used.

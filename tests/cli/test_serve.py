@@ -135,7 +135,11 @@ def preparing(port: int, change: str) -> subprocess.Popen[str]:
 def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> None:
     """It listens meanwhile, is healthy but not ready, and says on its log what takes so long."""
     httpx2 = pytest.importorskip("httpx2")
-    process = preparing(port, "tiny.SlowModel.forward = lambda *_: time.sleep(100)")
+    process = preparing(
+        port,
+        "from structgen.decoding.speculative import drafts\n"
+        "drafts.prepare_for_trees = lambda *_: time.sleep(100)  # weights are copied",
+    )
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:

@@ -22,12 +22,16 @@ from structgen.kernels.heap_layout import FIRST_PLACE, H_CAP, H_HASH
 from structgen.vocabulary.vocabulary import Vocabulary
 
 which, source = sys.argv[1:]
-k = importlib.import_module(f"structgen.kernels.{which}.machine")
+k = importlib.import_module(f"structgen.kernels.{'cfg' if which == 'cfg' else 'lalr'}.machine")
 tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc", b", a", b"[[", "é".encode(), "éa".encode()]
 tokens += [bytes([a, b, c]) for a in b"abcdefghijkl" for b in b"abcdefghijkl" for c in b"abcdefghijkl,"] + [b""]
 words = Vocabulary(tokens, eos_token_ids=len(tokens) - 1)
 row = np.zeros(-(-words.size // 32), np.int32)
-options = {"lexer": "contextual"} if which == "lalr" else {}
+options = {"lexer": "contextual"} if which != "cfg" else {}
+if which == "unproved":
+    from structgen.engines.lalr import compiled
+
+    compiled.prove = lambda tables: None
 
 def matcher():
     return structgen.compile_lark(source, words, **options).matcher()
@@ -35,14 +39,14 @@ def matcher():
 def use(matcher):
     """Run the operations; whether one raised IndexError."""
     try:
-        for byte in "[ab, [é, x], y]".encode():
+        for byte in '[ab, [é, "x y"], y]'.encode():
             matcher.fill_next_token_bitmask(row)
             matcher.next_bytes()
             assert matcher.accept_token(byte)
         for _ in range(9):
             matcher.fill_next_token_bitmask(row)
         matcher.is_accepting()
-        matcher._machine.call(k.CLASSES_INSIDE, 0) if which == "lalr" else None
+        matcher._machine.call(k.CLASSES_INSIDE, 0) if which != "cfg" else None
     except IndexError:
         return True
     return False
@@ -75,17 +79,30 @@ print(json.dumps({"tables": len(tables), "missed": sorted(missed), "ids": ids, "
 '''
 SOURCE = """
 start: item
-item: "[" [item ("," item)*] "]" | NAME | call
+item: "[" [item ("," item)*] "]" | NAME | STRING | call
 call: call "." NAME | item "!"
 NAME: /[a-zé]+/
+STRING: /"[^"]*"/
 %ignore " "
 """
-LALR_SOURCE = 'start: item\nitem: "[" [item ("," item)*] "]" | NAME | "if" item\nNAME: /[a-zé]+/\n%ignore " "'
+LALR_SOURCE = """
+start: item
+item: "[" [item ("," item)*] "]" | NAME | STRING | "if" item
+NAME: /[a-zé]+/
+STRING: /"[^"]*"/
+%ignore " "
+"""
 # What grows when it is too short, so nothing lies beyond its end: buffers, the mask heap, the list of unknown states.
-GROWING = {"cfg": {"H_A", "H_B", "H_C", "H_E", "H_MASKS"}, "lalr": {"H_UNKNOWN"}}
+GROWING = {"cfg": {"H_A", "H_B", "H_C", "H_E", "H_MASKS"}, "lalr": {"H_UNKNOWN"}, "unproved": {"H_UNKNOWN"}}
+# What is looked at only where proofs do not say whether a stack is live, or only where they do; of no slices none fits.
+UNREAD = {"lalr": {"H_CLEAN", "H_PREPARED"}, "unproved": {"H_OPEN"}, "cfg": {"H_SLICES"}}
 
 
-@pytest.mark.parametrize(("which", "source"), [("cfg", SOURCE), ("lalr", LALR_SOURCE)], ids=["cfg", "lalr"])
+@pytest.mark.parametrize(
+    ("which", "source"),
+    [("cfg", SOURCE), ("lalr", LALR_SOURCE), ("unproved", LALR_SOURCE)],
+    ids=["cfg", "lalr", "unproved"],
+)
 def test_every_table_is_checked(which: str, source: str) -> None:
     """A table that is said to have no elements raises IndexError when it is used, as do ids and tokens that are none,
     and bits beyond a row."""
@@ -98,5 +115,5 @@ def test_every_table_is_checked(which: str, source: str) -> None:
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     assert found["tables"] > 30
-    assert set(found["missed"]) == GROWING[which]
+    assert set(found["missed"]) == GROWING[which] | UNREAD.get(which, set())
     assert all(found["ids"]) and all(found["tokens"]) and found["bit"]

@@ -90,9 +90,10 @@ def test_records_of_the_lalr_machine() -> None:
     machine = read(compile_contextual(JSON, VOCABULARY))
     keys = {
         lalr.NODE: lalr.PAIR_KEY, lalr.INDENT: lalr.PAIR_KEY, lalr.PARSER: lalr.PARSER_KEY, lalr.FEED: lalr.FEED_KEY,
-        lalr.LEX: lalr.LEX_CLEAN + machine.bit_words, lalr.CONFIG: lalr.CONFIG_KEY,
+        lalr.LEX: lalr.LEX_CLEAN + 2 * machine.bit_words, lalr.CONFIG: lalr.CONFIG_KEY,
+        lalr.CLASS: lalr.CLASS_FITS + machine.bit_words, lalr.ABOVE: lalr.ABOVE_VALUE + 1,
     }  # fmt: skip
-    assert check(machine, keys) >= {lalr.NODE, lalr.PARSER, lalr.LEX, lalr.CONFIG, lalr.FEED}
+    assert check(machine, keys) >= {lalr.NODE, lalr.PARSER, lalr.LEX, lalr.CONFIG, lalr.FEED, lalr.CLASS, lalr.ABOVE}
 
 
 # --- no hash is computed by arithmetic that LLVM takes for free of overflow ---

@@ -40,7 +40,7 @@ def test_conversion_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     target = _install_fake_model(monkeypatch, tmp_path)
     calls = []
 
-    def convert(source: Path, folder: Path) -> None:
+    def convert(source: Path, folder: Path, wait: object) -> None:
         calls.append(source)
         (folder / "config.json").write_text("{}")
 
@@ -52,7 +52,7 @@ def test_conversion_happens_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_a_failed_conversion_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     target = _install_fake_model(monkeypatch, tmp_path)
 
-    def convert(source: Path, folder: Path) -> None:
+    def convert(source: Path, folder: Path, wait: object) -> None:
         (folder / "half").write_text("")
         raise ModelError("no space")
 
@@ -65,7 +65,7 @@ def test_a_failed_conversion_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp
 def test_the_first_of_two_processes_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     target = _install_fake_model(monkeypatch, tmp_path)
 
-    def convert(source: Path, folder: Path) -> None:
+    def convert(source: Path, folder: Path, wait: object) -> None:
         (folder / "config.json").write_text("mine")
         target.mkdir()  # another process was faster
         (target / "config.json").write_text("theirs")

@@ -23,6 +23,7 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.errors import GenerationError, OptionsError
 from structgen.models.language_model import check_reads_trees, prepare_for_trees
+from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Maker = Callable[[Any, Any, Vocabulary], Drafter]
@@ -50,6 +51,7 @@ AUTO = (
 NAMES = ("auto", *MAKERS)
 
 
+@waiting("preparing drafts")
 def make_speculator(
     draft: Any, model: Any, tokenizer: Any, vocabulary: Vocabulary, cost: Cost | None = None
 ) -> Speculator:

@@ -18,7 +18,9 @@ from structgen.vocabulary.vocabulary import Vocabulary
 from tests.models.llamacpp.conftest import Loaded
 from tests.models.llamacpp.gguf_files import byte_level, sentencepiece, write_llama
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+# Without numbers that are no digits (superscripts, fractions, numerals): the tokenizer's own rule takes them one by
+# one, as llama.cpp does; transformers, which makes a tokenizer of the GGUF file, leaves them with their neighbours.
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "No", "Nl"]), max_size=40)
 
 
 @pytest.fixture(scope="module")
