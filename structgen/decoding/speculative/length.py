@@ -11,7 +11,7 @@ from typing import Protocol
 from structgen.decoding.speculative.cost import TYPICAL, Cost
 
 MAX_NODES = 48
-LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, a wrong guess loses more than a right one gains
+LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, wrong guesses lose too much
 RATE_WEIGHT = 0.1  # of the latest step in the running means
 FIRST_REST, LONGEST_REST = 8, 64  # steps
 NEXT_TOKENS = 1.15  # tokens per time that an output begins with where those before gave less
