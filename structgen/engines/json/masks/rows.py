@@ -26,7 +26,7 @@ from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
-MAX_POOL_BYTES = 256 << 20
+MAX_POOL_BYTES = 64 << 20
 MEMORY_BYTES = 8 << 20  # of masks that are kept
 FIRST_BLOCKS = 1 << 10
 
