@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from structgen.engines.json.masks.context import KernelContext
 
 FIRST_TRAIL, FIRST_ARENA, FIRST_TEXT = 64, 64, 256
+AT_ONCE = 1 << 15  # items by which memory doubles no more
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
@@ -354,6 +355,9 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
 
 def _extend(memory: array[int], size: int) -> None:
-    """Make room for ``size`` items at least, and twice what there was."""
-    if size > len(memory):
-        memory.extend(array(memory.typecode, bytes(memory.itemsize * (max(size, 2 * len(memory)) - len(memory)))))
+    """Make room for ``size`` items at least: twice what there was while that is little, then an eighth more, so that no
+    step of a long output stands out."""
+    have = len(memory)
+    if size > have:
+        more = max(size - have, min(have, max(AT_ONCE, have >> 3)))
+        memory.extend(array(memory.typecode, bytes(memory.itemsize * more)))
