@@ -92,7 +92,7 @@ def _written(
             continue
         try:
             again = adapter.dump_json(value, by_alias=True)
-            adapter.validate_json(again)
+            adapter.dump_json(adapter.validate_json(again))  # written, too: an Iterable is read no sooner
         except (pydantic_core.PydanticSerializationError, ValueError, TypeError):
             continue
         if not constraint.report.entries and _plain(json.loads(again)) and not accepts(grammar, again):
