@@ -61,20 +61,41 @@ def outputs(generator: Generator, temperature: float, constraint: Any) -> tuple[
     return prompts, made
 
 
+def apart(generator: Generator, prompt: list[int], constraint: Any, one: Any, other: Any) -> float:
+    """How much probability lies between the first two tokens that differ, in the order of ids that draws go by; for two
+    that are next to each other 0. (Of a greedy choice: how much likelier one is.)"""
+    place = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    logits = np.asarray(generator.model.prefill([[*prompt, *one[:place]]])[0], np.float64)[0]
+    if constraint is not None:
+        matcher = constraint.compile(generator.vocabulary).matcher()
+        assert all(map(matcher.accept_token, one[:place]))
+        bitmask = structgen.allocate_token_bitmask(1, generator.vocabulary.size)
+        matcher.fill_next_token_bitmask(bitmask)
+        allowed = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")[: len(logits)]
+        logits = np.where(allowed, logits[: len(allowed)], -np.inf)
+    probs = np.exp(logits - logits.max())
+    probs /= probs.sum()
+    first, second = sorted((int(one[place]), int(other[place])))
+    between = float(probs[first + 1 : second].sum())
+    return min(between, abs(float(probs[first] - probs[second])) / float(probs.max()))
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("draft", [None, ["ngram", "recycling"], "auto"])
 @pytest.mark.parametrize("constraint", [None, structgen.json_schema(PERSON), structgen.regex("(ab|[a-z]{2}){3,20}")])
 def test_outputs_are_those_of_the_plain_loop(generator: Generator, temperature: float, draft: Any, constraint: Any):
-    """With weights in float32 rounding decides now and then (keys and values are in half precision, this model has many
-    tokens of about a thousandth, and the costs that are learned decide what is read together), so one row of six may
-    differ, and of drafted ones two."""
+    """Rounding decides now and then (keys and values are in half precision, this model has many tokens of about a
+    thousandth, and what is read together differs). So where rows differ, the draws lay at the border of two tokens; of
+    six rows one may do so, and more only where drafts decide what is read together."""
     prompts, expected = outputs(generator, temperature, constraint)
     decode(generator.model, prompts, expected)
     results = generator.batch(
         PROMPTS, constraint, temperature=temperature, seed=0, max_new_tokens=40, draft=draft, schema_in_prompt=False
     )
     same = [result.token_ids == tuple(output.token_ids) for result, output in zip(results, expected, strict=True)]
-    assert sum(same) >= len(same) - (1 if draft is None else 2)
+    assert sum(same) >= len(same) - 1 or draft is not None
+    for prompt, output, result, is_same in zip(prompts, expected, results, same, strict=True):
+        assert is_same or apart(generator, prompt, constraint, output.token_ids, result.token_ids) < 0.02
     assert all(
         result.text == output.text for result, output, is_same in zip(results, expected, same, strict=True) if is_same
     )
@@ -84,7 +105,7 @@ def test_outputs_are_those_of_the_plain_loop(generator: Generator, temperature: 
     if alone.text == results[3].text:
         assert alone.logprob == pytest.approx(results[3].logprob, abs=0.1)
     else:
-        assert same.count(False) == 0  # this is the one
+        assert apart(generator, prompts[3], constraint, alone.token_ids, results[3].token_ids) < 0.02
 
 
 def test_short_memory_makes_rows_wait_and_changes_nothing(package: str, tiny_file: Path, generator: Generator) -> None:
