@@ -106,10 +106,10 @@ def coverage(
     from structgen.benchmarking.table import counts, tables
 
     with exit_codes(as_json), _as_bad_input():
-        chosen = check_engines(_names(engines, "engines"))
         paths = choose_files(data, "*.json", limit, seed, None)
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
+        chosen = check_engines(_names(engines, "engines"))
         check_files(paths)
         setting = Setting("bytes", data, None, time_limit, int(memory_limit * GIB))
         records = run_coverage(paths, chosen, setting, out)
