@@ -95,7 +95,7 @@ def test_an_access_out_of_bounds_is_an_error() -> None:
     none = np.zeros(0, np.int32)
     described = checks.TableChecks(np.zeros((1, 6), np.int32), none, none, none, none, np.zeros((1, 4), np.int32))
     with pytest.raises(IndexError):
-        described(array("i"), array("q"), array("B"), checks.pool_words(*[none] * 7), 0, [0, 0, 0])
+        described(array("i", [0]), array("q"), array("B"), checks.pool_words(*[none] * 7), 0, [0, 0, 0])
     with pytest.raises(IndexError):
         aligned.refresh(3, *bounds(1, np.zeros(1)))
 
