@@ -37,7 +37,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
 from structgen.benchmarking.coverage import Setting, machine, run_coverage
-from structgen.benchmarking.engines import load_engine
+from structgen.benchmarking.engines import load_engine, own_vocabulary
 from structgen.benchmarking.judge import Record, Timing
 from structgen.benchmarking.peers import LLGuidanceBatch
 from structgen.benchmarking.plots import COLOURS, OTHER, svg_text
@@ -157,9 +157,7 @@ class StructgenBatch:
     def __init__(self, vocabulary: BenchVocabulary, schemas: list[str]) -> None:
         import structgen
 
-        made = structgen.Vocabulary(
-            vocabulary.tokens, eos_token_ids=[vocabulary.eos_token_id], special_token_ids=vocabulary.special_token_ids
-        )
+        made = own_vocabulary(vocabulary)
         self._grammars = [structgen.compile_json_schema(json.loads(schema), made) for schema in schemas]
         self._matchers = [grammar.matcher() for grammar in self._grammars]
         bitmask = structgen.allocate_token_bitmask(len(schemas), len(vocabulary.tokens))

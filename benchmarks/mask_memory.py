@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this che
 
 import structgen
 from structgen.benchmarking.coverage import choose_files
+from structgen.benchmarking.engines import own_vocabulary
 from structgen.benchmarking.vocabularies import NAMES, load_vocabulary
 from structgen.engines.json.matcher import JsonMatcher
 
@@ -65,9 +66,7 @@ def main() -> int:
     options = parser.parse_args()
     tokenizers = options.tokenizers or options.data.resolve().parent / "tokenizers"
     read = load_vocabulary(options.vocabulary, tokenizers)
-    vocabulary = structgen.Vocabulary(
-        read.tokens, eos_token_ids=[read.eos_token_id], special_token_ids=read.special_token_ids
-    )
+    vocabulary = own_vocabulary(read)
     bitmask = structgen.allocate_token_bitmask(2, vocabulary.size)
     rng, failures = random.Random(options.seed), 0
     for style in options.styles:

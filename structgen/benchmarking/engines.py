@@ -97,6 +97,15 @@ def new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
     return np.zeros((len(vocabulary.tokens) + 31) // 32, dtype=np.int32)
 
 
+def own_vocabulary(vocabulary: BenchVocabulary) -> Any:
+    """It as a ``structgen.Vocabulary``."""
+    from structgen.vocabulary.vocabulary import Vocabulary
+
+    return Vocabulary(
+        vocabulary.tokens, eos_token_ids=[vocabulary.eos_token_id], special_token_ids=vocabulary.special_token_ids
+    )
+
+
 def package_version(package: str) -> str:
     """The installed version; a checkout that is only on the path has none (``checkout``)."""
     try:
@@ -125,9 +134,7 @@ class Structgen:
         self.version = structgen.__version__
         self._compile = structgen.compile_json_schema
         self._options = structgen.JsonOptions.exact() if style == "exact" else structgen.JsonOptions()
-        self._vocabulary = structgen.Vocabulary(
-            vocabulary.tokens, eos_token_ids=[vocabulary.eos_token_id], special_token_ids=vocabulary.special_token_ids
-        )
+        self._vocabulary = own_vocabulary(vocabulary)
         self._bitmask = structgen.allocate_token_bitmask(1, len(vocabulary.tokens))
         self.row = self._bitmask[0]
 

@@ -29,6 +29,13 @@ class _LLGuidanceTokenizer:
         return self._encode(text if isinstance(text, str) else text.decode())
 
 
+def _llguidance_tokenizer(vocabulary: BenchVocabulary) -> Any:
+    import llguidance
+
+    wrapper = llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary))
+    return llguidance.LLTokenizer(wrapper, n_vocab=len(vocabulary.tokens))
+
+
 class LLGuidance:
     """llguidance with its defaults: free whitespace, ``oneOf`` not coerced, what it does not cover refused."""
 
@@ -37,9 +44,7 @@ class LLGuidance:
 
         self.version = package_version("llguidance")
         self._matcher: Any = llguidance.LLMatcher
-        self._tokenizer = llguidance.LLTokenizer(
-            llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
-        )
+        self._tokenizer = _llguidance_tokenizer(vocabulary)
         self.row = new_row(vocabulary)
 
     def compile(self, schema_text: str) -> Callable[[], Session]:
@@ -174,9 +179,7 @@ class LLGuidanceBatch:
         import llguidance.numpy as helper
 
         self._fill = partial(helper.fill_next_token_bitmask_par, llguidance.LLExecutor())
-        tokenizer = llguidance.LLTokenizer(
-            llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
-        )
+        tokenizer = _llguidance_tokenizer(vocabulary)
         compile_ = llguidance.LLMatcher.grammar_from_json_schema
         self._prototypes = [llguidance.LLMatcher(tokenizer, compile_(schema)) for schema in schemas]
         self._bitmask = helper.allocate_token_bitmask(len(schemas), len(vocabulary.tokens))
@@ -268,8 +271,7 @@ def llguidance_processor(
     import llguidance
     import llguidance.numpy as helper
 
-    wrapper = llguidance.TokenizerWrapper(_LLGuidanceTokenizer(vocabulary))
-    tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=len(vocabulary.tokens))
+    tokenizer = _llguidance_tokenizer(vocabulary)
     prototype = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_json_schema(schema))
     executor = llguidance.LLExecutor()
 

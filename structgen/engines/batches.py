@@ -58,7 +58,7 @@ def batch_advance_and_fill(
         for kind, rows in groups.items():
             members: list[Any] = [matchers[row] for row in rows]
             tokens = [found[row] for row in rows]
-            step_all = getattr(kind, "advance_and_fill_all", _one_by_one)  # what `BaseMatcher` has beyond the protocol
+            step_all = getattr(kind, "advance_and_fill_all", _one_by_one)  # engines may have it beyond the protocol
             steps = step_all(members, tokens, bitmask, rows)
             for row, step in zip(rows, steps, strict=True):
                 taken[row] = step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -11,30 +12,16 @@ from structgen.decoding import choosing
 from structgen.decoding.sampling.host import HostSampler
 from structgen.decoding.speculative import verification
 from structgen.generator import Generator
-from tests.fakes import CharTokenizer, vocabulary, words
+from tests.decoding.test_devices import PEOPLE, SAMPLING, VOCABULARY, model
+from tests.fakes import CharTokenizer
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-
-VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"bc", eos=1)
-PEOPLE = words('{"name": "Ada", "age": 36}', '{"name": "Bob", "age": 7}', '{"name": "Al"}')
-SAMPLING: dict[str, dict[str, Any]] = {
-    "greedy": {},
-    "sampled": {"temperature": 1.3, "seed": 4},
-    "filtered": {"temperature": 1.3, "seed": 4, "top_k": 9, "top_p": 0.9, "min_p": 0.01},
-    "penalised": {"temperature": 1.0, "seed": 4, "repetition_penalty": 1.4, "frequency_penalty": 0.7},
-}
 
 
 def generator(**options: Any) -> Generator:
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY.size, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, eos_token_id=1, initializer_range=0.3,
-    )  # fmt: skip
-    model = transformers.LlamaForCausalLM(config).to("cuda")
-    return Generator(model, CharTokenizer(eos=1), vocabulary=VOCABULARY, **options)
+    return Generator(copy.deepcopy(model()).to("cuda"), CharTokenizer(eos=1), vocabulary=VOCABULARY, **options)
 
 
 class Fetching(HostSampler):

@@ -115,7 +115,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     def advance_and_fill_all(
         cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
     ) -> list[bool]:
-        """See `BaseMatcher.advance_and_fill_all`. One call of the kernel for matchers that share their mask rows."""
+        """`advance_and_fill` of many matchers, each with its token, which its vocabulary has, and its row: one call
+        of the kernel for those that share their mask rows. See `batch_advance_and_fill`."""
         taken = [False] * len(matchers)
         groups: dict[int, list[int]] = {}
         for number, matcher in enumerate(matchers):

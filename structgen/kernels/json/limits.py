@@ -59,6 +59,16 @@ def _behind(m, done, count):
 
 
 @internal
+def _level(m, done, count):
+    """Add to the ``count`` states of ``search`` those a character behind those from ``done`` on; -1: not known."""
+    reached = count
+    while done < reached and count >= 0:
+        count = _behind(m, done, count)
+        done += 1
+    return count
+
+
+@internal
 def _grown(m, record, length, points):
     """The length that a value string has in its register after so many code points more."""
     if grammar(m, record + S_MAX) >= 0:
@@ -85,12 +95,9 @@ def sure_points(m, record, value):
     set_search(m, 0, value & LOW32)
     count, done, points = 1, 0, 0
     while points < limit(m, L_TEXT):
-        reached = count
-        while done < reached:
-            count = _behind(m, done, count)
-            if count < 0:
-                return points
-            done += 1
+        count, done = _level(m, done, count), count
+        if count < 0:
+            return points
         if not _all_alive(m, record, count, _grown(m, record, value >> 32, points + 1)):
             return points
         points += 1
@@ -111,12 +118,9 @@ def words_last(m, record, frame, state):
                 return False
         if done == count or points > limit(m, L_WRITTEN):
             return True
-        reached = count
-        while done < reached:
-            count = _behind(m, done, count)
-            if count < 0:
-                return False
-            done += 1
+        count, done = _level(m, done, count), count
+        if count < 0:
+            return False
         points += 1
 
 
