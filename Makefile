@@ -21,6 +21,10 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
 KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
 
+# Byte code is kept, whatever the environment says: tests start hundreds of interpreters, each of which would compile all
+# that it imports, and pytest would rewrite its plugins in each of its processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 MINUTES ?= 10
 CHECKED ?= 1
 
