@@ -62,7 +62,7 @@ def bare(source: str) -> ast.Module:
 
 @cache
 def modules() -> dict[str, tuple[ast.Module, str]]:
-    """Each module as a tree and as text: made when a test asks, since every process of the tests collects all of them."""
+    """Each module as a tree and as text: made when a test asks, since each process of the tests collects all."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         tree = bare(path.read_text("utf-8"))
