@@ -88,7 +88,11 @@ class Reference:
         """Behind a text: its charts, with the one of the kernel's items, and the scans that go on or begin."""
         chart = self._close(kernel, before)
         complete = (len(self.rules) - 1, 1, 0) in chart.get(None, ())
-        begun = {~symbol: {(i, dot + 1, o) for i, dot, o in chart[symbol]} for symbol in chart if (symbol or 0) < 0}
+        begun = {
+            ~symbol: {(i, dot + 1, o) for i, dot, o in items}
+            for symbol, items in chart.items()
+            if symbol is not None and symbol < 0
+        }
         if begun or complete:  # else the chart is empty
             everything = {item for items in chart.values() for item in items}
             begun |= {t: begun.get(t, set()) | everything for t in self.grammar.ignored}
