@@ -21,12 +21,13 @@ from structgen.engines.json.masks.fixed_rows import (
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
+from structgen.engines.pages import zero_pages
 from structgen.kernels.json import layout, machine
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
 # A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
-MAX_POOL_BYTES = 64 << 20
+MAX_POOL_BYTES = 48 << 20
 MEMORY_BYTES = 8 << 20  # of masks that are kept
 FIRST_BLOCKS = 1 << 10
 
@@ -53,7 +54,8 @@ class MaskRows:
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
-        self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
+        self.memory = zero_pages(MEMORY_BYTES // 8, np.int64)
+        self.memory.fill(0)  # touched here, and not in the middle of a mask
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
@@ -67,8 +69,8 @@ class MaskRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of rows, pool and memory."""
-        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes + self.memory.nbytes
+        """About what rows, pool and memory take."""
+        return 4 * self.lexicon.width * self.count + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
@@ -102,7 +104,7 @@ class MaskRows:
         """The number of a new row, all zero."""
         number, place = self.count, self.count // layout.BLOCK_ROWS
         if place == len(self._blocks):
-            block = np.zeros((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
+            block = zero_pages((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
             if place == len(self.blocks):
                 self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
                 self.pool.version[0] += 1
