@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -16,8 +19,9 @@ from structgen.automata.dfa_cache import DfaCache
 from structgen.automata.pattern import pattern_dfa
 from structgen.constraints import json as constraints_json
 from structgen.constraints.cache import COMPILED, CompiledCache
-from structgen.engines.json.goals import conjunctions, shared
+from structgen.engines.json.goals import conjunctions, shared, sizes
 from structgen.engines.json.masks import rows
+from structgen.engines.json.numbers import automaton as numbers
 from structgen.formula import language
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -47,7 +51,7 @@ def living() -> int:
 
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * shared.LEAST_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * sizes.GOAL_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -60,7 +64,7 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
 
 
 def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * shared.LEAST_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * sizes.GOAL_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
@@ -158,3 +162,110 @@ def test_automata_are_kept_by_their_bytes() -> None:
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
     kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
+
+
+def masks(number: int) -> list[bytes]:
+    """The masks along a text of a schema."""
+    bitmask = structgen.allocate_token_bitmask(1, BYTES.size)
+    matcher = structgen.compile_json_schema(schema(number), BYTES).matcher()
+    found = []
+    for byte in f'{{"s{number}": "aab{number}", "x": {number + 12345}, "a": [{number}'.encode():
+        matcher.fill_next_token_bitmask(bitmask)
+        found.append(bitmask.tobytes())
+        assert matcher.accept_token(byte)
+    return found
+
+
+def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
+    limit = 100_000
+    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 10 << 20)
+    monkeypatch.setattr(shared, "MAX_BYTES", limit)
+    monkeypatch.setattr(conjunctions, "MAX_KNOWN_BYTES", limit)
+    monkeypatch.setattr(numbers, "CACHE_BYTES", limit)
+    monkeypatch.setattr(automata, "_max_bytes", limit)
+    before = masks(0)
+    first = weakref.ref(next(iter(rows._CURRENT.values())))
+    gc.disable()  # what is outgrown must not wait for it
+    try:
+        for number in range(1, 120):
+            assert len(masks(number)) > 20
+            known = max(conjunctions._known_strings.memory_bytes, conjunctions._known_numbers.memory_bytes)
+            assert max(shared.SHARED.memory_bytes, known, automata.memory_bytes) <= 1.5 * limit
+            assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 11 << 20
+        assert first() is None
+    finally:
+        gc.enable()
+    for spec in range(2 * numbers.RECOUNTED):
+        numbers.automaton(numbers.NumberSpec(Fraction(spec, 7)))
+    assert numbers.NUMBERS.memory_bytes <= limit + numbers.RECOUNTED * 2 * numbers.LEAST_BYTES
+    assert masks(0) == before
+
+
+def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_BYTES", 20 << 20)  # each has eight for masks at least
+    for number in range(5):
+        tokens = [*(bytes([byte]) for byte in range(256)), f"word {number}".encode(), None]
+        structgen.compile_json_schema(True, Vocabulary(tokens, eos_token_ids=257))
+        assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 20 << 20
+    assert len(rows._CURRENT) == 2
+
+
+def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that is used all the time: it would keep all that its first neighbours needed."""
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 9 << 20)
+    cache, made = CompiledCache(), []
+    for number in range(300):
+        cache.get(number, lambda number=number: structgen.compile_json_schema(schema(number), BYTES))  # type: ignore[misc]
+        made.append(weakref.ref(next(iter(rows._CURRENT.values()))))
+        cache.get(0, lambda: structgen.compile_json_schema(schema(0), BYTES))
+    gc.collect()
+    distinct = {id(reference()) for reference in made if reference() is not None}
+    assert len(set(made)) > 4 > len(distinct), (len(set(made)), len(distinct))
+    assert cache.peek(299) is not None and cache.peek(1) is None
+
+
+def traced(make: Callable[[], Any]) -> tuple[Any, int]:
+    """What is made, and the bytes that Python and numpy have allocated for it."""
+    gc.collect()
+    tracemalloc.start(1)
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        made = make()
+        gc.collect()
+        return made, tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def test_sizes_are_told_about_right() -> None:
+    specs = [numbers.NumberSpec(Fraction(number), multiples=frozenset({Fraction(3)})) for number in range(40)]
+
+    def walked() -> list[Any]:
+        made = [numbers.NumberAutomaton(spec) for spec in specs]
+        for automaton in made:
+            for state in range(12):
+                automaton.row(state)
+        return made
+
+    made, size = traced(walked)
+    assert 0.7 < sum(automaton.memory_bytes for automaton in made) / size < 1.4
+    limited: list[Any] = [schema(number) for number in range(500, 560)]
+
+    def compiled() -> list[Any]:
+        made = [structgen.compile_json_schema(value, BYTES) for value in limited]
+        shared.SHARED._of.clear()
+        shared.SHARED._counted.clear()
+        shared.SHARED.memory_bytes = 0
+        for known in (conjunctions._known_strings, conjunctions._known_numbers):
+            known.clear()
+        living()
+        return made
+
+    compiled()  # what all have in common
+    grammars, size = traced(compiled)
+    assert 0.6 < sum(grammar.memory_bytes for grammar in grammars) / size < 1.5
