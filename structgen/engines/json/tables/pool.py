@@ -1,8 +1,8 @@
 """The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
 
 A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
-rows computed for them. The pool only grows; when it has outgrown ``masks.rows.MAX_POOL_BYTES``, a new one is started for
-later grammars.
+rows computed for them. The pool only grows; when it has outgrown ``masks.rows.MAX_POOL_BYTES``, a new one is started
+for later grammars.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class AutomatonPool:
 
     @property
     def memory_bytes(self) -> int:
-        """About what is in use: of the arrays, whose pages behind the last state were never touched, and for automata."""
+        """About what is in use: of the arrays, whose pages behind the last state were not touched, and for automata."""
         return STATE_BYTES * self.count + KNOWN_BYTES * len(self._known) + NUMBER_STATE_BYTES * len(self._number_of)
 
     def add_dfa(self, dfa: Dfa) -> int:
