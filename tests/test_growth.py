@@ -165,6 +165,16 @@ def test_automata_are_kept_by_their_bytes() -> None:
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
 
 
+def forget() -> None:
+    """What earlier tests left in caches of goals and automata."""
+    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    caches: tuple[Any, ...] = (conjunctions._known_strings, conjunctions._known_numbers, automata, shared.SHARED)
+    for cache in caches:
+        cache.memory_bytes = 0
+    for entries in (*caches[:2], automata._entries, shared.SHARED._of, shared.SHARED._counted):
+        entries.clear()
+
+
 def masks(number: int) -> list[bytes]:
     """The masks along a text of a schema."""
     bitmask = structgen.allocate_token_bitmask(1, BYTES.size)
@@ -180,6 +190,7 @@ def masks(number: int) -> list[bytes]:
 def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
     limit = 100_000
+    forget()
     automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
     monkeypatch.setattr(rows, "MAX_POOL_BYTES", 10 << 20)
@@ -262,11 +273,7 @@ def test_sizes_are_told_about_right() -> None:
 
     def compiled(first: int) -> list[Any]:
         made = [structgen.compile_json_schema(schema(number), BYTES) for number in range(first, first + 60)]
-        shared.SHARED._of.clear()
-        shared.SHARED._counted.clear()
-        shared.SHARED.memory_bytes = 0
-        for known in (conjunctions._known_strings, conjunctions._known_numbers):
-            known.clear()
+        forget()
         living()
         return made
 

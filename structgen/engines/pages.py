@@ -1,7 +1,7 @@
 """Large arrays whose memory goes back to the system as soon as they are gone.
 
 What an allocator of small objects hands out for them depends on what was freed before: it may come from the same heap
-as these, which cannot shrink below what is still in use. Pages of their own cost nothing until they are written, either.
+as these, which cannot shrink below what is still in use. Pages of their own cost nothing until they are written.
 """
 
 from __future__ import annotations
