@@ -12,7 +12,7 @@ from structgen.automata.dfa import Dfa
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Dfa | tuple[Any, ...])
-MAX_BYTES = 64 << 20
+MAX_BYTES = 16 << 20
 """Of one cache; an automaton has about a kilobyte a state."""
 LEAST_BYTES = 1_024  # what an entry costs besides its automaton
 

@@ -88,6 +88,10 @@ class GoalGraph:
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
 
+    def release(self) -> None:
+        """Give up what only expansion needs. It refers to the graph, which would stay until cycles are looked for."""
+        del self.normal_form, self._conjunctions
+
     def _shareable(self) -> Iterator[GoalNode]:
         """The new nodes that depend on their formula and the options alone, as do all that they lead to."""
         for node in self.nodes.values():

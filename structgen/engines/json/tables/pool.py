@@ -1,8 +1,8 @@
 """The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
 
 A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
-rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `masks.rows` starts a new
-one for later grammars.
+rows computed for them. The pool only grows; when it has outgrown ``masks.rows.MAX_POOL_BYTES``, a new one is started
+for later grammars.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.number_values import symbols, value_counts
 from structgen.engines.json.goals.specs import MANY_WORDS, Undeclared
 from structgen.engines.json.numbers.automaton import NumberAutomaton
+from structgen.engines.pages import zero_pages
 from structgen.errors import InternalError
 from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
@@ -33,6 +34,9 @@ FIRST_STATES = 4096
 FILL_AHEAD = 3
 # Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
 NUMBER_STATES = 2048
+STATE_BYTES = 4 * (256 + 17)  # of the arrays
+KNOWN_BYTES = 128  # where an automaton is found again
+NUMBER_STATE_BYTES = 1_280  # of a state of a number automaton besides, most of it the automaton's own; measured
 MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
@@ -91,8 +95,8 @@ class AutomatonPool:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 14 * 4 * len(self.flags)
+        """About what is in use: of the arrays, whose pages behind the last state were not touched, and for automata."""
+        return STATE_BYTES * self.count + KNOWN_BYTES * len(self._known) + NUMBER_STATE_BYTES * len(self._number_of)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -231,7 +235,7 @@ class AutomatonPool:
         """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
         count = self.count
         new: dict[str, npt.NDArray[Any]] = {
-            "transitions": np.empty(256 * states, np.int32),
+            "transitions": zero_pages(256 * states, np.int32),
             "flags": np.zeros(states, np.int32),
             "payload": np.zeros(states, np.int32),
             "words_left": np.full(states, -1, np.int32),
