@@ -58,7 +58,7 @@ def _bytes(node: GoalNode) -> int:
     for spec in node.objects:
         size += ENTRY_BYTES * len(spec.keys)
         if isinstance(spec.others, KeyClasses):
-            size += 2 * spec.others.transitions.nbytes  # as it is, and settled
+            size += 2 * spec.others.automaton.transitions.nbytes  # as it is, and settled
     for array in node.arrays:
         size += ENTRY_BYTES * len(array.states if isinstance(array, CountedSpec) else array.prefix)
     return size
