@@ -131,7 +131,7 @@ def labelled(table: Table, labels: Table) -> LabelledDfa:
     for digit in range(digits):
         found |= (rows[:, count + digit] >= 0).astype(np.int32) << digit
     rows[rows > end] -= 1
-    return LabelledDfa(np.ascontiguousarray(rows[:, classes]), found)
+    return LabelledDfa(np.take(rows, classes, axis=1), found)
 
 
 @lru_cache(maxsize=1)
