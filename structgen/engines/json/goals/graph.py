@@ -20,6 +20,7 @@ from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
 from structgen.engines.json.goals.shared import SHARED
 from structgen.engines.json.goals.specs import EnumSpec
+from structgen.engines.json.goals.witness import witness
 from structgen.errors import (
     PatternError,
     SchemaTooComplexError,
@@ -29,7 +30,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -60,6 +61,7 @@ class GoalGraph:
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
+        self._witnesses: dict[tuple[Formula, int], tuple[bool, int]] = {}  # whether there is one, and the steps
         self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
@@ -204,12 +206,23 @@ class GoalGraph:
         if known is None:
             if self._depth == MAX_PROBES:
                 return True
+            if self._has_witness(restricted, kind):
+                return True
             self._depth += 1
             try:
                 known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
             finally:
                 self._depth -= 1
         return known
+
+    def _has_witness(self, restricted: Formula, kind: int) -> bool:
+        """Whether a value was guessed. That costs the same each time, whatever came before."""
+        known = self._witnesses.get((restricted, kind))
+        if known is None:
+            found, steps = witness(restricted, kind, self.lowered.refs)
+            known = self._witnesses[restricted, kind] = bool(found), steps
+        self.budget.spend(known[1])
+        return known[0]
 
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the goal apart from the work in progress and solve what it reaches."""
@@ -247,6 +260,13 @@ def possible_types(formula: Formula) -> int:
         for part in formula.args:
             if part.__class__ is Type or part.__class__ is Enum:
                 types &= possible_types(part)
+        return types
+    if isinstance(formula, (Or, One)):
+        types = 0
+        for part in formula.args:
+            if part.__class__ not in (And, Enum, Type):
+                return ANY
+            types |= possible_types(part)
         return types
     return ANY
 
