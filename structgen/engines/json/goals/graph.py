@@ -31,7 +31,7 @@ from structgen.errors import (
 )
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Type, and_
-from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
 
@@ -251,10 +251,7 @@ def possible_types(formula: Formula) -> int:
     if isinstance(formula, Type):
         return formula.mask
     if isinstance(formula, Enum):
-        types = 0
-        for value in formula.values:
-            types |= canonical_type(value)
-        return types
+        return formula.types
     if isinstance(formula, And):
         types = ANY
         for part in formula.args:

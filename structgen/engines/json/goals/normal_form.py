@@ -116,6 +116,8 @@ class NormalForm:
         if isinstance(formula, Ref):
             return self.restrict(self._refs[formula.key], kind)
         assert isinstance(formula, Enum)
+        if formula.types == kind:
+            return formula
         return Enum([value for value in formula.values if canonical_type(value) == kind])
 
     def alternatives(self, formula: Formula, kind: int) -> list[Conjunction]:
