@@ -15,6 +15,7 @@ from typing import Any
 
 from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
 from structgen.engines.json.goals.conjunctions import Conjunctions
+from structgen.engines.json.goals.key_classes import record_spec
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
@@ -29,7 +30,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Record, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -174,6 +175,10 @@ class GoalGraph:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
+        if formula.__class__ is Record:
+            node.objects = [record_spec(formula, self.node)]  # type: ignore[arg-type]
+            node.steps = NODE_STEPS
+            return
         types = possible_types(formula)
         alternatives, build = self.normal_form.alternatives, self._conjunctions
         if types & (NULL | BOOLEAN):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from structgen.engines.json.goals.normal_form import dependency
 from structgen.engines.json.goals.specs import MANY_WORDS, Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, Record, and_
 from structgen.formula.values import STRING
 
 if TYPE_CHECKING:
@@ -218,6 +218,25 @@ class ObjectBuilder:
         table, labels = canonical(table, number[labels], (), self._graph.options.max_automaton_states)
         self._graph.budget.spend(STATE_STEPS * len(table) * len(kept))
         return KeyClasses(table, labels, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+
+
+def record_spec(record: Record, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
+    """The spec of a `Record`: what `ObjectBuilder` makes of its literals."""
+    names, values, others = record.names, record.values, record.others
+    if others is TRUE and not record.ordered and TRUE in values:  # what says nothing names nothing
+        keys = {name: node(value) for name, value in zip(names, values, strict=True) if value is not TRUE}
+    else:
+        keys = dict(zip(names, map(node, values), strict=True))
+    required = {*record.required}
+    if not required <= keys.keys():
+        known = dict(zip(names, values, strict=True))
+        for name in record.required:
+            keys[name] = node(known.get(name, others))
+    if not "".join(keys).isascii():
+        for name in keys:
+            if not encodable(name):
+                keys[name] = node(FALSE)
+    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else node(others))
 
 
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:

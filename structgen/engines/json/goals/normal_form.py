@@ -39,6 +39,7 @@ from structgen.formula.language import (
     Or,
     Order,
     Pat,
+    Record,
     Ref,
     Type,
     Uniq,
@@ -112,6 +113,8 @@ class NormalForm:
             return not_(self.restrict(formula.arg, kind))
         if isinstance(formula, Ref):
             return self.restrict(self._refs[formula.key], kind)
+        if isinstance(formula, Record):
+            return self.restrict(formula.spelled, kind) if kind == OBJECT else FALSE
         assert isinstance(formula, Enum)
         return Enum([value for value in formula.values if canonical_type(value) == kind])
 
