@@ -424,18 +424,19 @@ class Order(Formula):
 class Record(Formula):
     """An object whose members have values that satisfy ``values`` where ``names`` name them, and ``others`` elsewhere.
 
-    Those in ``required`` must be there; ``ordered``: `Order` of the names is declared. One node in place of
-    ``spelled``, the conjunction of a type and an atom for each member, which most objects never need: connectives,
-    whose arguments it never is, take its parts apart. So the two are not the same node, though they say the same.
+    Those in ``required`` must be there; ``declared``: the names stand in declared order, as `Order` has it. One node in
+    place of ``spelled``, the conjunction of a type and an atom for each member, which most objects never need:
+    connectives, whose arguments it never is, take its parts apart. So the two are not the same node, though they say
+    the same.
     Built by `record`.
     """
 
-    __slots__ = ("_spelled", "names", "ordered", "others", "required", "values")
+    __slots__ = ("_spelled", "declared", "names", "others", "required", "values")
     names: tuple[str, ...]
     values: tuple[Formula, ...]
     required: tuple[str, ...]
     others: Formula
-    ordered: bool
+    declared: bool
     _spelled: And | None
 
     @property
@@ -444,32 +445,33 @@ class Record(Formula):
         if self._spelled is None:
             named_values = members(zip(self.names, self.values, strict=True))
             rest = All(not_(Enum(self.names)), self.others)
-            order = Order(self.names) if self.ordered else TRUE
+            order = Order(self.names) if self.declared else TRUE
             spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
             self._spelled = spelled  # type: ignore[assignment]
         return self._spelled  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return f"Record({self.names!r}, {self.values!r}, {self.required!r}, {self.others!r}, {self.ordered!r})"
+        return "Record" + repr((self.names, self.values, self.required, self.others, self.declared))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (record, (self.names, self.values, self.required, self.others, self.ordered))
+        return (record, (self.names, self.values, self.required, self.others, self.declared))
 
 
 def record(
-    names: tuple[str, ...], values: tuple[Formula, ...], required: tuple[str, ...], others: Formula, ordered: bool
+    names: tuple[str, ...], values: tuple[Formula, ...], required: tuple[str, ...], others: Formula, declared: bool
 ) -> Formula:
     """`Record`, or what is simpler and the same."""
-    key = (Record, names, tuple([value.id for value in values]), required, others.id, ordered)
+    declared = declared and bool(names)
+    key = (Record, names, tuple([value.id for value in values]), required, others.id, declared)
     handle = _table.get(key)
     node = handle() if handle is not None else None
     if node is None:
-        if others is TRUE and not required and not (ordered and names) and {*values} <= {TRUE}:
+        if others is TRUE and not required and not declared and {*values} <= {TRUE}:
             return Type(OBJECT)
         node = _new(Record)
-        node.names, node.values, node.required, node.others, node.ordered = names, values, required, others, ordered
+        node.names, node.values, node.required, node.others, node.declared = names, values, required, others, declared
         node._spelled = None
-        flags = others.flags | ORDERED if ordered and names else others.flags
+        flags = others.flags | ORDERED if declared else others.flags
         for value in values:
             flags |= value.flags
         node = _add(node, key, flags)

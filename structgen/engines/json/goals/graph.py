@@ -77,11 +77,14 @@ class GoalGraph:
             self._given_up = False
             self._pending = [node for node in reachable(root) if not node.expanded]
             self._drain()
-        solve(self.nodes.values())
-        self._check_distinct(root)
-        prune(self.nodes.values())
+        new = [node for node in self.nodes.values() if not node.shared]
+        unsettled = solve(new)
+        if unsettled:
+            self._check_distinct(root, unsettled)
+            prune(unsettled)
         if not (self._overlaps or self.ignored):  # what probes cost depends on what came before
-            SHARED.add(self.options, self._shareable())
+            # what depends on its formula and the options alone, as does all that it leads to
+            SHARED.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
         if not root.live:
             hint = "Relax conditions that exclude each other."
             if self.options.additional_members == "closed":
@@ -89,15 +92,8 @@ class GoalGraph:
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
 
-    def _shareable(self) -> Iterator[GoalNode]:
-        """The new nodes that depend on their formula and the options alone, as do all that they lead to."""
-        for node in self.nodes.values():
-            if node.expanded and not node.shared and not node.formula.flags & REFERS:
-                yield node
-
-    def _check_distinct(self, root: GoalNode) -> None:
+    def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
-        new = [node for node in self.nodes.values() if node.arrays and not node.shared]
         if not any(spec.distinct for node in new for spec in node.arrays):
             return
         for node in reachable(root):
@@ -110,7 +106,11 @@ class GoalGraph:
         if node is None:
             node = self._shared.get(formula)
             if node is not None:
-                self._adopt(node)
+                if node.objects or node.arrays:
+                    self._adopt(node)
+                else:
+                    self.nodes[formula] = node
+                    self.budget.spend(node.steps)
                 return node
             node = self.nodes[formula] = GoalNode(formula)
         if not node.expanded:

@@ -223,7 +223,7 @@ class ObjectBuilder:
 def record_spec(record: Record, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
     """The spec of a `Record`: what `ObjectBuilder` makes of its literals."""
     names, values, others = record.names, record.values, record.others
-    if others is TRUE and not record.ordered and TRUE in values:  # what says nothing names nothing
+    if others is TRUE and not record.declared and TRUE in values:  # what says nothing names nothing
         keys = {name: node(value) for name, value in zip(names, values, strict=True) if value is not TRUE}
     else:
         keys = dict(zip(names, map(node, values), strict=True))

@@ -106,7 +106,7 @@ def test_its_goal_is_that_of_the_conjunction(key_order: Any, formula: Formula) -
     graph = GoalGraph(lower(True), JsonOptions(key_order=key_order))
     (found,), (expected,) = (_expanded(graph, each) for each in (formula, whole))
     assert described(found) == described(expected)
-    if formula.ordered:
+    if formula.declared:
         assert list(found.keys)[: len(formula.names)] == list(formula.names)
 
 
