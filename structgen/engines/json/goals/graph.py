@@ -15,6 +15,7 @@ from typing import Any
 
 from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
 from structgen.engines.json.goals.conjunctions import Conjunctions
+from structgen.engines.json.goals.key_classes import record_spec
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
@@ -30,7 +31,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Record, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -78,11 +79,14 @@ class GoalGraph:
             self._given_up = False
             self._pending = [node for node in reachable(root) if not node.expanded]
             self._drain()
-        solve(self.nodes.values())
-        self._check_distinct(root)
-        prune(self.nodes.values())
+        new = [node for node in self.nodes.values() if not node.shared]
+        unsettled = solve(new)
+        if unsettled:
+            self._check_distinct(root, unsettled)
+            prune(unsettled)
         if not (self._overlaps or self.ignored):  # what probes cost depends on what came before
-            SHARED.add(self.options, self._shareable())
+            # what depends on its formula and the options alone, as does all that it leads to
+            SHARED.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
         if not root.live:
             hint = "Relax conditions that exclude each other."
             if self.options.additional_members == "closed":
@@ -90,15 +94,8 @@ class GoalGraph:
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
 
-    def _shareable(self) -> Iterator[GoalNode]:
-        """The new nodes that depend on their formula and the options alone, as do all that they lead to."""
-        for node in self.nodes.values():
-            if node.expanded and not node.shared and not node.formula.flags & REFERS:
-                yield node
-
-    def _check_distinct(self, root: GoalNode) -> None:
+    def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
-        new = [node for node in self.nodes.values() if node.arrays and not node.shared]
         if not any(spec.distinct for node in new for spec in node.arrays):
             return
         for node in reachable(root):
@@ -111,7 +108,11 @@ class GoalGraph:
         if node is None:
             node = self._shared.get(formula)
             if node is not None:
-                self._adopt(node)
+                if node.objects or node.arrays:
+                    self._adopt(node)
+                else:
+                    self.nodes[formula] = node
+                    self.budget.spend(node.steps)
                 return node
             node = self.nodes[formula] = GoalNode(formula)
         if not node.expanded:
@@ -176,6 +177,10 @@ class GoalGraph:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
+        if formula.__class__ is Record:
+            node.objects = [record_spec(formula, self.node)]  # type: ignore[arg-type]
+            node.steps = NODE_STEPS
+            return
         types = possible_types(formula)
         alternatives, build = self.normal_form.alternatives, self._conjunctions
         if types & (NULL | BOOLEAN):
@@ -258,10 +263,12 @@ def possible_types(formula: Formula) -> int:
             if part.__class__ is Type or part.__class__ is Enum:
                 types &= possible_types(part)
         return types
+    if isinstance(formula, Record):
+        return OBJECT
     if isinstance(formula, (Or, One)):
         types = 0
         for part in formula.args:
-            if part.__class__ not in (And, Enum, Type):
+            if part.__class__ not in (And, Enum, Record, Type):
                 return ANY
             types |= possible_types(part)
         return types

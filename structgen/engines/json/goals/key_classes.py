@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from structgen.automata.labelled import MANY_WORDS, LabelledDfa, classes_of, every_text, side_by_side
@@ -12,7 +12,7 @@ from structgen.engines.json.goals.normal_form import dependency
 from structgen.engines.json.goals.specs import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, and_
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, Record, and_
 from structgen.formula.values import STRING
 
 if TYPE_CHECKING:
@@ -212,6 +212,25 @@ class ObjectBuilder:
         nodes = [self._graph.node(formulas[c][0]) for c in kept]
         self._graph.budget.spend(STATE_STEPS * len(automaton.labels) * len(kept))
         return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+
+
+def record_spec(record: Record, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
+    """The spec of a `Record`: what `ObjectBuilder` makes of its literals."""
+    names, values, others = record.names, record.values, record.others
+    if others is TRUE and not record.declared and TRUE in values:  # what says nothing names nothing
+        keys = {name: node(value) for name, value in zip(names, values, strict=True) if value is not TRUE}
+    else:
+        keys = dict(zip(names, map(node, values), strict=True))
+    required = {*record.required}
+    if not required <= keys.keys():
+        known = dict(zip(names, values, strict=True))
+        for name in record.required:
+            keys[name] = node(known.get(name, others))
+    if not "".join(keys).isascii():
+        for name in keys:
+            if not encodable(name):
+                keys[name] = node(FALSE)
+    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else node(others))
 
 
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:

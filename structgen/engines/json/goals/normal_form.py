@@ -39,6 +39,7 @@ from structgen.formula.language import (
     Or,
     Order,
     Pat,
+    Record,
     Ref,
     Type,
     Uniq,
@@ -115,6 +116,8 @@ class NormalForm:
             return not_(self.restrict(formula.arg, kind))
         if isinstance(formula, Ref):
             return self.restrict(self._refs[formula.key], kind)
+        if isinstance(formula, Record):
+            return self.restrict(formula.spelled, kind) if kind == OBJECT else FALSE
         assert isinstance(formula, Enum)
         if formula.types == kind:
             return formula

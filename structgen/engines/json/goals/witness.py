@@ -12,7 +12,7 @@ from typing import Any
 from structgen.engines.json.goals.object_choices import about_key, known
 from structgen.errors import PatternError, TooComplexError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, All, And, Enum, Formula, Not, One, Or, Ref, Type, not_
+from structgen.formula.language import FALSE, All, And, Enum, Formula, Not, One, Or, Ref, Type, not_, spelled
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type, decode
 
 MAX_DEPTH = 3
@@ -97,6 +97,7 @@ class _Look:
         return answer
 
     def _holds(self, formula: Formula, value: Any) -> bool:
+        formula = spelled(formula)
         if isinstance(formula, And):
             return all([self.holds(part, value) for part in formula.args])
         if isinstance(formula, Or):
@@ -113,6 +114,7 @@ class _Look:
 
 
 def _parts(formula: Formula) -> Iterable[Formula]:
+    formula = spelled(formula)
     return formula.args if isinstance(formula, And) else (formula,)
 
 
