@@ -17,6 +17,8 @@ from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRIN
 
 MAX_DEPTH = 3
 """Objects within objects that are guessed."""
+WITNESS_STEPS = 15
+"""What a guess costs at least: it takes as long as that many steps of other work."""
 _SAMPLES: dict[int, Any] = {STRING: "a", NUMBER: 1, OBJECT: {}, ARRAY: [], BOOLEAN: True, NULL: None}
 
 
@@ -35,7 +37,7 @@ def witness(formula: Formula, kind: int, refs: Mapping[Hashable, Formula]) -> tu
         found = (value,) if look.holds(formula, value) else ()
     except (_Open, PatternError, TooComplexError):
         found = ()
-    return found, len(look.found)
+    return found, WITNESS_STEPS + len(look.found)
 
 
 class _Look:
@@ -59,7 +61,8 @@ class _Look:
 
     def _object(self, parts: Iterable[Formula], depth: int) -> dict[str, Any]:
         """With the keys that must be there, and the members that must not be as some condition says."""
-        literals = [choice for part in parts for choice in _parts(part.args[0] if _is_choice(part) else part)]
+        first = [part.args[0] if isinstance(part, (Or, One)) else part for part in parts]
+        literals = [literal for part in first for literal in _parts(part)]
         found: dict[str, Any] = {}
         for literal in literals:
             if isinstance(literal, Not) and isinstance(literal.arg, All):
@@ -116,10 +119,6 @@ class _Look:
 def _parts(formula: Formula) -> Iterable[Formula]:
     formula = spelled(formula)
     return formula.args if isinstance(formula, And) else (formula,)
-
-
-def _is_choice(formula: Formula) -> bool:
-    return isinstance(formula, (Or, One))
 
 
 def _other(keys: Formula) -> str:
