@@ -105,7 +105,7 @@ class NormalForm:
     def _restrict(self, formula: Formula, kind: int) -> Formula:
         if isinstance(formula, And):
             first = formula.args[0]  # a type is: parts stand in order of creation
-            if first.__class__ is Type and not first.mask & kind:  # type: ignore[attr-defined]
+            if first.__class__ is Type and not first.mask & kind:
                 return FALSE
             return and_(*[self.restrict(part, kind) for part in formula.args])
         if isinstance(formula, Or):
