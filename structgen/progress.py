@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+_P, _R = ParamSpec("_P"), TypeVar("_R")
 LOG = logging.getLogger("structgen")
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
 
@@ -85,7 +87,7 @@ def check_progress(progress: Any) -> None:
 
 
 class Wait:
-    """Work that is going on; ``waiting`` makes it."""
+    """Work that is going on: a block, or each call of a function. ``waiting`` makes it."""
 
     def __init__(self, what: str, total: int | None, once: bool) -> None:
         self._what, self._total, self._once = what, total, once
@@ -95,6 +97,21 @@ class Wait:
         self.due = self._began + SECONDS  # when it is told next
         self._is_told = self._is_over = False
         self._telling = threading.Lock()  # so that nothing comes after the last event
+
+    def __enter__(self) -> Wait:
+        _WATCH.begin(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _WATCH.end(self)
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def waited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with Wait(self._what, self._total, self._once):
+                return function(*args, **kwargs)
+
+        return waited
 
     def advance(self, parts: int = 1) -> None:
         """So many parts more are done."""
@@ -129,21 +146,16 @@ class Wait:
             LOG.exception("progress=%r failed", self._callback)
 
 
-@contextmanager
-def waiting(what: str, total: int | None = None, *, once: bool = False) -> Iterator[Wait]:
-    """Tell of the work in this block if it takes over a second. Costs some microseconds.
+def waiting(what: str, total: int | None = None, *, once: bool = False) -> Wait:
+    """Tell of the work in this block, or in each call of this function, if it takes over a second. Costs a microsecond
+    or two.
 
     Args:
         what: is done, as a phrase like "loading the model gpt2".
         total: parts that it has, if they are counted with ``Wait.advance``.
         once: whether it is done once per installation only.
     """
-    wait = Wait(what, total, once)
-    _WATCH.begin(wait)
-    try:
-        yield wait
-    finally:
-        _WATCH.end(wait)
+    return Wait(what, total, once)
 
 
 class _Watch:

@@ -20,6 +20,7 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Items(S, n)``     array: at least n items satisfy S
 ``Uniq``            array: no two items are equal
 ``Order(names)``    object: an annotation, true of every value: the declared order of members (see `unordered`)
+``Record(...)``     an object by its members: short for a conjunction (see there)
 ==================  ======================================================================================
 
 Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
@@ -177,12 +178,13 @@ MAX_COUNT = (1 << 31) - 1
 class Enum(Formula):
     """The value is one of ``values``: canonical forms (`structgen.formula.values`), in order of first mention.
 
-    ``members`` is the same as a set. An enumeration of nothing is FALSE.
+    ``members`` is the same as a set, ``types`` the types (bits) that they have. An enumeration of nothing is FALSE.
     """
 
-    __slots__ = ("members", "values")
+    __slots__ = ("members", "types", "values")
     values: tuple[Canonical, ...]
     members: frozenset[Canonical]
+    types: int
 
     def __new__(cls, values: Iterable[Canonical]) -> Enum:
         distinct = tuple(dict.fromkeys(values))
@@ -205,7 +207,11 @@ def _enum(distinct: tuple[Canonical, ...]) -> Enum:
     node = handle() if handle is not None else None
     if node is None:
         node = _new(Enum)
-        node.values, node.members = distinct, members
+        node.values, node.members, node.types = distinct, members, STRING
+        if len(distinct) > 1 or distinct[0].__class__ is not str:
+            node.types = 0
+            for value in distinct:
+                node.types |= canonical_type(value)
         node = _add(node, key)
     return node  # type: ignore[return-value]
 
@@ -420,6 +426,68 @@ class Order(Formula):
         return _intern(cls, (names,), ORDERED) if names else TRUE  # type: ignore[return-value]
 
 
+class Record(Formula):
+    """An object whose members have values that satisfy ``values`` where ``names`` name them, and ``others`` elsewhere.
+
+    Those in ``required`` must be there; ``declared``: the names stand in declared order, as `Order` has it. One node in
+    place of ``spelled``, the conjunction of a type and an atom for each member, which most objects never need:
+    connectives, whose arguments it never is, take its parts apart. So the two are not the same node, though they say
+    the same.
+    Built by `record`.
+    """
+
+    __slots__ = ("_spelled", "declared", "names", "others", "required", "values")
+    names: tuple[str, ...]
+    values: tuple[Formula, ...]
+    required: tuple[str, ...]
+    others: Formula
+    declared: bool
+    _spelled: And | None
+
+    @property
+    def spelled(self) -> And:
+        """The conjunction that it stands for."""
+        if self._spelled is None:
+            named_values = members(zip(self.names, self.values, strict=True))
+            rest = All(not_(Enum(self.names)), self.others)
+            order = Order(self.names) if self.declared else TRUE
+            spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
+            self._spelled = spelled  # type: ignore[assignment]
+        return self._spelled  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return "Record" + repr((self.names, self.values, self.required, self.others, self.declared))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (record, (self.names, self.values, self.required, self.others, self.declared))
+
+
+def record(
+    names: tuple[str, ...], values: tuple[Formula, ...], required: tuple[str, ...], others: Formula, declared: bool
+) -> Formula:
+    """`Record`, or what is simpler and the same."""
+    declared = declared and bool(names)
+    key = (Record, names, tuple([value.id for value in values]), required, others.id, declared)
+    handle = _table.get(key)
+    node = handle() if handle is not None else None
+    if node is None:
+        if others is TRUE and not required and not declared and {*values} <= {TRUE}:
+            return Type(OBJECT)
+        node = _new(Record)
+        node.names, node.values, node.required, node.others, node.declared = names, values, required, others, declared
+        node._spelled = None
+        flags = others.flags | ORDERED if declared else others.flags
+        for value in values:
+            flags |= value.flags
+        node = _add(node, key, flags)
+    return node
+
+
+def spelled(formula: Formula) -> Formula:
+    """The formula, a `Record` as the conjunction that it stands for."""
+    return formula.spelled if formula.__class__ is Record else formula  # type: ignore[attr-defined, no-any-return]
+
+
 # --- connectives -----------------------------------------------------------------------------------------------------
 
 
@@ -494,7 +562,13 @@ def and_(*formulas: Formula) -> Formula:
     "At least n" and "fewer than m" of the same is FALSE for m <= n.
     """
     flat = dict.fromkeys(formulas)
-    if And in {formula.__class__ for formula in flat}:
+    classes = {formula.__class__ for formula in flat}
+    if Record in classes:
+        flat.pop(TRUE, None)
+        if len(flat) == 1:
+            return flat.popitem()[0]
+        flat = _flattened(map(spelled, flat), And)
+    elif And in classes:
         flat = _flattened(flat, And)
     mask = ANY
     enums: list[Enum] = []
@@ -539,6 +613,8 @@ def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[F
             excluded |= part.arg.members
         else:
             rest.append(part)
+    if len(enums) == 1 and not excluded and not enums[0].types & ~mask:
+        return enums[0], rest
     values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
     for enum in enums[1:]:
         values = [value for value in values if value in enum.members]
@@ -571,7 +647,13 @@ def or_(*formulas: Formula) -> Formula:
     "At least n" or "fewer than m" of the same is TRUE for n <= m.
     """
     flat = dict.fromkeys(formulas)
-    if Or in {formula.__class__ for formula in flat}:
+    classes = {formula.__class__ for formula in flat}
+    if Record in classes:
+        flat.pop(FALSE, None)
+        if len(flat) == 1:
+            return flat.popitem()[0]
+        flat = _flattened(map(spelled, flat), Or)
+    elif Or in classes:
         flat = _flattened(flat, Or)
     mask = 0
     values: list[Canonical] = []
@@ -615,6 +697,8 @@ def not_(formula: Formula) -> Formula:
             negation = or_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
         elif cls is Or:
             negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
+        elif cls is Record:
+            negation = not_(formula.spelled)  # type: ignore[attr-defined]
         else:  # there is none yet: one would be kept on the formula
             negation = _new(Not)
             negation.arg = formula
@@ -629,7 +713,7 @@ def one(*formulas: Formula) -> Formula:
 
     What thereby becomes negative is `unordered`.
     """
-    counts = Counter(formulas)
+    counts = Counter(formulas if len(formulas) < 2 else map(spelled, formulas))
     certain = counts.pop(TRUE, 0)
     counts.pop(FALSE, None)
     repeated = [formula for formula, count in counts.items() if count > 1]
@@ -670,6 +754,9 @@ def unordered(formula: Formula) -> Formula:
     elif isinstance(formula, (And, Or, One)):
         build = {And: and_, Or: or_, One: one}[type(formula)]
         result = build(*map(unordered, formula.args))
+    elif isinstance(formula, Record):
+        values = tuple(map(unordered, formula.values))
+        result = record(formula.names, values, formula.required, unordered(formula.others), False)
     else:
         raise AssertionError(f"no Order can occur in {formula!r}")
     formula.reading = result

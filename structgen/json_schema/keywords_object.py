@@ -25,6 +25,8 @@ from structgen.formula.language import (
     one,
     or_,
     present,
+    record,
+    spelled,
     unordered,
 )
 from structgen.formula.values import STRING
@@ -49,6 +51,29 @@ def properties(value: Any, schema: Schema, place: Place, context: Context) -> li
     if context.declared_order:
         parts.append(Order(value))
     return parts
+
+
+_PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
+_NAME = {str}
+
+
+def plain_object(schema: Schema, place: Place, context: Context) -> Formula | None:
+    """The formula of a schema of ``type`` object with ``properties`` if no keywords but these, ``required`` and
+    ``additionalProperties`` say anything, made at once; None: there are others, or something is malformed."""
+    keywords = context.dialect.keywords
+    if keywords["properties"] is not properties or not schema.keys() & keywords.keys() <= _PLAIN:
+        return None
+    children, names = schema["properties"], schema.get("required", ())
+    if children.__class__ is not dict or (names and (names.__class__ is not list or {*map(type, names)} != _NAME)):
+        return None
+    lower, below = context.lower, (place, "properties")
+    values = tuple([lower(child, (below, name), 1) for name, child in children.items()])
+    others = schema.get("additionalProperties", True)
+    if others is not True:
+        others = FALSE if others is False else lower(others, (place, "additionalProperties"))
+    else:
+        others = TRUE
+    return record(tuple(children), values, tuple(names), others, context.declared_order)
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
@@ -96,6 +121,7 @@ def propertyNames(value: Any, schema: Schema, place: Place, context: Context) ->
 
 def of_strings(formula: Formula) -> Formula:
     """The formula restricted to strings: what it says of types is decided, atoms of other types are true."""
+    formula = spelled(formula)
     if isinstance(formula, Type):
         return TRUE if formula.mask & STRING else FALSE
     if isinstance(formula, Enum):

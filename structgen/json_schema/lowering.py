@@ -18,10 +18,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.errors import SchemaTooComplexError
-from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, unordered
+from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, spelled, unordered
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
+from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
 from structgen.json_schema.plain import plain_bytes, plain_json
@@ -168,6 +169,12 @@ class Context:
                 return inner.lower(schema, place, in_place=in_place)
         if trace is not None:
             trace.visit(schema, place, self)
+        if not self.closes and "properties" in schema and schema.get("type") == "object":
+            formula = plain_object(schema, place, self)
+            if formula is not None:
+                if trace is not None:
+                    trace.record_object(formula, place)
+                return formula
         keywords = dialect.keywords
         closing = Closing(schema, place, self) if self.closes and not in_place else None
         parts: list[Formula] = []
@@ -198,7 +205,7 @@ class Context:
         if len(parts) < 2:
             return parts[0] if parts else TRUE
         if self.declared_order:
-            flat = [arg for part in parts for arg in (part.args if isinstance(part, And) else (part,))]
+            flat = [arg for part in map(spelled, parts) for arg in (part.args if isinstance(part, And) else (part,))]
             orders = [arg for arg in flat if arg.__class__ is Order]
             if len(orders) > 1:
                 names = dict.fromkeys(name for order in orders for name in order.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from structgen.formula.language import All, And, Formula, Idx, Items, Not, One, Or
+from structgen.formula.language import All, And, Enum, Formula, Idx, Items, Not, One, Or, Record, Type
 from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
 
@@ -140,6 +140,19 @@ class Trace:
                 todo.extend((node.keys, node.value))
             elif isinstance(node, (Idx, Items)):
                 todo.append(node.value)
+            elif isinstance(node, Record):
+                todo.append(node.spelled)
+
+    def record_object(self, formula: Formula, place: Place) -> None:
+        """Note that the schema at ``place`` is a plain object: which keyword says each of the parts of its `Record`."""
+        for literal in formula.spelled.args if isinstance(formula, Record) else ():
+            keyword = "type" if isinstance(literal, Type) else "properties"
+            if isinstance(literal, Not):
+                keyword = "required"
+            elif isinstance(literal, All) and not isinstance(literal.keys, Enum):
+                keyword = "additionalProperties"
+            self.record(literal, (place, keyword))
+        self.record(formula, (place, "properties"))
 
     def close(self, formula: Formula, place: Place) -> None:
         """Note that ``formula`` closes a schema, at the ``place`` where the keyword that says so would stand."""

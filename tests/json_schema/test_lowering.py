@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from structgen.errors import ConstraintError, SchemaTooComplexError, UnresolvableReferenceError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, All, And, Order, Pat, Ref, Type, named, unordered
+from structgen.formula.language import FALSE, TRUE, All, And, Formula, Order, Pat, Ref, Type, named, spelled, unordered
 from structgen.formula.values import OBJECT, STRING
 from structgen.json_schema.dialects import BY_NAME
 from structgen.json_schema.lowering import Lowered, lower
@@ -30,6 +30,12 @@ VALIDATORS: dict[str, Any] = {
     "draft2019-09": jsonschema.Draft201909Validator,
     "draft2020-12": jsonschema.Draft202012Validator,
 }
+
+
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """What a formula is the conjunction of."""
+    formula = spelled(formula)
+    return formula.args if isinstance(formula, And) else (formula,)
 
 
 def agree(schema: Any, make: Schemas, valid: Callable[[Any], bool], count: int = 25) -> None:
@@ -133,7 +139,7 @@ def test_recursion_is_a_reference_by_key() -> None:
     lowered = lower(LIST)
     (key,) = lowered.refs
     assert lowered.refs[key] is lowered.root
-    assert any(isinstance(arg, All) and isinstance(arg.value, Ref) for arg in lowered.root.args)  # type: ignore[attr-defined]
+    assert any(isinstance(arg, All) and isinstance(arg.value, Ref) for arg in conjuncts(lowered.root))
     assert evaluate(lowered.root, {"next": {"next": {}}}, lowered.refs)
     assert not evaluate(lowered.root, {"next": {"last": {}}}, lowered.refs)
 
@@ -195,8 +201,7 @@ def test_other_loops_in_place_are_refused(schema: Any) -> None:
 
 
 def order_of(lowered: Lowered) -> list[tuple[str, ...]]:
-    args = lowered.root.args if isinstance(lowered.root, And) else (lowered.root,)
-    return [arg.names for arg in args if isinstance(arg, Order)]
+    return [arg.names for arg in conjuncts(lowered.root) if isinstance(arg, Order)]
 
 
 def test_orders_of_a_conjunction_are_merged_in_schema_order() -> None:
@@ -240,7 +245,7 @@ def test_a_schema_of_two_megabytes() -> None:
     branch = {"type": "object", "properties": {f"the property {i}": {"type": "string"} for i in range(200)}}
     schema = {"type": "object", "properties": {f"branch {i}": {"maxProperties": i, **branch} for i in range(260)}}
     assert len(json.dumps(schema)) > 2_000_000
-    assert len(lower(schema, JsonOptions(key_order="any")).root.args) == 261  # type: ignore[attr-defined]
+    assert len(conjuncts(lower(schema, JsonOptions(key_order="any")).root)) == 261
 
 
 def test_overlapping_unevaluated_classes_have_a_budget() -> None:

@@ -178,8 +178,13 @@ class Conjunctions:
             limit = None
         enums = [literal for literal in literals if isinstance(literal, Enum)]
         if enums:
-            rest = and_(*literals, not_(Len(limit + 1)) if limit is not None else TRUE)
-            values = tuple(v for v in enums[0].values if evaluate(rest, v, self._graph.lowered.refs) and encodable(v))
+            others = [literal for literal in literals if literal is not enums[0]]
+            if limit is not None:
+                others.append(not_(Len(limit + 1)))
+            values = tuple([value for value in enums[0].values if encodable(value)])
+            if others:
+                rest, refs = and_(*others), self._graph.lowered.refs
+                values = tuple([value for value in values if evaluate(rest, value, refs)])
             return EnumSpec(values) if values else None
         least, most = 0, limit
         dfa: Dfa | None = None

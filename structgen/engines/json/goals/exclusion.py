@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.object_choices import about_key
-from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, Type
+from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, Type, spelled
 from structgen.formula.values import ANY, Canonical, canonical_type
 
 
@@ -37,6 +37,7 @@ def outline(formula: Formula) -> Outline:
         elif value is None:
             found.required.add(name)
         else:
+            value = spelled(value)
             for part in value.args if isinstance(value, And) else (value,):
                 _limit(found, name, part)
     return found

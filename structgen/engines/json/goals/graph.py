@@ -15,11 +15,13 @@ from typing import Any
 
 from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
 from structgen.engines.json.goals.conjunctions import Conjunctions
+from structgen.engines.json.goals.key_classes import record_spec
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
 from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
 from structgen.engines.json.goals.shared import SHARED
 from structgen.engines.json.goals.specs import EnumSpec
+from structgen.engines.json.goals.witness import witness
 from structgen.errors import (
     PatternError,
     SchemaTooComplexError,
@@ -29,8 +31,8 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Type, and_
-from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Record, Type, and_
+from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
 
@@ -60,6 +62,7 @@ class GoalGraph:
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
+        self._witnesses: dict[tuple[Formula, int], tuple[bool, int]] = {}  # whether there is one, and the steps
         self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
@@ -76,11 +79,14 @@ class GoalGraph:
             self._given_up = False
             self._pending = [node for node in reachable(root) if not node.expanded]
             self._drain()
-        solve(self.nodes.values())
-        self._check_distinct(root)
-        prune(self.nodes.values())
+        new = [node for node in self.nodes.values() if not node.shared]
+        unsettled = solve(new)
+        if unsettled:
+            self._check_distinct(root, unsettled)
+            prune(unsettled)
         if not (self._overlaps or self.ignored):  # what probes cost depends on what came before
-            SHARED.add(self.options, self._shareable())
+            # what depends on its formula and the options alone, as does all that it leads to
+            SHARED.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
         if not root.live:
             hint = "Relax conditions that exclude each other."
             if self.options.additional_members == "closed":
@@ -92,15 +98,8 @@ class GoalGraph:
         """Give up what only expansion needs. It refers to the graph, which would stay until cycles are looked for."""
         del self.normal_form, self._conjunctions
 
-    def _shareable(self) -> Iterator[GoalNode]:
-        """The new nodes that depend on their formula and the options alone, as do all that they lead to."""
-        for node in self.nodes.values():
-            if node.expanded and not node.shared and not node.formula.flags & REFERS:
-                yield node
-
-    def _check_distinct(self, root: GoalNode) -> None:
+    def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
-        new = [node for node in self.nodes.values() if node.arrays and not node.shared]
         if not any(spec.distinct for node in new for spec in node.arrays):
             return
         for node in reachable(root):
@@ -113,7 +112,11 @@ class GoalGraph:
         if node is None:
             node = self._shared.get(formula)
             if node is not None:
-                self._adopt(node)
+                if node.objects or node.arrays:
+                    self._adopt(node)
+                else:
+                    self.nodes[formula] = node
+                    self.budget.spend(node.steps)
                 return node
             node = self.nodes[formula] = GoalNode(formula)
         if not node.expanded:
@@ -178,6 +181,10 @@ class GoalGraph:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
+        if formula.__class__ is Record:
+            node.objects = [record_spec(formula, self.node)]  # type: ignore[arg-type]
+            node.steps = NODE_STEPS
+            return
         types = possible_types(formula)
         alternatives, build = self.normal_form.alternatives, self._conjunctions
         if types & (NULL | BOOLEAN):
@@ -208,12 +215,23 @@ class GoalGraph:
         if known is None:
             if self._depth == MAX_PROBES:
                 return True
+            if self._has_witness(restricted, kind):
+                return True
             self._depth += 1
             try:
                 known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
             finally:
                 self._depth -= 1
         return known
+
+    def _has_witness(self, restricted: Formula, kind: int) -> bool:
+        """Whether a value was guessed. That costs the same each time, whatever came before."""
+        known = self._witnesses.get((restricted, kind))
+        if known is None:
+            found, steps = witness(restricted, kind, self.lowered.refs)
+            known = self._witnesses[restricted, kind] = bool(found), steps
+        self.budget.spend(known[1])
+        return known[0]
 
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the goal apart from the work in progress and solve what it reaches."""
@@ -242,15 +260,21 @@ def possible_types(formula: Formula) -> int:
     if isinstance(formula, Type):
         return formula.mask
     if isinstance(formula, Enum):
-        types = 0
-        for value in formula.values:
-            types |= canonical_type(value)
-        return types
+        return formula.types
     if isinstance(formula, And):
         types = ANY
         for part in formula.args:
             if part.__class__ is Type or part.__class__ is Enum:
                 types &= possible_types(part)
+        return types
+    if isinstance(formula, Record):
+        return OBJECT
+    if isinstance(formula, (Or, One)):
+        types = 0
+        for part in formula.args:
+            if part.__class__ not in (And, Enum, Record, Type):
+                return ANY
+            types |= possible_types(part)
         return types
     return ANY
 

@@ -6,37 +6,40 @@ A value is finite, so a goal that only leads to itself has none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from structgen.automata.labelled import MANY_WORDS
 from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cardinality import count_values, is_endless
 from structgen.engines.json.goals.duties import coverable
 from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.specs import MANY_WORDS, ArraySpec, CountedSpec, KeyClasses, ObjectSpec
+from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
 Live = Callable[[GoalNode], bool]
 MAX_LISTED = 2_000
 """Values of a goal that are listed, to see whether there are enough for an array of distinct items."""
 
 
-def children(node: GoalNode) -> Iterator[GoalNode]:
-    """The nodes that a node's objects and arrays lead to."""
+def children(node: GoalNode) -> list[GoalNode]:
+    """The nodes that a node's objects and arrays lead to, with repetition."""
+    found: list[GoalNode] = []
     for spec in node.objects:
-        yield from spec.keys.values()
+        found += spec.keys.values()
         if spec.duties:
             for choices in (*spec.choices.values(), *spec.other_choices):
-                yield from (child for child, _ in choices)
+                found += [child for child, _ in choices]
         if isinstance(spec.others, KeyClasses):
-            yield from spec.others.nodes
+            found += spec.others.nodes
         elif spec.others is not None:
-            yield spec.others
+            found.append(spec.others)
     for array in node.arrays:
         if isinstance(array, CountedSpec):
             for state in array.states:
-                yield from (child for child, _ in state.choices)
+                found += [child for child, _ in state.choices]
         else:
-            yield from array.prefix
-            yield array.rest
+            found += array.prefix
+            found.append(array.rest)
+    return found
 
 
 def _is_scalar_live(node: GoalNode) -> bool:
@@ -46,7 +49,10 @@ def _is_scalar_live(node: GoalNode) -> bool:
 # --- objects ---
 def object_live(spec: ObjectSpec, live: Live) -> bool:
     """Whether the object has a value, given which nodes have. Sets ``spec.forbidden``."""
-    forbidden = {name for name, node in spec.keys.items() if not live(node)}
+    if live is is_live:
+        forbidden = {name for name, node in spec.keys.items() if not node.live}
+    else:
+        forbidden = {name for name, node in spec.keys.items() if not live(node)}
     while spec.dependents:
         blocked = {
             name
@@ -160,19 +166,25 @@ def longest(spec: ArraySpec, live: Live) -> float:
 
 
 def _alive(node: GoalNode, live: Live) -> bool:
-    return any(object_live(spec, live) for spec in node.objects) or any(array_live(s, live) for s in node.arrays)
+    for spec in node.objects:  # no generator: most have one object or one array
+        if object_live(spec, live):
+            return True
+    return bool(node.arrays) and any(array_live(spec, live) for spec in node.arrays)
 
 
 # --- the fixpoint ---
-def solve(nodes: Iterable[GoalNode]) -> None:
-    """Set ``live`` on expanded nodes: the least fixpoint. Shared ones have it. Linear where no goal waits for a later
-    one."""
-    open_nodes = []
+def solve(nodes: Iterable[GoalNode]) -> list[GoalNode]:
+    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one.
+
+    Gives back those that are dead, and those that may have objects or arrays without a value: what is left to `prune`.
+    """
+    open_nodes, unsettled = [], []
     for node in nodes:
-        if not node.shared:
-            node.live = _is_scalar_live(node)
-            if not node.live:
-                open_nodes.append(node)
+        node.live = bool(node.flags or node.strings or node.numbers)
+        if not node.live:
+            open_nodes.append(node)
+        elif node.objects or node.arrays:
+            unsettled.append(node)
     open_nodes.reverse()  # children were mostly created after their parents
     changed = True
     while changed and open_nodes:
@@ -181,19 +193,30 @@ def solve(nodes: Iterable[GoalNode]) -> None:
         for node in open_nodes:
             if _alive(node, is_live):
                 node.live = changed = True
+                if not _is_settled(node):
+                    unsettled.append(node)
             else:
                 waiting.append(node)
         open_nodes = waiting
+    return unsettled + open_nodes
+
+
+def _is_settled(node: GoalNode) -> bool:
+    """Whether a node that was found alive has one way to be, which more live nodes leave as it is."""
+    if len(node.objects) + len(node.arrays) > 1:
+        return False
+    for spec in node.objects:
+        return not spec.forbidden and not spec.duties
+    return isinstance(node.arrays[0], ArraySpec) and not node.arrays[0].distinct
 
 
 def prune(nodes: Iterable[GoalNode]) -> None:
     """Take out the objects and arrays of solved nodes that have no value."""
     for node in nodes:
-        if node.live and not node.shared:
-            if node.objects:
-                node.objects = [spec for spec in node.objects if object_live(spec, is_live)]
-            if node.arrays:
-                node.arrays = [spec for spec in node.arrays if array_live(spec, is_live)]
+        if node.live and node.objects:
+            node.objects = [spec for spec in node.objects if object_live(spec, is_live)]
+        if node.live and node.arrays:
+            node.arrays = [spec for spec in node.arrays if array_live(spec, is_live)]
 
 
 def is_live(node: GoalNode) -> bool:

@@ -22,7 +22,7 @@ def goal_bytes(node: GoalNode, counted: set[int]) -> int:
     for spec in node.objects:
         size += KEY_BYTES * len(spec.keys) + ITEM_BYTES * (len(spec.required) + len(spec.forbidden))
         if isinstance(spec.others, KeyClasses):
-            size += 2 * (ARRAY_BYTES + spec.others.transitions.nbytes)  # as it is, and settled
+            size += 2 * (ARRAY_BYTES + spec.others.automaton.transitions.nbytes)  # as it is, and settled
     for array in node.arrays:
         size += ITEM_BYTES * len(array.states if isinstance(array, CountedSpec) else array.prefix)
     return size

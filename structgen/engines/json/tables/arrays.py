@@ -70,6 +70,7 @@ class _Writer:
         self.pool = pool
         self.options = options
         self.grammar: list[int] = list(header(options))
+        self.head = array("i")  # what it begins with, where that is known
         self.words: list[int] = []
         self.texts = bytearray()
         self._entries: dict[tuple[str, tuple[tuple[bytes, int, int], ...]], int] = {}
@@ -95,7 +96,7 @@ class _Writer:
         for node in new:
             self._node(node)
         return JsonTables(
-            array("i", self.grammar),
+            self.head + array("i", self.grammar[len(self.head) :]),
             array("q", self.words or [0]),
             array("B", bytes(self.texts) or b"\0"),
             self._places[root],
@@ -111,11 +112,12 @@ class _Writer:
         known = self.pool.templates.get(every)
         if known is None:
             known = _Writer(self.pool, self.options)
-            known.write(every)
+            known.head = known.write(every).grammar
             if len(self.pool.templates) >= MAX_TEMPLATES:
                 self.pool.templates.clear()
             self.pool.templates[every] = known
         self.grammar, self.words, self.texts = known.grammar.copy(), known.words.copy(), known.texts.copy()
+        self.head = known.head
         self._entries, self._strings, self._places = known._entries.copy(), known._strings.copy(), known._places.copy()
 
     def _reached(self, root: GoalNode) -> dict[GoalNode, None]:
@@ -128,8 +130,8 @@ class _Writer:
                     if child.live and child not in found:
                         found[child] = None
                         waiting.append(child)
-            if len(waiting) > max_goals:
-                raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
+                if len(waiting) > max_goals:
+                    raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=max_goals)
         return found
 
     def _node(self, node: GoalNode) -> None:
@@ -195,20 +197,22 @@ class _Writer:
         if len(rows) >= MAX_ENTRIES:
             raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
         place = self._entries[key] = len(self.grammar)
+        at, grammar = len(self.texts), self.grammar
         for text, child, bit in rows:
-            self.grammar += (len(self.texts), len(text), child, bit)
-            self.texts += text
+            grammar += (at, len(text), child, bit)
+            at += len(text)
+        self.texts += b"".join([row[0] for row in rows])
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
-        keys, places = spec.keys, self._places
+        keys, places, needed = spec.keys, self._places, spec.required
         words = max(1, -(-len(keys) // layout.SEEN_BITS)) + (1 if spec.duties else 0)
         if spec.duties or spec.forbidden:
             rows = self._key_rows(spec)
         else:
             rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
         entries = self._table("obliged key" if spec.duties else "key", rows)
-        required = self._mask([bit for bit, name in enumerate(keys) if name in spec.required], words)
+        required = self._mask([bit for bit, name in enumerate(keys) if name in needed] if needed else [], words)
         dependent: list[int] = []
         if spec.dependents:
             bits = {name: bit for bit, name in enumerate(keys)}

@@ -7,7 +7,6 @@ for later grammars.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from array import array
 from bisect import bisect_right
@@ -16,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words, narrowed, universal
+from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.labelled import MANY_WORDS, reaching
 from structgen.automata.word_counts import short_words, words_everywhere
-from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.number_values import symbols, value_counts
-from structgen.engines.json.goals.specs import MANY_WORDS, Undeclared
+from structgen.engines.json.goals.specs import Undeclared
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 from structgen.engines.pages import zero_pages
 from structgen.errors import InternalError
@@ -44,11 +43,9 @@ def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
     """How many keys of each class go on from each state, int64[states, classes], at most `MANY_WORDS`."""
     counts = []
     for label in range(1, len(classes.nodes) + 1):
-        ends = classes.labels == label
-        live = reaching(classes.transitions, ends)
-        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
-            np.int32
-        )
+        transitions, ends = classes.automaton.transitions, classes.automaton.labels == label
+        live = reaching(transitions, ends)
+        table = np.where((transitions >= 0) & live[transitions], transitions, -1).astype(np.int32)
         counts.append(np.where(live, count_words(Dfa(table, ends), MANY_WORDS), 0))
     return np.minimum(np.stack(counts, axis=1), MANY_WORDS)
 
@@ -117,26 +114,25 @@ class AutomatonPool:
 
     def add_key_classes(self, classes: Undeclared) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
-        if classes.labels.max(initial=0) != len(classes.nodes):
+        automaton, labels = classes.automaton, classes.automaton.labels
+        if len(automaton.words) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
-        content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
-        content.update(narrowed(classes.transitions).tobytes())
-        key = ("keys", len(classes.labels), content.digest())
+        key = ("keys", len(labels), automaton.digest)
         known = self._known.get(key)
         if known is not None:
             return known
         with self.lock:
-            base = self._room(len(classes.labels), NUMBER_STATES)
-            flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
-            self._write(base, classes.transitions, flags)
-            end = base + len(classes.labels)
-            self.payload[base:end] = classes.labels
-            words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
+            base = self._room(len(labels), NUMBER_STATES)
+            flags = np.where(labels > 0, ACCEPTING, 0).astype(np.int32)
+            self._write(base, automaton.transitions, flags)
+            end = base + len(labels)
+            self.payload[base:end] = labels
+            words = automaton.words_left
             self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
             self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
-            self.narrow[base] = bool((words < MANY_WORDS).any())
+            self.narrow[base] = automaton.is_narrow
             # There are at least as many states as classes: each class has a state of its own.
-            self.class_words[base : base + len(classes.nodes)] = class_words(classes)[0]
+            self.class_words[base : base + len(classes.nodes)] = automaton.words
             self._known[key] = base
             return base
 
