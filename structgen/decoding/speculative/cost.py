@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 KNOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # numbers of tokens that costs are learned for
 _LOG_KNOTS, _PLACES = np.log(KNOTS), np.arange(len(KNOTS))
 PRIOR_DEVIATION = 0.35  # of the logarithm of a cost from that of the curve which it begins with
+PRIOR_SLOPE = 0.2  # the same for each doubling: from few tokens that cost less than expected, many may, too
 REACH = 0.7  # of what one number of tokens says of others: a factor of two
 NOISE = 0.1  # of a step's logarithm
 DRIFT, CURVE_DRIFT = 0.03, 0.01  # a step, of how fast the machine is, and of the curve
@@ -105,7 +106,7 @@ TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.3, 1.5, 1.8, 2.5, 3.2))
 
 
 def prior_of(model: Any) -> CostCurve:
-    """What is known of a model before it has read anything: what it says of itself (``step_costs``), else ``TYPICAL``."""
+    """What is expected of a model before it has read: what it says itself (``step_costs``), else ``TYPICAL``."""
     costs: Sequence[tuple[int, float]] | None = getattr(model, "step_costs", None)
     return TYPICAL if costs is None else CostCurve(*zip(*costs, strict=True))
 
@@ -128,7 +129,7 @@ class LearnedCost:
         scale = PRIOR_DEVIATION**2 * np.minimum(from_one, 1.0)
         self._mean = np.zeros(1 + len(KNOTS))
         self._covariance = np.zeros((1 + len(KNOTS),) * 2)
-        self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2)
+        self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2) + PRIOR_SLOPE**2 * np.outer(places, places)
         self._drift = np.array([DRIFT**2, 0.0, *[CURVE_DRIFT**2] * (len(KNOTS) - 1)])
         self._curve, self._steps = prior, 0
         self._told = np.full_like(self._mean, -np.inf)  # logarithms of the curve's seconds and times

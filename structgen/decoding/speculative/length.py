@@ -13,10 +13,10 @@ from structgen.decoding.speculative.cost import TYPICAL, Cost
 MAX_NODES = 48
 LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, wrong guesses lose more than right ones gain
 RATE_WEIGHT = 0.1  # of the latest step in the running means
-FIRST_REST, LONGEST_REST = 4, 64  # steps
+FIRST_REST, LONGEST_REST = 4, 32  # steps
 # Forwards of one token that drafts may lose: of the first output, of another one, after a rest, and after gains.
-FIRST_LOSS, NEXT_LOSS, TRIAL_LOSS, MOST_LOSS = 1.5, 0.8, 0.8, 3.0
-SURE = 4.0  # what the time of drafting weighs: of drafts that are read the chances are known, this is lost for sure
+FIRST_LOSS, NEXT_LOSS, TRIAL_LOSS, MOST_LOSS = 1.5, 0.6, 0.3, 4.0
+SURE = 5.0  # what the time of drafting weighs: of drafts that are read the chances are known, this is lost for sure
 PAYS = 1.0  # forwards gained from which on drafts are known to pay
 
 

@@ -81,8 +81,8 @@ def likeliest(logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def _likeliest(row: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The same of one row on the processor. The best are in the groups with the best, so that few are sorted. Members of
-    a group are ``width`` apart: the maxima of all groups are then a few passes over neighbours."""
+    """The same of one row on the processor. The best are in the groups with the best, so that few are sorted. Members
+    of a group are ``width`` apart: the maxima of all groups are then a few passes over neighbours."""
     width = len(row) // GROUP
     groups = row[: width * GROUP].reshape(GROUP, width)
     chosen = np.arange(width)
