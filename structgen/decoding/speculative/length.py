@@ -16,7 +16,7 @@ RATE_WEIGHT = 0.1  # of the latest step in the running means
 FIRST_REST, LONGEST_REST = 4, 32  # steps
 # Forwards of one token that drafts may lose: of the first output, of another one, after a rest, and after gains.
 FIRST_LOSS, NEXT_LOSS, TRIAL_LOSS, MOST_LOSS = 1.5, 0.6, 0.3, 4.0
-SURE = 5.0  # what the time of drafting weighs: of drafts that are read the chances are known, this is lost for sure
+UNREAD = 5.0  # what the time of drafting weighs where nothing is read: not even a chance is bought with it
 PAYS = 1.0  # forwards gained from which on drafts are known to pay
 
 
@@ -150,7 +150,8 @@ class Rest:
         of the ``beside`` tokens that it reads anyway.
         """
         extra = self.curve(beside + nodes) - self.curve(beside)
-        extra += SURE * seconds / self.curve.seconds if self.curve.seconds else 0.0
+        if self.curve.seconds:
+            extra += (1.0 if nodes else UNREAD) * seconds / self.curve.seconds
         self._credit += tokens - 1 - extra * rows / self.curve(beside)
         if self._credit < 0:
             self._steps, self._next = self._next, min(2 * self._next, LONGEST_REST)
