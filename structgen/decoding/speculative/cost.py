@@ -108,7 +108,9 @@ TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.3, 1.5, 1.8, 2.5, 3.2))
 def prior_of(model: Any) -> CostCurve:
     """What is expected of a model before it has read: what it says itself (``step_costs``), else ``TYPICAL``."""
     costs: Sequence[tuple[int, float]] | None = getattr(model, "step_costs", None)
-    return TYPICAL if costs is None else CostCurve(*zip(*costs, strict=True))
+    if costs is None:
+        return TYPICAL
+    return CostCurve(tuple(tokens for tokens, _ in costs), tuple(time for _, time in costs))
 
 
 class LearnedCost:
