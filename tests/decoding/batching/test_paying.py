@@ -16,6 +16,7 @@ from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.speculative import speculator
 from structgen.decoding.speculative.cost import TYPICAL, CostCurve, LearnedCost, prior_of
+from structgen.decoding.speculative.drafter import Drafter
 from structgen.decoding.speculative.length import CostAware
 from structgen.decoding.speculative.ngram import NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
@@ -88,7 +89,7 @@ class World:
     def __init__(self, clock: Clock, cost: CostCurve, prior: CostCurve | None) -> None:
         self.clock, self.reader, self.number = clock, TimedRows(clock, cost), 0
         self.cost = LearnedCost(prior or TYPICAL)
-        drafters = [TimedNgrams(clock), RecyclingDrafter(VOCABULARY.size)]
+        drafters: list[Drafter] = [TimedNgrams(clock), RecyclingDrafter(VOCABULARY.size)]
         self.speculator = Speculator(drafters, CostAware(self.cost)) if prior else None
 
     def write(self, topic: int, count: int, rows: int = 1) -> tuple[float, float]:
