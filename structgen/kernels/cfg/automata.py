@@ -23,6 +23,19 @@ def next_position(h, p, byte):
 
 
 @internal
+def same_edges(h, p, q):
+    """Whether two positions have the same edges."""
+    first, other = 3 * edges_from(h, p), 3 * edges_from(h, q)
+    count = 3 * edges_from(h, p + 1) - first
+    if 3 * edges_from(h, q + 1) - other != count:
+        return False
+    for i in range(count):
+        if edge_at(h, first + i) != edge_at(h, other + i):
+            return False
+    return True
+
+
+@internal
 def _target_of_all(h, p, lo, hi):
     """Where all bytes of a range lead from a position, or -1."""
     for e in range(edges_from(h, p), edges_from(h, p + 1)):
@@ -51,10 +64,20 @@ def stays(h, p):
     known = known_stays(h, p)
     if known != 0:
         return known
-    kinds = (1 << INVALID) - 1
-    for byte in range(128):
-        if next_position(h, p, byte) != p:
-            kinds &= ~(1 << kind_of(byte))
+    kinds, back = (1 << INVALID) - 1, False
+    byte = 0
+    for e in range(edges_from(h, p), edges_from(h, p + 1)):
+        if edge_at(h, 3 * e + 2) == p:
+            back = True
+            while byte < min(edge_at(h, 3 * e), 128):
+                kinds &= ~(1 << kind_of(byte))
+                byte += 1
+            byte = max(byte, edge_at(h, 3 * e + 1) + 1)
+    while back and byte < 128:
+        kinds &= ~(1 << kind_of(byte))
+        byte += 1
+    if not back:
+        kinds &= 1 << NON_ASCII
     if not _stays_in_text(h, p):
         kinds &= ~(1 << NON_ASCII)
     set_known_stays(h, p, kinds | KNOWN)

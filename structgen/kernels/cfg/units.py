@@ -10,6 +10,8 @@ from structgen.kernels.cfg.tables import (
     class_of,
     edge_at,
     edges_from,
+    group_at,
+    group_from,
     kinds_at,
     known_wide,
     level_at,
@@ -17,6 +19,7 @@ from structgen.kernels.cfg.tables import (
     near_at,
     next_same,
     path_at,
+    rest_end,
     root_of,
     set_known_wide,
     set_level_at,
@@ -143,16 +146,33 @@ def _any_upto(h, known, depth):
 def _start_unit(h, d, bits):
     """Write the row at address ``bits``: the largest slice whose tokens all stay within lexer state ``d``, or none.
 
-    Returns the table with the trie of the other tokens, and where in it that lies.
+    Returns the table with the trie of the other tokens, and where in it that lies. Where text of the slice leaves ``d``
+    as it is, and nothing ends there, that is a trie of what tokens have behind such text.
     """
     width, kinds = word(h, H_WIDTH), loops(h, d)
+    same = length(h, d) == 2 and word(h, d + LEX_KEY) == 0 and word(h, d + LEX_ACCEPTS) == 0
     for number in range(table_size(h, H_SLICES)):  # the largest first
         if slice_kinds(h, number) & ~kinds == 0:
             within(number * width, width, table_size(h, H_SLICE_ROWS))
             copy_words(address(h, H_SLICE_ROWS) + 4 * number * width, bits, width)
+            if same and rest_end(h, number) < rest_end(h, number + 1):
+                return H_RESTS, rest_end(h, number), rest_end(h, number + 1)
             return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
     clear_words(bits, width)
     return H_TRIE, 0, word(h, H_NODES)
+
+
+@internal
+def _set_tokens(h, bits, token):
+    """Set the bits of a token and those with the same bytes, or of the tokens of a group; -1: none."""
+    width, group = word(h, H_WIDTH), token - table_size(h, H_SAME)
+    if group >= 0:
+        for i in range(group_from(h, group), group_from(h, group + 1)):
+            set_bit(bits, width, group_at(h, i))
+        return
+    while token >= 0:
+        set_bit(bits, width, token)
+        token = next_same(h, token)
 
 
 @internal
@@ -185,10 +205,7 @@ def _walk_unit(h, d, bits):
                 set_bits(bits, width, address(h, H_ORDER) + 4 * first, count)
                 i += size
                 continue
-            token -= 1
-            while token >= 0:
-                set_bit(bits, width, token)
-                token = next_same(h, token)
+            _set_tokens(h, bits, token - 1)
             i += 1
             continue
         _any_upto(h, known, depth)
