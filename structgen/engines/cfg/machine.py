@@ -227,6 +227,7 @@ class CfgMachine(Heap):
         self.heap[k.H_COMPONENTS] = len(tables.members)
         self._set(k.H_WIDE, np.zeros(len(automata.classes), np.int32))
         self._set(k.H_STAYS, np.zeros(len(automata.classes), np.int64))
+        self._set(k.H_LASTS, np.zeros(len(automata.classes), np.int64))
         self.heap[k.H_TERMINALS], self.heap[k.H_PSEUDO] = (
             len(tables.classes),
             len(tables.classes) - len(tables.embedded),

@@ -1,6 +1,6 @@
 """The lexer: states of the automata of the terminals that are being read."""
 
-from structgen.kernels.cfg.automata import next_position, same_edges, stays
+from structgen.kernels.cfg.automata import lasts, next_position, same_edges
 from structgen.kernels.cfg.buffers import intern, pair, push, sort_unique
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.tables import (
@@ -158,7 +158,7 @@ def loops(h, d):
         return known
     best, most = KNOWN, 0
     for i in range(1, length(h, d)):
-        kinds = stays(h, word(h, d + LEX_KEY + i))
+        kinds = lasts(h, word(h, d + LEX_KEY + i))
         count, left = 0, kinds
         while left != 0:
             left &= left - 1

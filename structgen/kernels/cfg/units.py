@@ -1,7 +1,7 @@
 """Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
 
 from structgen.kernels.bits import set_bit, set_bits
-from structgen.kernels.cfg.automata import next_position, stays
+from structgen.kernels.cfg.automata import lasts, next_position, stays
 from structgen.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.lexer import join, lex_of, loops, step
@@ -54,7 +54,7 @@ def _count_live(h, p, i, limit):
         if q < 0:
             i += size
             continue
-        if kinds_at(h, i) & ~stays(h, q) == 0:  # all below survives
+        if kinds_at(h, i) & ~lasts(h, q) == 0:  # all below survives
             live += size
             i += size
             continue
@@ -151,11 +151,12 @@ def _start_unit(h, d, bits):
     """
     width, kinds = word(h, H_WIDTH), loops(h, d)
     same = length(h, d) == 2 and word(h, d + LEX_KEY) == 0 and word(h, d + LEX_ACCEPTS) == 0
+    back = stays(h, word(h, d + LEX_KEY + 1)) if same else 0
     for number in range(table_size(h, H_SLICES)):  # the largest first
         if slice_kinds(h, number) & ~kinds == 0:
             within(number * width, width, table_size(h, H_SLICE_ROWS))
             copy_words(address(h, H_SLICE_ROWS) + 4 * number * width, bits, width)
-            if same and rest_end(h, number) < rest_end(h, number + 1):
+            if same and slice_kinds(h, number) & ~back == 0 and rest_end(h, number) < rest_end(h, number + 1):
                 return H_RESTS, rest_end(h, number), rest_end(h, number + 1)
             return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
     clear_words(bits, width)

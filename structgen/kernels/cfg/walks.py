@@ -161,25 +161,27 @@ def _walk_nodes(h, table, i, end):
     Most nodes are below others where one thread is and no terminal has ended: they ask for one step of the lexer.
     """
     whole, width, any_row = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    walked = 0
     single = 0 if count_at(h, 0) == 1 else -1  # up to this depth there is one thread, and no terminal has ended
     while i < end and not lacks_room(h) and word(h, H_LIMIT) >= 0:
         node = element(h, table, i)
         byte, depth, token, size = node & 255, (node >> 8) & DEPTH_MASK, node >> 43, (node >> 19) & SIZE_MASK
+        walked += 1
         single = min(single, depth)
         thread = level_at(h, depth * width)
-        if single == depth and thread >> K_BITS != any_row:
-            d = step(h, thread & K_MASK, byte)
-            if d < 0:
-                i += size
-                continue
-            if _follow_single(h, depth, thread >> K_BITS, d):
-                single = depth + 1
-            found = 2
-        else:
-            found = _follow(h, depth, byte)
+        alone = single == depth and thread >> K_BITS != any_row
+        d = step(h, thread & K_MASK, byte) if alone else 0
+        if d < 0:
+            i += size
+            continue
         if word(h, H_BUILT) > depth:
             set_word(h, H_BUILT, depth)
         set_path_at(h, depth, byte)
+        found = 2
+        if not alone:
+            found = _follow(h, depth, byte)
+        elif _follow_single(h, depth, thread >> K_BITS, d):
+            single = depth + 1
         if found == 2 and whole and size > 2 and _is_whole(h, i, depth):
             for j in range(tokens_before(h, i), tokens_before(h, i + size)):
                 push(h, H_B, token_at(h, j))
@@ -191,6 +193,7 @@ def _walk_nodes(h, table, i, end):
             i += 1
             continue
         i += size
+    set_word(h, H_WALKED, word(h, H_WALKED) + walked)
 
 
 @internal
