@@ -69,8 +69,12 @@ def _is_wide(h, p):
     """Whether many tokens follow from a position of a terminal."""
     if known_wide(h, p) != 0:
         return known_wide(h, p) == 2
-    live = 0
+    live = most = 0
     for e in range(edges_from(h, p), edges_from(h, p + 1)):
+        for byte in range(edge_at(h, 3 * e), edge_at(h, 3 * e + 1) + 1):
+            if root_of(h, byte) >= 0:
+                most += (trie_at(h, root_of(h, byte)) >> 19) & SIZE_MASK
+    for e in range(edges_from(h, p), edges_from(h, p + 1) if most > WIDE_NODES else 0):
         for byte in range(edge_at(h, 3 * e), edge_at(h, 3 * e + 1) + 1):
             if live <= WIDE_NODES and root_of(h, byte) >= 0:
                 live += _count_live(h, edge_at(h, 3 * e + 2), root_of(h, byte), WIDE_NODES - live)
