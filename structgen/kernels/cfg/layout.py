@@ -8,7 +8,7 @@ from structgen.kernels.heap_layout import *
     H_LEVELS, H_COUNT, H_DEFERRED, H_PATH, H_NEAR,  # of walks: threads after each byte of the path, how many, ...
     H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
-    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_LASTS, H_STARTS, H_START, H_IGNORED,  # the terminals' automata
+    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_LASTS, H_STARTS, H_START, H_IGNORED,  # the automata
     H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
     H_SLICES, H_SLICE_ENDS, H_SLICE_ROWS, H_RESIDUES,  # its slices: kinds, ends of what is left, tokens, what is left
     H_REST_ENDS, H_RESTS, H_GROUPS, H_GROUP,  # ends of and tries of remainders; tokens with the same ones, as groups

@@ -24,14 +24,14 @@ item: "(" item* ")" | "[" item* "]" | WORD
 WORD: /[a-zé]+/
 %ignore " "
 """
-PYTHON = '''
+PYTHON = """
 def f(a, *b, c=1, **d) -> int:
     while a[0]:
         try:
             x = {1: [2, (3, "é\\n")], **y}  # why
         finally:
             return lambda: (yield)
-'''.encode()
+""".encode()
 ROW_BYTES = "structgen.engines.lalr.compiled.ROW_BYTES"
 
 
@@ -63,7 +63,7 @@ def test_a_walk_is_that_of_a_matcher_that_stays(
     monkeypatch.setattr(ROW_BYTES, row_bytes)
     moves = compile_contextual(text, vocabulary, start).matcher()
     machines, forks = {id(moves._machine): moves._machine}, list[tuple[LalrMatcher, LalrMatcher]]()
-    for step in range(40):
+    for step in range(25):
         allowed = mask_of(stays)
         assert np.array_equal(allowed, mask_of(moves))
         assert moves.is_accepting() == stays.is_accepting()
@@ -78,7 +78,7 @@ def test_a_walk_is_that_of_a_matcher_that_stays(
             token = int(rng.choice(following.tolist()))
             assert stays.accept_token(token) and moves.accept_token(token)
         machines[id(moves._machine)] = moves._machine
-        if step % 20 == 0:
+        if step % 12 == 0:
             forks.append((stays.fork(), moves.fork()))
     assert len(machines) > 1
     for one, other in forks:
