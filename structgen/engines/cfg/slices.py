@@ -117,7 +117,8 @@ def _remainders(
     The tries are empty if there are more tokens and groups than nodes can name.
     """
     tokens, cut = vocabulary.tokens, _where_cut(vocabulary)
-    tries, groups = [], []
+    tries: list[npt.NDArray[np.int64]] = []
+    groups: list[list[int]] = []
     for allowed, inside in found:
         by_rest: dict[bytes, list[int]] = {}
         barred = bytes(byte for byte in range(128) if not allowed >> int(kinds[byte]) & 1)

@@ -52,7 +52,7 @@ def test_laws_hold_across_moves(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(
     ("text", "start", "alphabet", "row_bytes"),
-    [(NESTED, "start", "([])aé ", 1 << 16), (bundled("python.lark"), "file_input", "if x:\n =(1)é", 1 << 18)],
+    [(NESTED, "start", "([])aé ", 1 << 14), (bundled("python.lark"), "file_input", "if x:\n =(1)é", 1 << 17)],
 )
 def test_a_walk_is_that_of_a_matcher_that_stays(
     text: str, start: str, alphabet: str, row_bytes: int, monkeypatch: pytest.MonkeyPatch
