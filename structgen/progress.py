@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 LOG = logging.getLogger("structgen")
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
 

@@ -485,7 +485,7 @@ def record(
 
 def spelled(formula: Formula) -> Formula:
     """The formula, a `Record` as the conjunction that it stands for."""
-    return formula.spelled if formula.__class__ is Record else formula  # type: ignore[attr-defined, no-any-return]
+    return formula.spelled if formula.__class__ is Record else formula
 
 
 # --- connectives -----------------------------------------------------------------------------------------------------

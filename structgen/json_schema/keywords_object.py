@@ -66,13 +66,14 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
     children, names = schema["properties"], schema.get("required", ())
     if children.__class__ is not dict or (names and (names.__class__ is not list or {*map(type, names)} != _NAME)):
         return None
-    lower, below = context.lower, (place, "properties")
-    values = tuple([lower(child, (below, name), 1) for name, child in children.items()])
-    others = schema.get("additionalProperties", True)
-    if others is not True:
-        others = FALSE if others is False else lower(others, (place, "additionalProperties"))
-    else:
-        others = TRUE
+    lower, others = context.lower, TRUE
+    values: tuple[Formula, ...] = ()
+    for keyword, value in schema.items():  # in this order errors and the report come
+        if keyword == "properties":
+            below = (place, keyword)
+            values = tuple([lower(child, (below, name), 1) for name, child in children.items()])
+        elif keyword == "additionalProperties":
+            others = lower(value, (place, keyword))
     return record(tuple(children), values, tuple(names), others, context.declared_order)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -197,7 +195,7 @@ def compile_json_schema(
     """
     check_arguments(vocabulary, registry)
     options = checked_options(options)
-    with restated(options):
+    with Restated(options):
         if registry is None and is_on(KEEP):
             return _kept(schema, options, vocabulary)
         lowered = lower(schema, options, registry)
@@ -241,16 +239,23 @@ def _grammar(
     return JsonGrammar(lowered, ignored, root, vocabulary)
 
 
-@contextmanager
-def restated(options: JsonOptions) -> Iterator[None]:
+class Restated:
     """A block that compiles a schema: what is too much is said of the schema."""
-    try:
-        yield
-    except TooComplexError as error:
-        raise schema_too_complex(error, options) from None
-    except RecursionError:
-        limit = sys.getrecursionlimit()
-        raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: JsonOptions) -> None:
+        self._options = options
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TooComplexError):
+            raise schema_too_complex(error, self._options) from None
+        if isinstance(error, RecursionError):
+            limit = sys.getrecursionlimit()
+            raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
 
 
 def _check_bytes(root: GoalNode, vocabulary: Vocabulary, options: JsonOptions) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from structgen.automata.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
 from structgen.automata.pattern import full_match_dfa
-from structgen.engines.json.compiled import JsonGrammar, grammar_of, restated
+from structgen.engines.json.compiled import JsonGrammar, Restated, grammar_of
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import array_live, is_live, object_live
 from structgen.engines.json.goals.node import GoalNode
@@ -103,7 +103,7 @@ class ObjectMembers:
 
     def __init__(self, schema: Any, options: JsonOptions) -> None:
         self.options = options
-        with restated(options):
+        with Restated(options):
             self.lowered: Lowered = lower(schema, options)
             self._root = and_(Type(OBJECT), self.lowered.root)
             root = GoalGraph(self.lowered, options).compile(self._root)
@@ -118,7 +118,7 @@ class ObjectMembers:
 
     def grammar_of(self, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the values of a formula."""
-        with restated(self.options):
+        with Restated(self.options):
             return grammar_of(self.lowered, formula, vocabulary)
 
     def _of(self, node: GoalNode) -> MemberValues:

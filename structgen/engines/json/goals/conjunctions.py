@@ -237,6 +237,10 @@ class Conjunctions:
     # --- arrays ---
     def array(self, literals: Conjunction) -> ArraySpec | CountedSpec | None:
         """Item nodes by position, and the number of items; an automaton where items are counted by what they are."""
+        if len(literals) == 1 and literals[0].__class__ is Idx:
+            (whole,) = cast("tuple[Idx]", literals)
+            if whole.lo == 0 and whole.hi is None:  # most arrays say no more than this
+                return ArraySpec([], self._graph.node(whole.value), 0, None)
         least, most = 0, None
         ranges: list[tuple[int, int | None, Formula]] = []
         distinct: bool | None = None

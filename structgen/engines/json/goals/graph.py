@@ -182,7 +182,7 @@ class GoalGraph:
         before = budget.left
         budget.spend(NODE_STEPS)
         if formula.__class__ is Record:
-            node.objects = [record_spec(formula, self.node)]  # type: ignore[arg-type]
+            node.objects = [record_spec(formula, self.node)]
             node.steps = NODE_STEPS
             return
         types = possible_types(formula)

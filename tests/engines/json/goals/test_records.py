@@ -126,8 +126,8 @@ def test_a_plain_object_is_a_record() -> None:
     }
     lowered = lower(schema)
     assert lowered.root is record(("a", "b"), (Type(STRING), TRUE), ("a", "c"), Type(NUMBER), True)
-    places = {spelled(lowered.root).args.index(arg): lowered.origin(arg) for arg in spelled(lowered.root).args}  # type: ignore[attr-defined]
-    assert sorted(keyword for _, keyword in places.values() if keyword) == [
+    places = [lowered.origin(part) for part in spelled(lowered.root).args]  # type: ignore[attr-defined]
+    assert sorted(place[1] for place in places if place) == [
         "additionalProperties", "properties", "properties", "required", "required", "type",
     ]  # fmt: skip
     assert not isinstance(lower({**schema, "minProperties": 1}).root, Record)
