@@ -59,6 +59,7 @@ class MaskRows:
         self.slices = np.zeros(layout.SLICES, np.int32)
         self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self.kinds = KINDS
+        self._digits = lexicon.common_digits
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
         header[layout.H_ESCAPES] = int(lexicon.escapes)
@@ -87,6 +88,8 @@ class MaskRows:
             out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
+            if number:  # at once what its walk asks for: else the walk begins anew at each
+                self.pool.fill_number(state, self._digits)
             while True:
                 status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
