@@ -134,7 +134,7 @@ ROW_LENGTHS = ROW_SLICES + SLICES
 BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
-L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
+L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN, L_ALIKE, LIMITS = range(6)
 
 # --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
 # The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.

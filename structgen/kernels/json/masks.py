@@ -16,8 +16,8 @@ from structgen.kernels.json.following import (
 )
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.limits import cut
-from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
+from structgen.kernels.json.limits import FULL_WALK, cut, cut_key
+from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
@@ -270,16 +270,20 @@ def _fill_thread(m, out):
         plan = string_plan(m)
     elif mode == KEY or mode == OTHER_KEY:
         plan = key_plan(m)
-    if plan and among_distinct(m):  # remainders would do without the text before the quote
+    distinct = plan != 0 and among_distinct(m)
+    if distinct and may_repeat(m):
         plan = 1 if plan <= 2 and endless_here(m) else 0
     if plan == 0:
         return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
-    return _fill_text(m, out, mode, plan)
+    return _fill_text(m, out, mode, plan, distinct)
 
 
 @internal
-def _fill_text(m, out, mode, plan):
-    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end."""
+def _fill_text(m, out, mode, plan, distinct):
+    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end.
+
+    Where items must be ``distinct`` these are read whole: remainders would do without the text before the quote.
+    """
     state = reg(m, B) & LOW32
     length, least, most = 0, 0, -1
     frame, hashed = -1, 0
@@ -304,11 +308,10 @@ def _fill_text(m, out, mode, plan):
         if plan == 4:
             and_row(m, ROW_LENGTHS + most - length, out)
         if plan == 5:
-            status = cut(m, out, slot_of(m, 2 * state + BODY))
+            status = _cut(m, out, mode, state, hashed)
             if status >= MISS:
                 return status
-            restore_start(m, 0)
-    if plan == 2 or plan == 3:
+    if (plan == 2 or plan == 3) and not distinct:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:
         status = _exact(m, trie_field(m, 2 * QUOTED), trie_field(m, 2 * QUOTED + 1), out)
@@ -318,6 +321,23 @@ def _fill_text(m, out, mode, plan):
     # Any text may begin an undeclared key unless these have classes, so only tokens that end the key can differ.
     trie = TEXT if grammar(m, record + O_OTHERS) == CLASSES else QUOTED
     return _declared_keys(m, trie_field(m, 2 * trie), trie_field(m, 2 * trie + 1), out)
+
+
+@internal
+def _cut(m, out, mode, state, hashed):
+    """Leave of a stay row the tokens that no limit forbids. The configuration is in the registers before and after."""
+    row = slot_of(m, 2 * state + BODY)
+    if mode == STRING:
+        status = cut(m, out, row)
+        restore_start(m, 0)
+        return status
+    status = cut_key(m, out, row)
+    if status == FULL_WALK:
+        set_string(m, OTHER_KEY, state, hashed)
+        status = _exact(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
+    restore_start(m, 0)
+    set_string(m, OTHER_KEY, state, hashed)
+    return status
 
 
 @internal

@@ -9,7 +9,7 @@ from structgen.kernels.memory import size
 
 
 @internal
-def _written_point(m, place):
+def written_point(m, place):
     """(code point of a string's text at ``place``, place behind it); the point is -1 at the closing quote."""
     byte = written(m, place)
     if byte == 0x22:
@@ -36,8 +36,8 @@ def _written_point(m, place):
 def _equal_strings(m, one, two):
     """Whether two strings, from behind their opening quotes on, stand for the same."""
     while True:
-        first, one = _written_point(m, one)
-        second, two = _written_point(m, two)
+        first, one = written_point(m, one)
+        second, two = written_point(m, two)
         if first != second or first < 0:
             return first == second
 

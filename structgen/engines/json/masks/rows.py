@@ -48,11 +48,12 @@ class MaskRows:
         self.count = 0
         for _ in range(fixed):
             self._add_row()
-        self.limits = np.zeros(4, np.int64)
+        self.limits = np.zeros(layout.LIMITS, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.limits[layout.L_ALIKE] = bool((lexicon.next_same >= 0).any())
         self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)

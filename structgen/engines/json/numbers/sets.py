@@ -301,7 +301,7 @@ class Magnitudes:
     def _members(
         self, index: int, residue: int, count: int, first: float, last: float
     ) -> Iterator[tuple[int, int, int]]:
-        """Of each point at which there is one, the least further digits that lead to a member: how many, as a number."""
+        """Of each point that has one: the least further digits that lead to a member, how many and as a number."""
         place = self.place(index)
         start = max(first, count - self.steps.scale + 1)
         low = max(start, place.low)
