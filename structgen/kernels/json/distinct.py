@@ -7,7 +7,7 @@ from structgen.kernels.json.items import is_distinct, is_fresh
 from structgen.kernels.json.keys import count_missing
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import admissible
-from structgen.kernels.json.rivals import is_listable, listed, rivals
+from structgen.kernels.json.rivals import all_listed, is_listable, is_unrivalled, rivals
 from structgen.kernels.json.strings import narrow
 from structgen.kernels.json.structure import literal_byte, plain_step
 from structgen.kernels.json.tables import (
@@ -127,13 +127,15 @@ def _outnumbered(m, last, end):
     while frame >= 0:
         head = load(m, frame)
         used = (head >> 32) - 1
-        if is_open and used > 0 and is_distinct(m, head & LOW32):
+        if is_open and used > 0 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
             if count == 0:
                 count = values_here(m)
                 if count == 0:
                     return -2
-            if count <= used:
-                used = listed(m, frame) if is_listable(m, frame) else rivals(m, frame, end)
+            if count <= used and is_listable(m, frame):
+                used = count if all_listed(m, frame) else count - 1
+            elif count <= used:
+                used = rivals(m, frame, end)
             if count <= used:
                 found, count = frame, 1
             elif count < MANY:

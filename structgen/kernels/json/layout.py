@@ -98,8 +98,9 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     ASKED,  # whether the mask depends on what no key of the memory says
     JOINED,  # how many rows are known to be in the mask already
     LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
+    UNRIVALLED,  # while a mask is made, bits of depths: arrays whose open item can be none of those before it any more
     REGISTERS,
-) = range(4, 22)  # fmt: skip
+) = range(4, 23)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3

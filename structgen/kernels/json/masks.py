@@ -19,6 +19,7 @@ from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.kernels.json.recall import keep, recall
+from structgen.kernels.json.rivals import unrivalled
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
@@ -250,7 +251,7 @@ def _fill_thread(m, out):
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        distinct = among_distinct(m)
+        distinct = among_distinct(m) and may_repeat(m)
         if distinct:
             status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
             if status < MISS:
@@ -404,6 +405,7 @@ def fill(m, count, out, first):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
+        set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
         status = _fill_thread(m, row)
         if status >= MISS:
             set_reg(m, RESUME, t)
@@ -423,6 +425,7 @@ def fill(m, count, out, first):
 def next_bytes(m, count, out):
     """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
     clear_words(out, 8)
+    set_reg(m, UNRIVALLED, 0)
     for t in range(count):
         for byte in range(256):
             alt = 0

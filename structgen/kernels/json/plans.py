@@ -9,7 +9,7 @@ from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import words_last
 from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.obligations import all_classes_alive
-from structgen.kernels.json.rivals import rivals
+from structgen.kernels.json.rivals import is_unrivalled
 from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import count_of, flags, grammar, limit, reg
 
@@ -34,7 +34,7 @@ def may_repeat(m):
     frame = reg(m, FRAME)
     while frame >= 0:
         head = load(m, frame)
-        if head >> 32 > 1 and is_distinct(m, head & LOW32) and rivals(m, frame, reg(m, WRITTEN)) > 0:
+        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
             return True
         frame = load(m, frame + F_PARENT)
     return False

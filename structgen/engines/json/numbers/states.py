@@ -359,8 +359,9 @@ class NumberReader:
                 yield digits, self._digits(side, phase, after, point, fraction, 0, least)
             return
         for digit in range(1, 10):
-            yield _DIGITS[digit], self._residual(
-                side, phase, here.moves[digit], point, fraction, (residue + digit) % modulus
+            yield (
+                _DIGITS[digit],
+                self._residual(side, phase, here.moves[digit], point, fraction, (residue + digit) % modulus),
             )
 
     def _residual(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> State | None:
