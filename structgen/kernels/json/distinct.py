@@ -28,6 +28,7 @@ from structgen.kernels.json.tables import (
 from structgen.kernels.memory import size
 
 MAX_PROBES = 1 << 18  # steps of one search
+COUNT_RIVALS = 16  # levels of a search behind which rivals are counted again; between them all items count
 HEX_DIGITS = tuple(b"0123456789abcdef")
 ESCAPES = tuple(b'"\\/bfnrtu')
 MUST_ESCAPES = tuple(b'"\\u')
@@ -117,9 +118,9 @@ def _outnumbered(m, last, end):
     """The outermost array of distinct items whose open item may have no more values left than there are items that it
     may still become equal to.
 
-    Its frame, at most the frame ``last``; -1: none; -2: a count is to be computed. The text so far ends before ``end``.
-    Of an item in an item, the values that the inner array has already are taken off. What shows that the outermost item
-    can become new shows it of those within.
+    Its frame, at most the frame ``last``; -1: none; -2: a count is to be computed. The text so far ends before ``end``;
+    0: all items count, which costs less. Of an item in an item, the values that the inner array has already are taken
+    off. What shows that the outermost item can become new shows it of those within.
     """
     frame, found, count = reg(m, FRAME), -1, 0
     closing = reg(m, Q) == CLOSE or (reg(m, Q) == PAD and reg(m, A) >> 40 == CLOSE)  # only the bracket may come
@@ -134,7 +135,7 @@ def _outnumbered(m, last, end):
                     return -2
             if count <= used and is_listable(m, frame):
                 used = count if all_listed(m, frame) else count - 1
-            elif count <= used:
+            elif count <= used and end > 0:
                 used = rivals(m, frame, end)
             if count <= used:
                 found, count = frame, 1
@@ -306,7 +307,7 @@ def _probe_items(m, frame, place):
         if at == 0 and alt == 0 and depth > 0:
             if _item_ended(m, frame):
                 return ALIVE
-            few = _outnumbered(m, frame, place + 1 + depth)
+            few = _outnumbered(m, frame, 0 if depth % COUNT_RIVALS else place + 1 + depth)
             if few < 0:
                 return ALIVE if few == -1 else MISS_COUNT
         byte, following = _candidate(m, at, begun)

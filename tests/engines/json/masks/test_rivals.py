@@ -57,7 +57,7 @@ def test_a_mask_is_what_can_be_taken(name: str) -> None:
     """Along random texts: a bit is set exactly if the token is taken, which asks of every byte anew."""
     random = np.random.default_rng(5)
     options = JsonOptions(string_escapes="any", whitespace="any")
-    schema = {"type": "array", "uniqueItems": True, "items": ITEMS[name], "minItems": 3}
+    schema = {"type": "array", "uniqueItems": True, "items": ITEMS[name]}
     grammar = structgen.compile_json_schema(schema, VOCABULARY, options)
     bitmask = structgen.allocate_token_bitmask(1, VOCABULARY.size)
     seen = 0
@@ -76,4 +76,4 @@ def test_a_mask_is_what_can_be_taken(name: str) -> None:
             if not choices:
                 break
             matcher.accept_token(int(random.choice(choices)))
-    assert seen >= 20
+    assert seen >= 10
