@@ -53,11 +53,12 @@ class MaskRows:
         self.count = 0
         for _ in range(fixed):
             self._add_row()
-        self.limits = np.zeros(4, np.int64)
+        self.limits = np.zeros(layout.LIMITS, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
+        self.limits[layout.L_ALIKE] = bool((lexicon.next_same >= 0).any())
         self.memory = zero_pages(MEMORY_BYTES // 8, np.int64)
         self.memory.fill(0)  # touched here, and not in the middle of a mask
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
@@ -65,6 +66,7 @@ class MaskRows:
         self.slices = np.zeros(layout.SLICES, np.int32)
         self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self.kinds = KINDS
+        self._digits = lexicon.common_digits
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
         header[layout.H_ESCAPES] = int(lexicon.escapes)
@@ -93,6 +95,8 @@ class MaskRows:
             out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
+            if number:  # at once what its walk asks for: else the walk begins anew at each
+                self.pool.fill_number(state, self._digits)
             while True:
                 status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:

@@ -28,15 +28,16 @@ from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, 
 from structgen.kernels.tokens.calls import add_rows
 
 UNIVERSAL = 0  # where any string starts: the first automaton of every pool
-FIRST_STATES = 4096
-# Number states are filled this many levels ahead of a miss: a token has up to three digits.
-FILL_AHEAD = 3
-# Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+# Room for as many as a pool has before it is replaced, so that it hardly ever grows in the middle of a mask. What is
+# not written to takes up no memory.
+FIRST_STATES = 1 << 16
+_DIGITS = range(0x30, 0x3A)
+_DEAD_ROW = array("i", [-1] * 256)
+# Room left for number states when a schema is compiled.
 NUMBER_STATES = 2048
 STATE_BYTES = 4 * (256 + 17)  # of the arrays
 KNOWN_BYTES = 128  # where an automaton is found again
 NUMBER_STATE_BYTES = 1_280  # of a state of a number automaton besides, most of it the automaton's own; measured
-MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
 
 
 def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
@@ -157,14 +158,20 @@ class AutomatonPool:
         automaton, local, _ = self._number_of[state]
         return automaton, local
 
-    def fill_number(self, state: int) -> None:
-        """Fill the row of a lazy number state, and those a few bytes further."""
+    def fill_number(self, state: int, digits: int = 1) -> None:
+        """Fill the rows of a number state, if they are lazy, and of those behind it within tokens of so many digits."""
         with self.lock:
-            layer = [state]
-            for _ in range(FILL_AHEAD):
-                layer = [after for place in layer for after in self._fill_row(place)]
-                if len(layer) > MANY_AHEAD:
-                    break
+            layer = {state}
+            for more in range(digits):
+                behind: set[int] = set()
+                for place in layer:
+                    if self.flags[place] & LAZY:
+                        self._fill_row(place)
+                    if more + 1 < digits:
+                        row = 256 * place
+                        behind.update(self.transitions[row + _DIGITS.start : row + _DIGITS.stop].tolist())
+                behind.discard(-1)
+                layer = behind
 
     def count_values(self, state: int) -> None:
         """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""
@@ -186,19 +193,17 @@ class AutomatonPool:
             counts[:, 1] = np.maximum(short_words(dfa, SHORT_WORDS, MANY), 1)
             counts[:, 0] = words_everywhere(dfa, MANY)
 
-    def _fill_row(self, place: int) -> list[int]:
-        if not self.flags[place] & LAZY:
-            return []
+    def _fill_row(self, place: int) -> None:
         automaton, local, places = self._number_of[place]
-        following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
-        if not following and not self.flags[place] & ACCEPTING:
+        found = automaton.row(local)
+        if not found and not self.flags[place] & ACCEPTING:
             raise InternalError("a number can be begun that cannot be finished")
-        row = self.transitions[place * 256 : place * 256 + 256]
-        row[:] = -1
-        for byte, after in following.items():
-            row[byte] = after
+        row = _DEAD_ROW[:]
+        for byte, after in found:
+            known = places.get(after)
+            row[byte] = self._number_state(automaton, after, places) if known is None else known
+        self.transitions[256 * place : 256 * place + 256] = row
         self.flags[place] &= ~LAZY
-        return sorted(set(following.values()))
 
     def _number_state(self, automaton: NumberAutomaton, local: int, places: dict[int, int]) -> int:
         place = places.get(local)
@@ -225,6 +230,8 @@ class AutomatonPool:
         if base + states + spare > len(self.flags):
             self._allocate(max(2 * len(self.flags), base + states + spare))
         self.count = base + states
+        self.words_left[base : base + states] = -1
+        self.slots[2 * base : 2 * (base + states)] = -1
         return base
 
     def _allocate(self, states: int) -> None:
@@ -234,11 +241,11 @@ class AutomatonPool:
             "transitions": zero_pages(256 * states, np.int32),
             "flags": np.zeros(states, np.int32),
             "payload": np.zeros(states, np.int32),
-            "words_left": np.full(states, -1, np.int32),
+            "words_left": np.empty(states, np.int32),
             "loops": np.zeros(states, np.int32),
             "wides": np.zeros(2 * states, np.int32),
             "safe": np.zeros(states, np.int64),
-            "slots": np.full(2 * states, -1, np.int32),
+            "slots": np.empty(2 * states, np.int32),
             "counts": np.zeros(2 * states, np.int32),
             "symbols": np.zeros(states, np.int32),
             "labels": np.zeros(states, np.int32),
