@@ -2,7 +2,8 @@
 the same punctuation before, whatever words stood in between.
 
 A text is seen as its shape: tokens with brackets, quotes, colons and commas are themselves, and a run of others is one
-thing, whatever it says. So what was learned from one member of an object holds for the next, and for outputs of other schemas.
+thing, whatever it says. So what was learned from one member of an object holds for the next, and for outputs of other
+schemas.
 """
 
 from __future__ import annotations
