@@ -231,7 +231,8 @@ def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
     monkeypatch.setattr(rows, "MAX_POOL_BYTES", 9 << 20)
     monkeypatch.setattr(compiled_cache, "SEARCHED", 4)
-    cache, made = CompiledCache(), []
+    cache = CompiledCache()
+    made: list[weakref.ref[rows.MaskRows]] = []
     for number in range(150):
         cache.get(number, lambda number=number: structgen.compile_json_schema(schema(number), BYTES))  # type: ignore[misc]
         (current,) = rows._CURRENT.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
@@ -45,14 +46,14 @@ def test_nothing_is_said_where_the_guess_fails(formula: Formula) -> None:
 
 
 def test_references() -> None:
-    refs = {
+    refs: dict[Hashable, Formula] = {
         "list": or_(Type(NULL), and_(Type(OBJECT), present("next"), All(named("next"), ref("list")))),
         "self": ref("self"),
     }
     found, _ = witness(refs["list"], OBJECT, refs)
     assert all(evaluate(refs["list"], value, refs) for value in found)
     assert witness(ref("self"), OBJECT, refs)[0] == ()
-    deep = {0: Type(OBJECT)}
+    deep: dict[Hashable, Formula] = {0: Type(OBJECT)}
     for level in range(1, 60):  # each twice in the next: looked at once
         deep[level] = and_(or_(ref(level - 1), present(f"k{level}")), or_(ref(level - 1), present(f"l{level}")))
     found, steps = witness(deep[59], OBJECT, deep)
