@@ -30,7 +30,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, Record, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -175,7 +175,7 @@ class GoalGraph:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
-        if formula.__class__ is Record:
+        if formula.__class__ is MemberRecord:
             node.objects = [record_spec(formula, self.node)]
             node.steps = NODE_STEPS
             return

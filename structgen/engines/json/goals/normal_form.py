@@ -33,13 +33,13 @@ from structgen.formula.language import (
     Items,
     Keys,
     Len,
+    MemberRecord,
     Mult,
     Not,
     One,
     Or,
     Order,
     Pat,
-    Record,
     Ref,
     Type,
     Uniq,
@@ -113,7 +113,7 @@ class NormalForm:
             return not_(self.restrict(formula.arg, kind))
         if isinstance(formula, Ref):
             return self.restrict(self._refs[formula.key], kind)
-        if isinstance(formula, Record):
+        if isinstance(formula, MemberRecord):
             return self.restrict(formula.spelled, kind) if kind == OBJECT else FALSE
         assert isinstance(formula, Enum)
         return Enum([value for value in formula.values if canonical_type(value) == kind])
