@@ -39,7 +39,7 @@ def evaluate(formula: f.Formula, value: Any, refs: Refs | None = None) -> bool:
             return canonical(value) in formula.members
         case f.Order():
             return True
-        case f.Record():
+        case f.MemberRecord():
             return evaluate(formula.spelled, value, refs)
     return _evaluate_typed(formula, value, refs)
 

@@ -20,135 +20,33 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Items(S, n)``     array: at least n items satisfy S
 ``Uniq``            array: no two items are equal
 ``Order(names)``    object: an annotation, true of every value: the declared order of members (see `unordered`)
-``Record(...)``     an object by its members: short for a conjunction (see there)
+``MemberRecord(...)``     an object by its members: short for a conjunction (see there)
 ==================  ======================================================================================
 
 Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
 to a negated atom needs a type guard, ``maximum x = Type(not number) or not Gt(x)``.
 
 All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its spelling, so ``Enum([1])`` holds both.
-
-The intern table holds its nodes weakly: a node lives as long as somebody uses it, and till the next sweep. Its keys
-name parts by ``id``, which no later node gets again, so that they keep nothing alive. Nodes are added by
-``setdefault``, which is atomic under the GIL: threads that race for the same node get the same object. Dead entries are
-swept when it has grown by a quarter and some thousands.
 """
 
 from __future__ import annotations
 
-import itertools
-import operator
-import threading
-import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from structgen.formula.nodes import ORDERED as ORDERED
+from structgen.formula.nodes import REFERS as REFERS
+from structgen.formula.nodes import Formula as Formula
+from structgen.formula.nodes import add as _add
+from structgen.formula.nodes import by_id as _by_id
+from structgen.formula.nodes import find as _find
+from structgen.formula.nodes import intern as _intern
+from structgen.formula.nodes import new as _new
+from structgen.formula.nodes import node_count as node_count
+from structgen.formula.nodes import table as _table
 from structgen.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
-
-ORDERED, REFERS = 1, 2  # flags of formulas
-
-_by_id = operator.attrgetter("id")
-_next_id = itertools.count().__next__
-_Key = tuple[Any, ...]
-_table: dict[_Key, weakref.ref[Formula]] = {}
-_lock = threading.Lock()
-_reference, _new = weakref.ref, object.__new__
-LEAST_SWEPT = 20_000
-_sweep_at = LEAST_SWEPT
-_recent: list[Formula] = []  # nodes made since the last sweep: schemas have many in common
-
-
-class Formula:
-    """A node. ``id``: in order of creation; ``flags``: whether an `Order` or a `Ref` may occur inside.
-
-    ``negation`` and ``reading`` (`unordered`) are kept once built.
-    """
-
-    __slots__ = ("__weakref__", "flags", "id", "negation", "reading")
-    id: int
-    flags: int
-    negation: Formula | None
-    reading: Formula | None
-
-    @property
-    def ordered(self) -> bool:
-        """Whether an `Order` may occur inside."""
-        return bool(self.flags & ORDERED)
-
-    def __repr__(self) -> str:
-        fields = [getattr(self, name) for name in type(self).__slots__]
-        return f"{type(self).__name__}({', '.join(map(repr, fields))})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and unpickled nodes are interned again, so that identity stays equality."""
-        return (_intern, (type(self), tuple(getattr(self, name) for name in type(self).__slots__), self.flags))
-
-
-_F = TypeVar("_F", bound=Formula)
-
-
-def _intern(cls: type[_F], fields: tuple[Any, ...], flags: int = 0) -> _F:
-    """The one node of ``cls`` with these fields (the values of its slots, in order)."""
-    key = (cls, tuple(map(_named_by_id, fields)))
-    known = _find(key)
-    if known is not None:
-        return known  # type: ignore[return-value]
-    node = _new(cls)
-    for name, value in zip(cls.__slots__, fields, strict=True):
-        setattr(node, name, value)
-    return _add(node, key, flags)
-
-
-def _named_by_id(field: Any) -> Any:
-    if isinstance(field, Formula):
-        return field.id
-    if field.__class__ is tuple and field and isinstance(field[0], Formula):
-        return tuple([part.id for part in field])
-    return field
-
-
-def _find(key: _Key) -> Formula | None:
-    """The living node under a key."""
-    handle = _table.get(key)
-    return handle() if handle is not None else None
-
-
-def _add(node: _F, key: _Key, flags: int = 0) -> _F:
-    """The new ``node``, whose own fields are set, or that of a thread that was faster."""
-    node.id = _next_id()
-    node.flags = flags
-    node.negation = node.reading = None
-    handle: weakref.ref[Formula] = _reference(node)
-    if _table.setdefault(key, handle) is not handle:
-        with _lock:  # only here and in _sweep, both with the lock, does a dead entry change
-            known = _find(key)
-            if known is not None:
-                return known  # type: ignore[return-value]
-            _table[key] = handle
-    _recent.append(node)
-    if len(_table) > _sweep_at:
-        with _lock:
-            _sweep()
-    return node
-
-
-def _sweep() -> None:
-    """Drop the entries of dead nodes; next when `LEAST_SWEPT` and a quarter more were made. With the lock held."""
-    global _sweep_at
-    _recent.clear()
-    for key in [key for key, handle in _table.copy().items() if handle() is None]:  # a copy: others may add meanwhile
-        del _table[key]
-    _sweep_at = len(_table) + LEAST_SWEPT + len(_table) // 4
-
-
-def node_count() -> int:
-    """How many nodes are in use."""
-    with _lock:
-        _sweep()
-        return len(_table)
-
 
 # --- atoms -----------------------------------------------------------------------------------------------------------
 
@@ -426,7 +324,7 @@ class Order(Formula):
         return _intern(cls, (names,), ORDERED) if names else TRUE  # type: ignore[return-value]
 
 
-class Record(Formula):
+class MemberRecord(Formula):
     """An object whose members have values that satisfy ``values`` where ``names`` name them, and ``others`` elsewhere.
 
     Those in ``required`` must be there; ``declared``: the names stand in declared order, as `Order` has it. One node in
@@ -456,7 +354,7 @@ class Record(Formula):
         return self._spelled  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return "Record" + repr((self.names, self.values, self.required, self.others, self.declared))
+        return "MemberRecord" + repr((self.names, self.values, self.required, self.others, self.declared))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (record, (self.names, self.values, self.required, self.others, self.declared))
@@ -465,15 +363,15 @@ class Record(Formula):
 def record(
     names: tuple[str, ...], values: tuple[Formula, ...], required: tuple[str, ...], others: Formula, declared: bool
 ) -> Formula:
-    """`Record`, or what is simpler and the same."""
+    """`MemberRecord`, or what is simpler and the same."""
     declared = declared and bool(names)
-    key = (Record, names, tuple([value.id for value in values]), required, others.id, declared)
+    key = (MemberRecord, names, tuple([value.id for value in values]), required, others.id, declared)
     handle = _table.get(key)
     node = handle() if handle is not None else None
     if node is None:
         if others is TRUE and not required and not declared and {*values} <= {TRUE}:
             return Type(OBJECT)
-        node = _new(Record)
+        node = _new(MemberRecord)
         node.names, node.values, node.required, node.others, node.declared = names, values, required, others, declared
         node._spelled = None
         flags = others.flags | ORDERED if declared else others.flags
@@ -484,8 +382,8 @@ def record(
 
 
 def spelled(formula: Formula) -> Formula:
-    """The formula, a `Record` as the conjunction that it stands for."""
-    return formula.spelled if formula.__class__ is Record else formula
+    """The formula, a `MemberRecord` as the conjunction that it stands for."""
+    return formula.spelled if formula.__class__ is MemberRecord else formula
 
 
 # --- connectives -----------------------------------------------------------------------------------------------------
@@ -563,7 +461,7 @@ def and_(*formulas: Formula) -> Formula:
     """
     flat = dict.fromkeys(formulas)
     classes = {formula.__class__ for formula in flat}
-    if Record in classes:
+    if MemberRecord in classes:
         flat.pop(TRUE, None)
         if len(flat) == 1:
             return flat.popitem()[0]
@@ -648,7 +546,7 @@ def or_(*formulas: Formula) -> Formula:
     """
     flat = dict.fromkeys(formulas)
     classes = {formula.__class__ for formula in flat}
-    if Record in classes:
+    if MemberRecord in classes:
         flat.pop(FALSE, None)
         if len(flat) == 1:
             return flat.popitem()[0]
@@ -697,7 +595,7 @@ def not_(formula: Formula) -> Formula:
             negation = or_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
         elif cls is Or:
             negation = and_(*[not_(arg) for arg in formula.args])  # type: ignore[attr-defined]
-        elif cls is Record:
+        elif cls is MemberRecord:
             negation = not_(formula.spelled)  # type: ignore[attr-defined]
         else:  # there is none yet: one would be kept on the formula
             negation = _new(Not)
@@ -754,7 +652,7 @@ def unordered(formula: Formula) -> Formula:
     elif isinstance(formula, (And, Or, One)):
         build = {And: and_, Or: or_, One: one}[type(formula)]
         result = build(*map(unordered, formula.args))
-    elif isinstance(formula, Record):
+    elif isinstance(formula, MemberRecord):
         values = tuple(map(unordered, formula.values))
         result = record(formula.names, values, formula.required, unordered(formula.others), False)
     else:

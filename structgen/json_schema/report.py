@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from structgen.formula.language import All, And, Enum, Formula, Idx, Items, Not, One, Or, Record, Type
+from structgen.formula.language import All, And, Enum, Formula, Idx, Items, MemberRecord, Not, One, Or, Type
 from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
 
@@ -140,12 +140,12 @@ class Trace:
                 todo.extend((node.keys, node.value))
             elif isinstance(node, (Idx, Items)):
                 todo.append(node.value)
-            elif isinstance(node, Record):
+            elif isinstance(node, MemberRecord):
                 todo.append(node.spelled)
 
     def record_object(self, formula: Formula, place: Place) -> None:
-        """Note that the schema at ``place`` is a plain object: which keyword says each of the parts of its `Record`."""
-        for literal in formula.spelled.args if isinstance(formula, Record) else ():
+        """Note that the schema at ``place`` is a plain object: which keyword says each of its parts."""
+        for literal in formula.spelled.args if isinstance(formula, MemberRecord) else ():
             keyword = "type" if isinstance(literal, Type) else "properties"
             if isinstance(literal, Not):
                 keyword = "required"

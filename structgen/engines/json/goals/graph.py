@@ -31,7 +31,7 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, One, Or, Record, Type, and_
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, One, Or, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
@@ -181,7 +181,7 @@ class GoalGraph:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
-        if formula.__class__ is Record:
+        if formula.__class__ is MemberRecord:
             node.objects = [record_spec(formula, self.node)]
             node.steps = NODE_STEPS
             return
@@ -267,12 +267,12 @@ def possible_types(formula: Formula) -> int:
             if part.__class__ is Type or part.__class__ is Enum:
                 types &= possible_types(part)
         return types
-    if isinstance(formula, Record):
+    if isinstance(formula, MemberRecord):
         return OBJECT
     if isinstance(formula, (Or, One)):
         types = 0
         for part in formula.args:
-            if part.__class__ not in (And, Enum, Record, Type):
+            if part.__class__ not in (And, Enum, MemberRecord, Type):
                 return ANY
             types |= possible_types(part)
         return types

@@ -12,7 +12,7 @@ from structgen.engines.json.goals.normal_form import dependency
 from structgen.engines.json.goals.specs import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, Not, Or, Record, and_
+from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
 from structgen.formula.values import STRING
 
 if TYPE_CHECKING:
@@ -214,8 +214,8 @@ class ObjectBuilder:
         return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
 
 
-def record_spec(record: Record, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
-    """The spec of a `Record`: what `ObjectBuilder` makes of its literals."""
+def record_spec(record: MemberRecord, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
+    """The spec of a `MemberRecord`: what `ObjectBuilder` makes of its literals."""
     names, values, others = record.names, record.values, record.others
     if others is TRUE and not record.declared and TRUE in values:  # what says nothing names nothing
         keys = {name: node(value) for name, value in zip(names, values, strict=True) if value is not TRUE}

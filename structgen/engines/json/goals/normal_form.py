@@ -33,13 +33,13 @@ from structgen.formula.language import (
     Items,
     Keys,
     Len,
+    MemberRecord,
     Mult,
     Not,
     One,
     Or,
     Order,
     Pat,
-    Record,
     Ref,
     Type,
     Uniq,
@@ -116,7 +116,7 @@ class NormalForm:
             return not_(self.restrict(formula.arg, kind))
         if isinstance(formula, Ref):
             return self.restrict(self._refs[formula.key], kind)
-        if isinstance(formula, Record):
+        if isinstance(formula, MemberRecord):
             return self.restrict(formula.spelled, kind) if kind == OBJECT else FALSE
         assert isinstance(formula, Enum)
         if formula.types == kind:

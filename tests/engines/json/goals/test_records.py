@@ -18,7 +18,7 @@ from structgen.formula.language import (
     And,
     Formula,
     Keys,
-    Record,
+    MemberRecord,
     Type,
     and_,
     not_,
@@ -54,7 +54,7 @@ def documents() -> list[Any]:
 
 def fits(formula: Formula, document: Any) -> bool:
     """What a record of this file says, by its definition."""
-    if isinstance(formula, Record):
+    if isinstance(formula, MemberRecord):
         known = dict(zip(formula.names, formula.values, strict=True))
         return (
             isinstance(document, dict)
@@ -101,7 +101,9 @@ def described(spec: ObjectSpec) -> Any:
 @given(formula=records(values))
 def test_its_goal_is_that_of_the_conjunction(key_order: Any, formula: Formula) -> None:
     whole = spelled(formula)
-    if not isinstance(formula, Record) or not isinstance(whole, And):  # the conjunction may contradict itself plainly
+    if not isinstance(formula, MemberRecord) or not isinstance(
+        whole, And
+    ):  # the conjunction may contradict itself plainly
         return
     graph = GoalGraph(lower(True), JsonOptions(key_order=key_order))
     (found,), (expected,) = (_expanded(graph, each) for each in (formula, whole))
@@ -130,5 +132,5 @@ def test_a_plain_object_is_a_record() -> None:
     assert sorted(place[1] for place in places if place) == [
         "additionalProperties", "properties", "properties", "required", "required", "type",
     ]  # fmt: skip
-    assert not isinstance(lower({**schema, "minProperties": 1}).root, Record)
+    assert not isinstance(lower({**schema, "minProperties": 1}).root, MemberRecord)
     assert lower({"type": "object", "properties": {}}).root is Type(OBJECT)
