@@ -21,20 +21,30 @@ CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
 KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
 
+# Byte code is kept, whatever the environment says: tests start hundreds of interpreters, each of which would compile all
+# that it imports, and pytest would rewrite its plugins in each of its processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint fuzz mutants docs test-browser test-clients test-ray test-engines clean
+.PHONY: demo test lint kernels fuzz mutants docs test-browser test-clients test-ray test-engines clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
 	$(BIN)/structgen demo
 
-test: lint
-	$(BIN)/python structgen/kernels/build.py --cache
+# mypy is one process and so is not let run alone: the kernels compile beside it.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j2 lint kernels
 	$(PYTEST) --durations=10
 	@echo "structgen: the kernels' tests again, with array bounds checked"
-	@export NUMBA_BOUNDSCHECK=1 && $(BIN)/python structgen/kernels/build.py --cache && $(PYTEST) $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNEL_TESTS)
+
+# With and without checks of array bounds; what the cache folder has already is not made again.
+kernels: $(VENV)/.dev
+	$(BIN)/python structgen/kernels/build.py --cache
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python structgen/kernels/build.py --cache
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -33,7 +33,7 @@ def automata(node: GoalNode) -> Iterator[int]:
             yield len(string.dfa)
     for spec in node.objects:
         if isinstance(spec.others, KeyClasses):
-            yield len(spec.others.labels)
+            yield len(spec.others.automaton.labels)
     for array in node.arrays:
         if isinstance(array, CountedSpec):
             yield len(array.states)

@@ -61,7 +61,7 @@ def serve_turns(reader: str) -> None:
         seconds = time.perf_counter() - start
         written = sum(result.stats.output_tokens for result in results)
         calls = sum(result.stats.target_forwards for result in results)
-        curve = generator._cost_curve if draft else None
+        curve = generator._cost.curve if draft else None
         print(
             json.dumps(
                 {

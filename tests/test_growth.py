@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,10 +17,12 @@ from structgen.automata import dfa_cache
 from structgen.automata.dfa import from_strings
 from structgen.automata.dfa_cache import DfaCache
 from structgen.automata.pattern import pattern_dfa
+from structgen.constraints import cache as compiled_cache
 from structgen.constraints import json as constraints_json
 from structgen.constraints.cache import COMPILED, CompiledCache
-from structgen.engines.json.goals import conjunctions, shared
+from structgen.engines.json.goals import conjunctions, shared, sizes
 from structgen.engines.json.masks import rows
+from structgen.engines.json.numbers import automaton as numbers
 from structgen.formula import language
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -47,7 +52,7 @@ def living() -> int:
 
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * shared.LEAST_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * sizes.GOAL_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -60,7 +65,7 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
 
 
 def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * shared.LEAST_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * sizes.GOAL_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
@@ -68,7 +73,7 @@ def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPat
 
 def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
-    cache = CompiledCache(max_bytes=1 << 20)
+    cache = CompiledCache(max_bytes=4 << 20)
     monkeypatch.setattr(constraints_json, "COMPILED", cache)
     made, sizes = [], []
     for number in range(120):
@@ -76,12 +81,12 @@ def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch
         assert structgen.json_schema(schema(number)).compile(BYTES) is grammar  # the second time is a look-up
         made.append(weakref.ref(grammar))
         sizes.append(grammar.memory_bytes)
-        assert cache.bytes <= 1 << 20
+        assert cache.bytes <= 4 << 20
         del grammar
     gc.collect()
     living = [reference() is not None for reference in made]
     assert living == sorted(living) and 20 < sum(living) < 110  # the newest, as many as there is room for
-    assert sum(sizes[-sum(living) :]) <= 1 << 20 < sum(sizes[-sum(living) - 1 :])
+    assert sum(sizes[-sum(living) :]) <= 4 << 20 < sum(sizes[-sum(living) - 1 :])
 
 
 def test_rows_of_few_vocabularies_are_kept() -> None:
@@ -158,3 +163,121 @@ def test_automata_are_kept_by_their_bytes() -> None:
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
     kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
+
+
+def forget() -> None:
+    """What earlier tests left in caches of goals and automata."""
+    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    caches: tuple[Any, ...] = (conjunctions._known_strings, conjunctions._known_numbers, automata, shared.SHARED)
+    for cache in caches:
+        cache.memory_bytes = 0
+    for entries in (*caches[:2], automata._entries, shared.SHARED._of, shared.SHARED._counted):
+        entries.clear()
+
+
+def masks(number: int) -> list[bytes]:
+    """The masks along a text of a schema."""
+    bitmask = structgen.allocate_token_bitmask(1, BYTES.size)
+    matcher = structgen.compile_json_schema(schema(number), BYTES).matcher()
+    found = []
+    for byte in f'{{"s{number}": "aab{number}", "x": {number + 12345}'.encode():
+        matcher.fill_next_token_bitmask(bitmask)
+        found.append(bitmask.tobytes())
+        assert matcher.accept_token(byte)
+    return found
+
+
+def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
+    limit = 100_000
+    forget()
+    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 10 << 20)
+    monkeypatch.setattr(shared, "MAX_BYTES", limit)
+    monkeypatch.setattr(conjunctions, "MAX_KNOWN_BYTES", limit)
+    monkeypatch.setattr(numbers, "CACHE_BYTES", limit)
+    monkeypatch.setattr(automata, "_max_bytes", limit)
+    before = masks(0)
+    first = weakref.ref(next(iter(rows._CURRENT.values())))
+    gc.disable()  # what is outgrown must not wait for it
+    try:
+        for number in range(1, 120):
+            assert len(masks(number)) > 15
+            known = max(conjunctions._known_strings.memory_bytes, conjunctions._known_numbers.memory_bytes)
+            assert max(shared.SHARED.memory_bytes, known, automata.memory_bytes) <= 1.5 * limit
+            assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 11 << 20
+        assert first() is None
+    finally:
+        gc.enable()
+    for spec in range(2 * numbers.RECOUNTED):
+        numbers.automaton(numbers.NumberSpec(Fraction(spec, 8)))
+    assert numbers.NUMBERS.memory_bytes <= limit + numbers.RECOUNTED * 2 * numbers.LEAST_BYTES
+    assert masks(0) == before
+
+
+def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_BYTES", 20 << 20)  # each has eight for masks at least
+    for number in range(5):
+        tokens = [*(bytes([byte]) for byte in range(256)), f"word {number}".encode(), None]
+        structgen.compile_json_schema(True, Vocabulary(tokens, eos_token_ids=257))
+        assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 20 << 20
+    assert len(rows._CURRENT) == 2
+
+
+def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that is used all the time: it would keep all that its first neighbours needed."""
+    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
+    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 9 << 20)
+    monkeypatch.setattr(compiled_cache, "SEARCHED", 4)
+    cache = CompiledCache()
+    made: list[weakref.ref[rows.MaskRows]] = []
+    for number in range(150):
+        cache.get(number, lambda number=number: structgen.compile_json_schema(schema(number), BYTES))  # type: ignore[misc]
+        (current,) = rows._CURRENT.values()
+        if not made or made[-1]() is not current:
+            made.append(weakref.ref(current))
+        del current
+        cache.get(0, lambda: structgen.compile_json_schema(schema(0), BYTES))
+    gc.collect()
+    living = sum(reference() is not None for reference in made)
+    assert len(made) > 4 > living, (len(made), living)
+    assert cache.peek(149) is not None and cache.peek(1) is None
+
+
+def traced(make: Callable[[], Any]) -> tuple[Any, int]:
+    """What is made, and the bytes that Python and numpy have allocated for it."""
+    gc.collect()
+    tracemalloc.start(1)
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        made = make()
+        gc.collect()
+        return made, tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def test_sizes_are_told_about_right() -> None:
+    specs = [numbers.NumberSpec(Fraction(number), multiples=frozenset({Fraction(3)})) for number in range(40)]
+
+    def walked() -> list[Any]:
+        made = [numbers.NumberAutomaton(spec) for spec in specs]
+        for automaton in made:
+            for state in range(12):
+                automaton.row(state)
+        return made
+
+    made, size = traced(walked)
+    assert 0.7 < sum(automaton.memory_bytes for automaton in made) / size < 1.4
+
+    def compiled(first: int) -> list[Any]:
+        made = [structgen.compile_json_schema(schema(number), BYTES) for number in range(first, first + 60)]
+        forget()
+        living()
+        return made
+
+    compiled(500)  # what all have in common
+    grammars, size = traced(lambda: compiled(600))
+    assert 0.6 < sum(grammar.memory_bytes for grammar in grammars) / size < 1.5

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -17,7 +18,7 @@ import structgen
 from structgen import JsonOptions
 
 ROOT = Path(structgen.__file__).parent
-MODULES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+MODULES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.rglob("*.py"))]
 FIELDS = {field.name for field in dataclasses.fields(JsonOptions)}
 # Where users find what they pass, beside the exported names.
 PUBLIC_MODULES = [
@@ -53,6 +54,13 @@ def _signature(value: Any) -> set[str]:
         return set()
 
 
+@cache
+def tree(path: str) -> ast.Module:
+    """A module's source: parsed when a test asks for it, since every process of the tests collects all of them."""
+    return ast.parse((ROOT / path).read_text("utf-8"))
+
+
+@cache
 def public() -> set[str]:
     """Names that users can pass to something."""
     found = set(FIELDS)
@@ -68,9 +76,9 @@ def public() -> set[str]:
     return found
 
 
-def prose(tree: ast.AST) -> Iterator[str]:
+def prose(module: ast.AST) -> Iterator[str]:
     """Texts in calls that make or raise errors: whatever is called something with error, refuse or the like."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.Call) and re.search(
             r"(?i)error|refus|badinput|unsupported|out_of_range|too_", ast.unparse(node.func)
         ):
@@ -81,6 +89,7 @@ def prose(tree: ast.AST) -> Iterator[str]:
                         yield text.value
 
 
+@cache
 def flags() -> set[str]:
     """Options of the command and of all that are below it."""
     typer = pytest.importorskip("typer")
@@ -94,37 +103,40 @@ def flags() -> set[str]:
     return found
 
 
-def wrong(text: str, options: set[str], variables: set[str], commands: set[str]) -> list[str]:
+def wrong(text: str, options: set[str], known: set[str], commands: set[str]) -> list[str]:
     """What a message names that does not exist."""
     found = [name for name in re.findall(r"\b(?:max|min)_[a-z_]+\b", text) if name not in options]
     found += [name for name in re.findall(r"\b([a-z][a-z_]+)=(?=\S)", text) if name not in options]
     found += [name for name in re.findall(r"\bJsonOptions\.([a-z_]+)", text) if name not in FIELDS]
-    found += [name for name in re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b", text) if name not in variables]
+    found += [name for name in re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b", text) if name not in known]
     # Flags of other commands (pip, python) are named together with these.
     if not re.search(r"\b(?:pip|python)\b", text):
         found += [name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text) if name not in commands]
     return found
 
 
-VARIABLES = {
-    found
-    for tree in MODULES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    for found in re.findall(r"^STRUCTGEN_[A-Z_]+$", node.value)
-}
+@cache
+def variables() -> set[str]:
+    """Variables of the environment that the library knows."""
+    return {
+        found
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for found in re.findall(r"^STRUCTGEN_[A-Z_]+$", node.value)
+    }
 
 
 @pytest.mark.parametrize("path", MODULES)
 def test_what_messages_name_exists(path: str) -> None:
     options, commands = public(), flags()
-    found = {text: names for text in prose(MODULES[path]) if (names := wrong(text, options, VARIABLES, commands))}
+    found = {text: names for text in prose(tree(path)) if (names := wrong(text, options, variables(), commands))}
     assert not found
 
 
 @pytest.mark.parametrize("path", MODULES)
 def test_budgets_of_schemas_are_options_and_others_are_not(path: str) -> None:
-    for node in ast.walk(MODULES[path]):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("TooComplexError"):
             for keyword in node.keywords:
                 if keyword.arg == "budget" and isinstance(keyword.value, ast.Constant) and keyword.value.value:
@@ -137,6 +149,6 @@ def test_a_name_that_does_not_exist_is_seen() -> None:
     good = (
         "raise max_steps, pass schema_in_prompt=False, JsonOptions.whitespace, set STRUCTGEN_CACHE_DIR, give --schema"
     )
-    assert not wrong(good, options, VARIABLES, commands)
+    assert not wrong(good, options, variables(), commands)
     for bad in ("raise max_duties", "pass nothing=1", "JsonOptions.speed", "raise MAX_DUTIES", "use --fast"):
-        assert wrong(bad, options, VARIABLES, commands), bad
+        assert wrong(bad, options, variables(), commands), bad

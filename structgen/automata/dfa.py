@@ -8,7 +8,7 @@ forms); complements are taken within them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import ANY, partition
-from structgen.automata.utf8 import utf8_tree
+from structgen.automata.utf8 import Utf8Tree, utf8_tree
 from structgen.errors import TooComplexError
 from structgen.kernels.automata import calls
 
@@ -48,8 +48,10 @@ class Dfa:
     @cached_property
     def digest(self) -> bytes:
         """16 bytes that are equal exactly for equal languages (BLAKE2b of the arrays)."""
+        classes, count = self.columns
         digest = hashlib.blake2b(self.accepting.tobytes(), digest_size=16)
-        digest.update(narrowed(self.transitions).tobytes())
+        digest.update(classes.tobytes())
+        digest.update(narrowed(self.transitions[:, first_places(classes, count)]).tobytes())
         return digest.digest()
 
     @cached_property
@@ -85,7 +87,7 @@ def from_table(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
     classes, count = calls.column_classes(transitions)
     lead = first_places(classes, count)
     table, flags = calls.minimise(np.ascontiguousarray(transitions[:, lead]), accepting)
-    return _frozen(table[:, classes] if count < 256 else table, flags)
+    return _told_apart(_frozen(np.take(table, classes, axis=1) if count < 256 else table, flags), classes, count)
 
 
 def first_places(classes: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int64]:
@@ -104,8 +106,18 @@ def distinct_columns(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDA
     return np.array(distinct, table.dtype).T, np.array([number[column] for column in columns], np.int64)
 
 
+def _told_apart(dfa: Dfa, classes: npt.NDArray[np.int32], count: int) -> Dfa:
+    """The automaton with its `Dfa.columns`, given classes 0 to ``count`` - 1 of bytes of which it tells no two of one
+    class apart: whole columns lie scattered in memory."""
+    few, number = calls.column_classes(np.take(dfa.transitions, first_places(classes, count), axis=1))
+    dfa.__dict__["columns"] = (np.take(few, classes), int(number))
+    return dfa
+
+
 def _frozen(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
-    return Dfa(transitions.copy(), accepting.astype(np.bool_))  # copies: kernels return views of larger arrays
+    # Kernels return views, mostly of arrays with many more rows; the others need no copy.
+    whole = transitions.base is None or transitions.base.nbytes == transitions.nbytes
+    return Dfa(np.ascontiguousarray(transitions) if whole else transitions.copy(), accepting.astype(np.bool_))
 
 
 def from_class_table(
@@ -132,7 +144,15 @@ def from_class_table(
     )
     if count < 0:
         raise too_complex(max_states, "the expression")
-    return _frozen(*calls.renumber(byte_table, flags))
+    classes, number = _byte_classes(ascii_class, tree)
+    return _told_apart(_frozen(*calls.renumber(byte_table, flags)), classes, number)
+
+
+def _byte_classes(ascii_class: npt.NDArray[np.int32], tree: Utf8Tree) -> tuple[npt.NDArray[np.int32], int]:
+    """Classes of bytes that a table over such a tree does not tell apart, numbered by first appearance."""
+    number: dict[Hashable, int] = {}
+    keys = (*ascii_class.tolist(), *tree.byte_keys)
+    return np.array([number.setdefault(key, len(number)) for key in keys], np.int32), len(number)
 
 
 @lru_cache(maxsize=1)

@@ -8,11 +8,9 @@ from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from structgen.automata.dfa import Dfa
-
 P = ParamSpec("P")
-R = TypeVar("R", bound=Dfa | tuple[Any, ...])
-MAX_BYTES = 64 << 20
+R = TypeVar("R")
+MAX_BYTES = 16 << 20
 """Of one cache; an automaton has about a kilobyte a state."""
 LEAST_BYTES = 1_024  # what an entry costs besides its automaton
 
@@ -49,8 +47,8 @@ class DfaCache(Generic[R]):
 
 
 def _bytes(value: Any) -> int:
-    """Of an automaton, or of one with a remark."""
-    dfa: Dfa = value if isinstance(value, Dfa) else value[0]
+    """Of an automaton of any kind, or of one with a remark."""
+    dfa = value[0] if isinstance(value, tuple) else value
     return LEAST_BYTES + dfa.transitions.nbytes + dfa.accepting.nbytes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,12 @@ class Utf8Tree:
     leaf: npt.NDArray[np.uint8]
     uniform: npt.NDArray[np.int32]
     root: npt.NDArray[np.int32]
+
+    @cached_property
+    def byte_keys(self) -> list[tuple[int, ...]]:
+        """For each byte from ``0x80`` on what it leads to, wherever it stands: bytes with equal keys are alike."""
+        after = self.children.T.tolist() + [()] * 64
+        return [(lead, *nodes) for lead, nodes in zip(self.root.tolist(), after, strict=True)]
 
 
 class _Builder:

@@ -12,20 +12,23 @@ from weakref import WeakValueDictionary
 
 LEAST_BYTES = 4_096
 """What an entry counts at least: its key and the objects around its arrays."""
+SEARCHED = 64  # new entries until those that are outdated are looked for
 
 
 class CompiledCache:
     """The most recently used compiled grammars, up to a sum of bytes, and one at least. Thread-safe.
 
     What several threads ask for at once is built by one of them, and the others wait for it. What a grammar takes is
-    asked when it comes in and whenever it is used, since the machines of some grow.
+    asked when it comes in and whenever it is used, since the machines of some grow. Grammars that say ``is_outdated``
+    are forgotten however often they are used: they hold what is large and no longer shared with newer ones.
     """
 
-    def __init__(self, max_bytes: int = 256 << 20) -> None:
+    def __init__(self, max_bytes: int = 64 << 20) -> None:
         self._max_bytes = max_bytes
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}
         self._sum = 0
+        self._settled = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
@@ -81,6 +84,15 @@ class CompiledCache:
                 return
             self._entries[key] = grammar
             self._count(key, grammar)
+            self._settled += 1
+            if self._settled % SEARCHED == 0:
+                outdated = [key for key, kept in self._entries.items() if getattr(kept, "is_outdated", False)]
+                for key in outdated:
+                    self._forget(key)
+
+    def _forget(self, key: Hashable) -> None:
+        del self._entries[key]
+        self._sum -= self._sizes.pop(key)
 
     def _count(self, key: Hashable, grammar: Any) -> None:
         """Note what a grammar takes, and forget those not used for longest until there is room."""
@@ -88,8 +100,7 @@ class CompiledCache:
         self._sum += size - self._sizes.get(key, 0)
         self._sizes[key] = size
         while self._sum > self._max_bytes and len(self._entries) > 1:
-            oldest, _ = self._entries.popitem(last=False)
-            self._sum -= self._sizes.pop(oldest)
+            self._forget(next(iter(self._entries)))
 
 
 class Same:

@@ -39,10 +39,15 @@ class StateMatcher(BaseMatcher[GrammarT]):
         lock = self._lock
         lock.acquire()  # half the time of ``with``
         try:
-            while (result := self._run(self._root, FILL, self._state, out, 0)) < 0:
-                self._machine.provide(result)
+            result = self._run(self._root, FILL, self._state, out, 0)
         finally:
             lock.release()
+        if result < 0:
+            self._make_room()
+            self._machine.call(FILL, self._state, out)
+
+    def _make_room(self) -> None:
+        """Called before the machine gives the kernel what a call lacked. A matcher may move to another machine here."""
 
     def accept_token(self, token_id: int) -> bool:
         """See `Matcher.accept_token`."""
@@ -50,17 +55,18 @@ class StateMatcher(BaseMatcher[GrammarT]):
             raise TokenError.out_of_range(token_id, self._size)
         if self._terminated:
             return False
-        before = self._state
         lock = self._lock
         lock.acquire()
         try:
-            while (state := self._run(self._root, ACCEPT, before, token_id, 0)) < 0:
-                self._machine.provide(state)
+            state = self._run(self._root, ACCEPT, self._state, token_id, 0)
         finally:
             lock.release()
+        if state < 0:
+            self._make_room()
+            state = self._machine.call(ACCEPT, self._state, token_id)
         if state == DEAD:
             return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
-        self._history.append(before)
+        self._history.append(self._state)
         self._state = state
         return True
 
@@ -68,8 +74,10 @@ class StateMatcher(BaseMatcher[GrammarT]):
         """See `Matcher.accept_bytes`."""
         if self._terminated and data:
             return False
-        before = -self._state if self._terminated else self._state
         text = np.frombuffer(data, np.uint8)
+        if data:
+            self._make_room()
+        before = -self._state if self._terminated else self._state
         if data:
             state = self._machine.call(ADVANCE, self._state, text.ctypes.data, len(data))
             if state == DEAD:

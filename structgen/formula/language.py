@@ -76,12 +76,13 @@ MAX_COUNT = (1 << 31) - 1
 class Enum(Formula):
     """The value is one of ``values``: canonical forms (`structgen.formula.values`), in order of first mention.
 
-    ``members`` is the same as a set. An enumeration of nothing is FALSE.
+    ``members`` is the same as a set, ``types`` the types (bits) that they have. An enumeration of nothing is FALSE.
     """
 
-    __slots__ = ("members", "values")
+    __slots__ = ("members", "types", "values")
     values: tuple[Canonical, ...]
     members: frozenset[Canonical]
+    types: int
 
     def __new__(cls, values: Iterable[Canonical]) -> Enum:
         distinct = tuple(dict.fromkeys(values))
@@ -104,7 +105,11 @@ def _enum(distinct: tuple[Canonical, ...]) -> Enum:
     node = handle() if handle is not None else None
     if node is None:
         node = _new(Enum)
-        node.values, node.members = distinct, members
+        node.values, node.members, node.types = distinct, members, STRING
+        if len(distinct) > 1 or distinct[0].__class__ is not str:
+            node.types = 0
+            for value in distinct:
+                node.types |= canonical_type(value)
         node = _add(node, key)
     return node  # type: ignore[return-value]
 
@@ -506,6 +511,8 @@ def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[F
             excluded |= part.arg.members
         else:
             rest.append(part)
+    if len(enums) == 1 and not excluded and not enums[0].types & ~mask:
+        return enums[0], rest
     values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
     for enum in enums[1:]:
         values = [value for value in values if value in enum.members]

@@ -10,6 +10,7 @@ import pytest
 
 from structgen.decoding.closing import MAX_TOKEN_BYTES, ClosingTokens, Speller
 from structgen.engines.json.compiled import compile_json_schema
+from structgen.engines.laws import mask_of
 from structgen.errors import TokenizerError
 from structgen.vocabulary.vocabulary import Vocabulary
 from tests.fakes import vocabulary
@@ -89,6 +90,6 @@ def test_bytes_suffice_for_tokens_only_where_all_of_them_are_tokens(missing: byt
                     fewest = closing.fewest(text)
                     assert fewest is not None and len(fewest) <= len(text) <= bound
                     asked += 1
-                following = [t for t in range(words_.size) if matcher.fork().accept_token(t)]
+                following = np.flatnonzero(mask_of(matcher))
                 matcher.accept_token(int(rng.choice(following)))
     assert asked > 20

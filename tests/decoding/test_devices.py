@@ -44,6 +44,18 @@ def generator(**options: Any) -> Generator:
     return Generator(model(), CharTokenizer(eos=1), vocabulary=VOCABULARY, **options)
 
 
+PROMPTS, CONSTRAINTS = ["ababab", "p", "q"], [None, PEOPLE, PEOPLE]
+
+
+@cache
+def on_the_host(name: str) -> tuple[list[Any], list[Any]]:
+    """The results of the processor's sampler, as a batch and one by one: the same for all drafts."""
+    host, options = generator(), {**SAMPLING[name], "max_new_tokens": 40}
+    pairs = zip(PROMPTS, CONSTRAINTS, strict=True)
+    batch = host.batch(PROMPTS, CONSTRAINTS, **options)
+    return list(batch), [host.generate(prompt, constraint, **options) for prompt, constraint in pairs]
+
+
 class Watched:
     """The sampler of devices, on the CPU, with its table of masks; counts its draws."""
 
@@ -73,16 +85,14 @@ def test_a_device_writes_the_same(
     name: str, draft: str | None, device: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {**SAMPLING[name], "max_new_tokens": 40}
-    prompts, constraints = ["ababab", "p", "q"], [None, PEOPLE, PEOPLE]
     one = generator(draft=Speculator([RecyclingDrafter(VOCABULARY.size)], Fixed(4)) if draft == "always" else draft)
-    batch = one.batch(prompts, constraints, **options)
-    pairs = list(zip(prompts, constraints, strict=True))
+    batch = one.batch(PROMPTS, CONSTRAINTS, **options)
+    pairs = list(zip(PROMPTS, CONSTRAINTS, strict=True))
     single = [one.generate(prompt, constraint, **options) for prompt, constraint in pairs]
     assert device.asked > 20
     monkeypatch.undo()
-    host = generator()
-    assert [r.token_ids for r in batch] == [r.token_ids for r in host.batch(prompts, constraints, **options)]
-    expected = [host.generate(prompt, constraint, **options) for prompt, constraint in pairs]
+    together, expected = on_the_host(name)
+    assert [r.token_ids for r in batch] == [r.token_ids for r in together]
     assert [r.token_ids for r in single] == [r.token_ids for r in expected]
     assert [r.logprob for r in single] == pytest.approx([r.logprob for r in expected], abs=1e-4)
     if draft == "always" and name == "greedy":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,11 +16,13 @@ Floats = npt.NDArray[np.float64]
 KNOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # numbers of tokens that costs are learned for
 _LOG_KNOTS, _PLACES = np.log(KNOTS), np.arange(len(KNOTS))
 PRIOR_DEVIATION = 0.35  # of the logarithm of a cost from that of the curve which it begins with
+PRIOR_SLOPE = 0.2  # the same for each doubling: from few tokens that cost less than expected, many may, too
 REACH = 0.7  # of what one number of tokens says of others: a factor of two
 NOISE = 0.1  # of a step's logarithm
 DRIFT, CURVE_DRIFT = 0.03, 0.01  # a step, of how fast the machine is, and of the curve
 OUTLIER = 3.0  # deviations that a step counts for at most
 REFRESH = 8  # steps between two looks at what was learned
+TOLD_APART = 0.01  # of the logarithm of a time, from which on what was learned is another curve
 FIRST_PLAIN, EVERY_PLAIN = 2, 64  # steps with drafts, after which one goes without: at first, and when all is known
 
 
@@ -101,6 +105,14 @@ def _slope(table: Floats, start: int, end: int) -> float:
 TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.3, 1.5, 1.8, 2.5, 3.2))
 
 
+def prior_of(model: Any) -> CostCurve:
+    """What is expected of a model before it has read: what it says itself (``step_costs``), else ``TYPICAL``."""
+    costs: Sequence[tuple[int, float]] | None = getattr(model, "step_costs", None)
+    if costs is None:
+        return TYPICAL
+    return CostCurve(tuple(tokens for tokens, _ in costs), tuple(time for _, time in costs))
+
+
 class LearnedCost:
     """A ``Cost`` learned from the steps that are made anyway, and corrected as they change: under load, with longer
     texts, when weights have been rearranged.
@@ -119,9 +131,10 @@ class LearnedCost:
         scale = PRIOR_DEVIATION**2 * np.minimum(from_one, 1.0)
         self._mean = np.zeros(1 + len(KNOTS))
         self._covariance = np.zeros((1 + len(KNOTS),) * 2)
-        self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2)
+        self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2) + PRIOR_SLOPE**2 * np.outer(places, places)
         self._drift = np.array([DRIFT**2, 0.0, *[CURVE_DRIFT**2] * (len(KNOTS) - 1)])
         self._curve, self._steps = prior, 0
+        self._told = np.full_like(self._mean, -np.inf)  # logarithms of the curve's seconds and times
         self._drafted, self._every = 0, FIRST_PLAIN  # steps since the last without drafts, and till the next
 
     @property
@@ -151,13 +164,13 @@ class LearnedCost:
         """A step that read so many tokens, ``drafts`` of them drafted, took so long."""
         if seconds <= 0:
             return
-        weights = _weights(tokens)
+        weights = _weights(min(tokens, KNOTS[-1]))
         observed = math.log(seconds) - float(weights[1:] @ self._logs)
         if not self._steps:  # how fast the machine is was not known at all
             self._mean[0] = observed
             self._covariance[0, 0] = NOISE**2
         self._steps += 1
-        self._covariance[np.diag_indices_from(self._covariance)] += self._drift
+        self._covariance.flat[:: len(self._mean) + 1] += self._drift  # the diagonal
         spread = self._covariance @ weights
         variance = float(weights @ spread) + NOISE**2
         surprise = observed - float(weights @ self._mean)
@@ -170,8 +183,11 @@ class LearnedCost:
         self._covariance -= np.outer(gain, spread)
         if self._steps % REFRESH == 0 or self._steps <= REFRESH:
             weights = 1 / np.maximum(np.diagonal(self._covariance)[1:], 1e-9)
-            times = np.exp(_ascending(self._logs + self._mean[1:], weights))
-            self._curve = CostCurve(KNOTS, tuple((times / times[0]).tolist()), math.exp(float(self._mean[0])))
+            logs = _ascending(self._logs + self._mean[1:], weights)
+            found = np.concatenate(([self._mean[0]], logs - logs[0]))
+            if np.abs(found - self._told).max() > TOLD_APART:
+                self._told, times = found, np.exp(found)
+                self._curve = CostCurve(KNOTS, tuple(times[1:].tolist()), float(times[0]))
 
 
 def _ascending(values: Floats, weights: Floats) -> Floats:
@@ -187,11 +203,13 @@ def _ascending(values: Floats, weights: Floats) -> Floats:
     return np.repeat([value for value, _, _ in pools], [count for _, _, count in pools])
 
 
-def _weights(tokens: int) -> Any:
-    """What the logarithm of a step's time is made of: the machine, and the knots around the number of tokens."""
+@cache
+def _weights(tokens: int) -> Floats:
+    """What the logarithm of a step's time is made of: the machine, and the knots around the number of tokens, at most
+    that of the last one."""
     weights = np.zeros(1 + len(KNOTS))
     weights[0] = 1.0
-    place = float(np.interp(math.log(min(tokens, KNOTS[-1])), _LOG_KNOTS, _PLACES))
+    place = float(np.interp(math.log(tokens), _LOG_KNOTS, _PLACES))
     low = min(int(place), len(KNOTS) - 2)
     weights[1 + low], weights[2 + low] = 1 - (place - low), place - low
     return weights

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from structgen.decoding.speculative.copying import CopyDrafter
-from structgen.decoding.speculative.cost import Cost, LearnedCost
+from structgen.decoding.speculative.cost import Cost, LearnedCost, prior_of
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.decoding.speculative.drafter import Drafter
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -17,8 +17,10 @@ from structgen.decoding.speculative.layer_skip import LayerSkipDrafter
 from structgen.decoding.speculative.length import CostAware
 from structgen.decoding.speculative.lookahead import LookaheadDrafter
 from structgen.decoding.speculative.model_drafter import ModelDrafter
+from structgen.decoding.speculative.near_end import ClosingDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
+from structgen.decoding.speculative.shape import ShapeDrafter
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.errors import GenerationError, OptionsError
@@ -32,7 +34,9 @@ Maker = Callable[[Any, Any, Vocabulary], Drafter]
 MAKERS: dict[str, Maker] = {
     ForcedDrafter.name: lambda _, tokenizer, vocabulary: ForcedDrafter(CanonicalTokens(tokenizer, vocabulary)),
     StructureDrafter.name: lambda _, tokenizer, vocabulary: StructureDrafter(CanonicalTokens(tokenizer, vocabulary)),
+    ShapeDrafter.name: lambda _, __, vocabulary: ShapeDrafter(vocabulary),
     CopyDrafter.name: lambda _, tokens, vocabulary: CopyDrafter(CanonicalTokens(tokens, vocabulary), vocabulary),
+    ClosingDrafter.name: lambda *_: ClosingDrafter(),
     NgramDrafter.name: lambda *_: NgramDrafter(),
     RecyclingDrafter.name: lambda model, *_: RecyclingDrafter(model.vocab_size),
     MemoryDrafter.name: lambda *_: MemoryDrafter(),
@@ -43,7 +47,9 @@ MAKERS: dict[str, Maker] = {
 AUTO = (
     ForcedDrafter.name,
     StructureDrafter.name,
+    ShapeDrafter.name,
     CopyDrafter.name,
+    ClosingDrafter.name,
     NgramDrafter.name,
     RecyclingDrafter.name,
     MemoryDrafter.name,
@@ -75,7 +81,7 @@ def make_speculator(
     if draft is None:
         check_reads_trees(model)
         prepare_for_trees(model)
-        return Speculator([], CostAware(cost or LearnedCost()))
+        return Speculator([], CostAware(cost or LearnedCost(prior_of(model))))
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
@@ -90,7 +96,7 @@ def make_speculator(
         for part in dict.fromkeys(parts)
     ]
     prepare_for_trees(model)
-    return Speculator(drafters, CostAware(cost or LearnedCost()))
+    return Speculator(drafters, CostAware(cost or LearnedCost(prior_of(model))))
 
 
 def _check_name(part: Any) -> None:

@@ -13,9 +13,11 @@ from structgen.decoding.speculative.cost import TYPICAL, Cost
 MAX_NODES = 48
 LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, wrong guesses lose more than right ones gain
 RATE_WEIGHT = 0.1  # of the latest step in the running means
-FIRST_REST, LONGEST_REST = 8, 64  # steps
-NEXT_TOKENS = 1.15  # tokens per time that an output begins with where those before gave less
-PAYS = 1.2  # tokens per time from which on drafts are known to pay
+FIRST_REST, LONGEST_REST = 4, 32  # steps
+# Forwards of one token that drafts may lose: of the first output, of another one, after a rest, and after gains.
+FIRST_LOSS, NEXT_LOSS, TRIAL_LOSS, MOST_LOSS = 1.5, 0.6, 0.3, 4.0
+UNREAD = 5.0  # what the time of drafting weighs where nothing is read: not even a chance is bought with it
+PAYS = 1.0  # forwards gained from which on drafts are known to pay
 
 
 class LengthPolicy(Protocol):
@@ -122,19 +124,19 @@ class CostAware(_Keep):
 class Rest:
     """Suspends drafting in an output while it costs more than it gives, as in much prose.
 
-    Running means of tokens and time (in forwards of one token) of the steps with drafts say whether it does. A rest is
-    twice as long as the one before, until drafts pay again. The next output goes on where one of its kind stopped.
+    Drafts may lose so much time (``FIRST_LOSS``, in forwards of one token) and what they have gained before, as far as
+    that is remembered. Then there is a rest, and a trial that may lose little. A rest is twice as long as the one
+    before, until drafts have gained again. The next output goes on where one of its kind stopped.
     """
 
     curve: Cost
-    _tokens: float = field(default=1.3, repr=False)  # a few steps to begin with
-    _time: float = field(default=1.0, repr=False)
+    _credit: float = field(default=FIRST_LOSS, repr=False)  # forwards that may be lost
     _steps: int = field(default=0, repr=False)
     _next: int = field(default=FIRST_REST, repr=False)
 
     def resumed(self) -> Rest:
         """For the next output: it may be another kind of text, so it rests for a few steps at most."""
-        return replace(self, _steps=min(self._steps, FIRST_REST), _tokens=max(self._tokens, NEXT_TOKENS * self._time))
+        return replace(self, _steps=min(self._steps, FIRST_REST), _credit=max(self._credit, NEXT_LOSS))
 
     def step(self) -> bool:
         """Whether the next step goes without drafts."""
@@ -148,14 +150,14 @@ class Rest:
         of the ``beside`` tokens that it reads anyway.
         """
         extra = self.curve(beside + nodes) - self.curve(beside)
-        extra += seconds / self.curve.seconds if self.curve.seconds else 0.0
-        self._tokens += RATE_WEIGHT * (tokens - self._tokens)
-        self._time += RATE_WEIGHT * (1 + extra * rows / self.curve(beside) - self._time)
-        if self._tokens < self._time:
+        if self.curve.seconds:
+            extra += (1.0 if nodes else UNREAD) * seconds / self.curve.seconds
+        self._credit += tokens - 1 - extra * rows / self.curve(beside)
+        if self._credit < 0:
             self._steps, self._next = self._next, min(2 * self._next, LONGEST_REST)
-            self._tokens = self._time = 1.0
-        elif self._tokens > PAYS * self._time:
-            self._next = FIRST_REST
+            self._credit = TRIAL_LOSS
+        elif self._credit > PAYS:
+            self._credit, self._next = min(self._credit, MOST_LOSS), FIRST_REST
 
 
 @dataclass

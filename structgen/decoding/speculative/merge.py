@@ -6,10 +6,13 @@ from collections.abc import Container, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
+import numpy as np
+
 from structgen.decoding.speculative.acceptance import Acceptance
 from structgen.decoding.speculative.drafter import Proposal, Source
 from structgen.decoding.speculative.length import LengthPolicy
 from structgen.decoding.speculative.tree import DraftTree, Node
+from structgen.engines.protocols import Matcher
 
 Shape = Sequence[int]
 """Most children of a node at each depth; nothing is drafted deeper."""
@@ -66,18 +69,28 @@ def grow(
 def _following(
     node: Node, sources: Sequence[Source], acceptance: Acceptance, ends: Container[int]
 ) -> list[tuple[int, float]]:
-    """Proposed tokens and the chance of each, given that the node is right; the likeliest first."""
+    """Proposed tokens that the constraint allows and the chance of each, given that the node is right; the likeliest
+    first."""
     by_token: dict[int, list[Proposal]] = {}
     for source in sources:
         for proposal in source.propose(node):
             if proposal.token not in ends:
                 by_token.setdefault(proposal.token, []).append(proposal)
-    chances = [(acceptance.chance(proposals), token) for token, proposals in by_token.items()]
-    chances.sort(key=lambda pair: -pair[0])
-    node.proposals = {token: tuple(proposal.evidence for proposal in by_token[token]) for _, token in chances}
-    left, following = 1.0, []
-    for chance, token in chances:  # only one of them can be right
-        chance = min(chance, left)
-        left -= chance
-        following.append((token, chance))
+    if not by_token:
+        return []
+    refused = [] if node.matcher is None else _refused(node.matcher, list(by_token))
+    node.refused = frozenset(refused)
+    allowed = [token for token in by_token if token not in node.refused]
+    chances = acceptance.chances([by_token[token] for token in allowed])
+    following = sorted(zip(allowed, chances, strict=True), key=lambda pair: -pair[1])
+    order = [*(token for token, _ in following), *refused]
+    node.proposals = {token: tuple(proposal.evidence for proposal in by_token[token]) for token in order}
     return following
+
+
+def _refused(matcher: Matcher, tokens: Sequence[int]) -> list[int]:
+    """Those of the tokens that the constraint forbids."""
+    mask = np.zeros((1, -(-matcher.grammar.vocabulary.size // 32)), np.int32)
+    matcher.fill_next_token_bitmask(mask, 0)
+    words = mask[0, [token >> 5 for token in tokens]].tolist()
+    return [token for token, word in zip(tokens, words, strict=True) if not word >> (token & 31) & 1]

@@ -17,7 +17,7 @@ NAME = "recycling"
 CANDIDATES = 6
 # Chance of acceptance by the probability that the target gave then: below 0.1, 0.3, 0.6, 0.9, and above.
 EDGES = np.array([0.1, 0.3, 0.6, 0.9])
-BLOCK = 64  # tokens
+GROUP = 64  # tokens
 PRIORS = (0.01, 0.05, 0.1, 0.2, 0.3)
 
 
@@ -81,11 +81,14 @@ def likeliest(logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def _likeliest(row: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The same of one row on the processor. The best are in the blocks with the best, so that few are sorted."""
-    size = len(row) // BLOCK * BLOCK
-    blocks = row[:size].reshape(-1, BLOCK).max(axis=1)
-    chosen = np.argpartition(-blocks, count - 1)[:count] if len(blocks) > count else np.arange(len(blocks))
-    ids = np.concatenate([(chosen[:, None] * BLOCK + np.arange(BLOCK)).ravel(), np.arange(size, len(row))])
+    """The same of one row on the processor. The best are in the groups with the best, so that few are sorted. Members
+    of a group are ``width`` apart: the maxima of all groups are then a few passes over neighbours."""
+    width = len(row) // GROUP
+    groups = row[: width * GROUP].reshape(GROUP, width)
+    chosen = np.arange(width)
+    if width > count:
+        chosen = np.sort(np.argpartition(groups.max(axis=0), width - count)[width - count :])
+    ids = np.concatenate([(chosen + width * np.arange(GROUP)[:, None]).ravel(), np.arange(width * GROUP, len(row))])
     logits = row[ids]
     order = np.argsort(-logits, kind="stable")[:count]
     total = np.exp(row - logits[order[0]]).sum()

@@ -233,10 +233,9 @@ class Row:
 
     def _judge(self, node: Node, token: int) -> Node | None:
         """The node after ``node`` for the token that was taken, if the target has read it; learns who was right."""
-        learn = self._acceptance.learn
-        for proposed, evidence in node.proposals.items():
-            if proposed == token or proposed in node.children or _allowed(node, proposed):
-                learn(evidence, proposed == token)
+        allowed = [proposed for proposed in node.proposals if proposed not in node.refused]
+        right = allowed.index(token) if token in allowed else None
+        self._acceptance.learn([node.proposals[proposed] for proposed in allowed], right)
         node.proposals = {}  # judged
         following = node.children.get(token)
         return following if following is not None and following.index >= 0 else None
@@ -278,11 +277,6 @@ class Row:
 def _kind(output: Output) -> Hashable:
     """Outputs that are alike in how well they can be foreseen."""
     return output.matcher is not None, output.params.temperature > 0
-
-
-def _allowed(node: Node, token: int) -> bool:
-    """Whether the constraint allows a token that was proposed but not drafted."""
-    return node.matcher is None or node.matcher.copy().accept_token(token)
 
 
 def _count(counts: dict[str, int], nodes: Sequence[Node]) -> None:

@@ -32,7 +32,8 @@ class Node:
         worth: the same, calibrated by how often such estimates were right.
         evidence: what speaks for it.
         proposals: what its drafters propose to follow it, with what speaks for each, most promising first.
-        children: the proposals that the constraint allows, as far as they were looked at.
+        refused: those of them that the constraint forbids.
+        children: the other ones, as far as they were looked at.
         draws: where proposals were drawn at random, how the next token is to be verified; else None.
         forced: canonical tokens of the text that must follow; None where not looked at.
         index: place among the tree's nodes; -1 if it is not (or no longer) one.
@@ -47,6 +48,7 @@ class Node:
     worth: float = 1.0
     evidence: tuple[Evidence, ...] = ()
     proposals: dict[int, tuple[Evidence, ...]] = field(default_factory=dict)
+    refused: frozenset[int] = frozenset()
     children: dict[int, Node] = field(default_factory=dict)
     draws: Draws | None = None
     forced: tuple[int, ...] | None = None

@@ -53,6 +53,11 @@ class CapturingGrammar(Generic[GrammarT]):
         return self.grammar.vocabulary
 
     @property
+    def is_outdated(self) -> bool:
+        """See `CompiledCache`."""
+        return bool(getattr(self.grammar, "is_outdated", False))
+
+    @property
     def memory_bytes(self) -> int:
         """See `Grammar.memory_bytes`."""
         return self.grammar.memory_bytes

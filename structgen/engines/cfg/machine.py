@@ -211,6 +211,10 @@ class CfgMachine(Heap):
         self._set(k.H_SLICE_ENDS, words.slices.ends)
         self._set(k.H_SLICE_ROWS, words.slices.rows)
         self._set(k.H_RESIDUES, words.slices.residues)
+        self._set(k.H_REST_ENDS, words.slices.rest_ends)
+        self._set(k.H_RESTS, words.slices.rests)
+        self._set(k.H_GROUPS, words.slices.groups)
+        self._set(k.H_GROUP, words.slices.members)
         self.heap[k.H_NODES], self.heap[k.H_EOSES] = len(words.nodes), len(words.eos)
         self.heap[k.H_DEPTH], self.heap[k.H_WIDTH] = words.depth, words.width
 
@@ -223,6 +227,7 @@ class CfgMachine(Heap):
         self.heap[k.H_COMPONENTS] = len(tables.members)
         self._set(k.H_WIDE, np.zeros(len(automata.classes), np.int32))
         self._set(k.H_STAYS, np.zeros(len(automata.classes), np.int64))
+        self._set(k.H_LASTS, np.zeros(len(automata.classes), np.int64))
         self.heap[k.H_TERMINALS], self.heap[k.H_PSEUDO] = (
             len(tables.classes),
             len(tables.classes) - len(tables.embedded),

@@ -113,6 +113,11 @@ class ComposedGrammar:
         grammars = {id(content.grammar): content.grammar for content in self.contents.values()}
         return self.outer.memory_bytes + sum(grammar.memory_bytes for grammar in grammars.values())
 
+    @property
+    def is_outdated(self) -> bool:
+        """See `CompiledCache`: an embedded grammar is."""
+        return any(getattr(content.grammar, "is_outdated", False) for content in self.contents.values())
+
     def is_wide(self, branch: Branch) -> bool:
         """Whether what a branch reads can end nearly everywhere, such as a line of text."""
         return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE

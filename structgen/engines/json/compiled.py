@@ -18,6 +18,7 @@ from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
+from structgen.engines.json.goals.sizes import goal_bytes
 from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 KEEP = "STRUCTGEN_KEEP_GRAMMARS"  # the variable that asks for goals to be kept in the cache folder
 KEPT_SECONDS = 0.005  # reading a file takes some tenths of a millisecond: what is compiled sooner is not kept
-GOAL_BYTES, ENTRY_BYTES = 1_024, 256  # of a goal and of a key in it, formulas included; measured, rounded up
+LEAST_BYTES = 6_144  # what a grammar takes besides its arrays, goals and schema; measured
 _SPACE = byte_set(b" \t\r\n")
 # The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
 _ENDS = {
@@ -123,12 +124,16 @@ class JsonGrammar:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """About what this grammar takes: its arrays, its goals and the schema. Rows and automata, which others may
-        share, are not counted."""
-        places = self.tables.places
-        entries = sum(len(spec.keys) for node in places for spec in node.objects)
-        goals = GOAL_BYTES * len(places) + ENTRY_BYTES * entries
-        return self.tables.memory_bytes + goals + self._lowered.schema_bytes
+        """About what this grammar takes: its arrays, its goals with their automata, and the schema. Rows and the pool,
+        which others share, are not counted."""
+        counted: set[int] = set()
+        goals = sum([goal_bytes(node, counted) for node in self.tables.places])
+        return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether what it shares is shared with old grammars only, and large: see `CompiledCache`."""
+        return self.rows.is_outdated
 
     def parse(self, text: str) -> Any:
         """The value of a text of the language, with exact numbers. Raises GenerationError: see `loads_exact`."""
@@ -220,7 +225,10 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
     graph = GoalGraph(lowered, lowered.options)
-    return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
+    try:
+        return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
+    finally:
+        graph.release()
 
 
 def _grammar(

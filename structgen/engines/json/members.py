@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
-from structgen.automata.dfa import Dfa, accepts, difference, from_strings, from_table, intersect, union, universal
+from structgen.automata.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
 from structgen.automata.pattern import full_match_dfa
 from structgen.engines.json.compiled import JsonGrammar, Restated, grammar_of
 from structgen.engines.json.goals.graph import GoalGraph
@@ -162,8 +160,7 @@ def _classes(spec: ObjectSpec) -> Iterable[tuple[Dfa, GoalNode, list[Any]]]:
     others = spec.others
     if isinstance(others, KeyClasses):
         for number, node in enumerate(others.nodes):
-            dfa = from_table(others.transitions, (others.labels == number + 1).astype(np.uint8))
-            yield dfa, node, spec.other_choices[number] if spec.duties else []
+            yield others.automaton.of_class(number + 1), node, spec.other_choices[number] if spec.duties else []
     elif others is not None:
         yield universal(), others, spec.other_choices[0] if spec.duties else []
 

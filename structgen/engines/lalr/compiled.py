@@ -57,6 +57,13 @@ class LalrGrammar:
                     self._machine = self._new_machine()
         return self._machine
 
+    def machine_after(self, outgrown: LalrMachine) -> LalrMachine:
+        """The machine that a matcher of one that is outgrown may move to."""
+        with self._lock:
+            if self._machine is outgrown or self._machine.is_outgrown:
+                self._machine = self._new_machine()
+            return self._machine
+
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`: nothing is known."""
         return EVERY_BYTE

@@ -31,6 +31,7 @@ class LalrMachine(Heap):
         start: the state before all text.
         width: int32 words of a mask row.
         bounds: of states, bytes of a completion, as far as they have been asked for.
+        settled: words in use when a matcher last moved in.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LalrMachine(Heap):
         self.witnesses: Witnesses = Witnesses(self)
         self.bounds: dict[int, int] = {}
         self.start = self.call(k.START, tables.start, 0, 0)
+        self.settled = int(self.heap[k.H_TOP])
 
     def provide(self, result: int) -> None:
         """What a negative result asks for: room, or whether configurations are live. The caller holds the lock."""
@@ -93,6 +95,19 @@ class LalrMachine(Heap):
     def is_full(self) -> bool:
         """Whether new matchers should have a new machine."""
         return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether a matcher had better leave, though its own states must be taken along."""
+        return self.is_full and int(self.heap[k.H_TOP]) > 2 * self.settled
+
+    def is_live(self, config: int) -> bool:
+        """Whether a configuration can be completed, as masks have it. The caller holds the lock."""
+        live = self.live(config)
+        if live == k.UNKNOWN:
+            self._decide([config])
+            live = int(self.heap[config + k.CONFIG_LIVE])
+        return live == k.YES
 
     def _grow(self) -> None:
         flag = int(self.heap[k.H_FLAG])

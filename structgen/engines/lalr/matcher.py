@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structgen.engines.lalr.moving import moved_states
 from structgen.engines.protocols import TOO_LONG
 from structgen.engines.state_matcher import StateMatcher
 from structgen.errors import MatcherStateError
@@ -29,6 +30,26 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         """``undecided``: states that were given up because no completion was found in bounded time."""
         return {"undecided": self._machine.witnesses.undecided}
 
+    def _make_room(self) -> None:
+        """Move to another machine once this one is outgrown, so that a long text takes no more memory than a short one.
+
+        States that cannot be shown live there keep the matcher here.
+        """
+        old = self._machine
+        if not old.is_outgrown:
+            return
+        new = self._grammar.machine_after(old)
+        with old.lock, new.lock:  # the older one first
+            moved = moved_states(old, new, [self._state, *map(abs, self._history)])
+            if moved is None:
+                old.settled = int(old.heap[k.H_TOP])
+                return
+            new.settled = int(new.heap[k.H_TOP])
+            new.witnesses.undecided = max(new.witnesses.undecided, old.witnesses.undecided)
+        self._state = moved[0]
+        self._history = [state if was > 0 else -state for state, was in zip(moved[1:], self._history, strict=True)]
+        self._machine, self._root, self._lock = new, new.root, new.lock
+
     def shortest_completion(self) -> bytes:
         """A short text that completes the output from here (b"" if it may stop); mostly a shortest one.
 
@@ -37,9 +58,9 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         """
         if self._terminated or self.is_accepting():
             return b""
-        first, config = self._whole_character()
-        with self._lock:
-            rest = self._machine.witnesses.complete(config)
+        first, whole = self._whole_character()
+        with whole._lock:
+            rest = whole._machine.witnesses.complete(whole._state)
         if rest is None:
             raise MatcherStateError("no completion was found")
         return first + rest.encode()
@@ -53,19 +74,20 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
             return 0
         bound = self._machine.bounds.get(self._state)
         if bound is None:
-            first, config = self._whole_character()
+            first, whole = self._whole_character()
+            with whole._lock:
+                rest = whole._machine.witnesses.bound(whole._state)
             with self._lock:
-                rest = self._machine.witnesses.bound(config)
                 bound = self._machine.bounds[self._state] = TOO_LONG if rest is None else len(first) + rest
         return bound
 
-    def _whole_character(self) -> tuple[bytes, int]:
-        """The bytes that complete the character in which the text ends, if it does, and the configuration then."""
+    def _whole_character(self) -> tuple[bytes, LalrMatcher]:
+        """The bytes that complete the character in which the text ends, if it does, and a matcher behind them."""
         if not self._state >> k.STATE_BITS:
-            return b"", self._state
+            return b"", self
         walker, data = self.copy(), bytearray()
         while walker._state >> k.STATE_BITS:
             byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
             walker.accept_bytes(byte)
             data += byte
-        return bytes(data), walker._state
+        return bytes(data), walker

@@ -8,6 +8,7 @@ have found, are kept.
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ class Witnesses:
     """Completions of the configurations of one machine."""
 
     def __init__(self, machine: LalrMachine) -> None:
-        self._machine = machine
+        self._machine: LalrMachine = weakref.proxy(machine)  # which goes with its last matcher, and takes these along
         self._tables = machine.tables
         self.undecided = 0
         self._prepared: set[int] = set()

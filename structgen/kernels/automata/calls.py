@@ -124,7 +124,8 @@ def expand_utf8(
     n, nodes = len(table), len(children)
     regs = np.zeros(REGISTERS, _I8)
     regs[R_MAX_STATES], regs[R_COUNT] = max_states, n
-    out = _absent(2 * n + _FIRST_ROWS, 256)
+    # Rows that are not written to take no memory, so there is room for all that there can be.
+    out = np.empty((min(n * (nodes + 1), max_states) + _FIRST_ROWS, 256), _I4)
     known = _absent(nodes, n + 1)  # [node, target] of nodes that lead to one class only
     mid = _absent(nodes)  # of the current state
     while True:
@@ -132,7 +133,7 @@ def expand_utf8(
         count = _expand_utf8(table, ascii_class, children, leaf, uniform, root, class_of, regs, out, slots, known, mid)
         if count != FULL:
             break
-        out = grown(out, -1)
+        out = np.concatenate([out, np.empty(out.shape, _I4)])
     flags = np.zeros(max(count, 0), _U1)
     flags[:n] = accepting[: len(flags)]
     return out[: len(flags)], flags, count

@@ -80,7 +80,7 @@ def expand_utf8(m):
     _enter(out, 128, 64, slots, n, count)
     for s in range(regs[R_ROW], n):
         for b in range(128):
-            out[s, b] = table[s, ascii_class[b]]
+            out[s, b], out[s, 128 + b] = table[s, ascii_class[b]], -1
         for i in range(regs[R_COLUMN], nodes):
             target = np.int64(-1)
             if uniform[i] >= 0:
@@ -91,6 +91,8 @@ def expand_utf8(m):
             if count == out.shape[0]:
                 regs[R_COUNT], regs[R_ROW], regs[R_COLUMN] = count, s, i
                 return TOO_MANY if count > regs[R_MAX_STATES] else FULL
+            for b in range(128):
+                out[count, b] = out[count, 128 + b] = -1
             mid[i] = _intern(out, 128, 64, slots, count) if _middle(m, s, i, mid, count) else -1
             if mid[i] == count:
                 count += 1

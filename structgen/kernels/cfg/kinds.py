@@ -27,6 +27,18 @@ def kind_of(byte):
 
 
 @internal
+def first_of_kind(kind):
+    """The first byte of a kind below LETTERS."""
+    return 48 if kind == 0 else 97 if kind == 1 else 103 if kind == 2 else 65 if kind == 3 else 71
+
+
+@internal
+def last_of_kind(kind):
+    """The last byte of a kind below LETTERS; all between are of it."""
+    return 57 if kind == 0 else 102 if kind == 1 else 122 if kind == 2 else 70 if kind == 3 else 90
+
+
+@internal
 def kinds_below(trie, size, out):
     """For each node of a trie the kinds of bytes below it, INVALID too if they or the node cut a character.
 

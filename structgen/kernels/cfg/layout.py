@@ -8,12 +8,13 @@ from structgen.kernels.heap_layout import *
     H_LEVELS, H_COUNT, H_DEFERRED, H_PATH, H_NEAR,  # of walks: threads after each byte of the path, how many, ...
     H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
     H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
-    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_STARTS, H_START, H_IGNORED,  # the terminals' automata
+    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_LASTS, H_STARTS, H_START, H_IGNORED,  # the automata
     H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
     H_SLICES, H_SLICE_ENDS, H_SLICE_ROWS, H_RESIDUES,  # its slices: kinds, ends of what is left, tokens, what is left
+    H_REST_ENDS, H_RESTS, H_GROUPS, H_GROUP,  # ends of and tries of remainders; tokens with the same ones, as groups
     H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
     H_MOVES,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 47, 2)  # fmt: skip
+) = range(FIRST_PLACE, FIRST_PLACE + 2 * 52, 2)  # fmt: skip
 # Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.
 H_A, H_B, H_C, H_E = range(H_MOVES + 2, H_MOVES + 14, 3)
 CAPACITY, TOP = 1, 2  # behind a buffer's place
@@ -58,6 +59,8 @@ THREAD_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
 WIDE_NODES, UNCERTAIN_NODES = 1500, 1000
 NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
+LETTERS = 5  # kinds below are letters and digits
+CLOSED_POSITIONS = 16  # that are looked at to find kinds which go on for ever
 FAR = 1 << 40  # bytes: more than any text has
 
 # --- bits of H_FLAG, besides those of every heap ---

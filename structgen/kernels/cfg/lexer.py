@@ -1,6 +1,6 @@
 """The lexer: states of the automata of the terminals that are being read."""
 
-from structgen.kernels.cfg.automata import next_position, stays
+from structgen.kernels.cfg.automata import lasts, next_position, same_edges
 from structgen.kernels.cfg.buffers import intern, pair, push, sort_unique
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.tables import (
@@ -18,6 +18,21 @@ from structgen.kernels.jit import internal
 
 
 @internal
+def _push_ignored(h, p):
+    """Append to C the position of an ignored terminal where a lexeme may begin, as one that goes on alike, if any does.
+
+    So the state behind white space is mostly the one before it.
+    """
+    first, end = edges_from(h, p), edges_from(h, p + 1)
+    for e in range(first, end):
+        if same_edges(h, p, edge_at(h, 3 * e + 2)):
+            push(h, H_C, edge_at(h, 3 * e + 2))
+            return
+    if first < end:
+        push(h, H_C, p)
+
+
+@internal
 def _push_starts(h, classes):
     """Append to C where a lexeme may begin: the terminals of a set, and the ignored ones."""
     for i in range(length(h, classes)):
@@ -25,7 +40,7 @@ def _push_starts(h, classes):
         for j in range(starts_from(h, t), starts_from(h, t + 1)):
             push(h, H_C, start_at(h, j))
     for i in range(word(h, H_IGNOREDS)):
-        push(h, H_C, ignored_at(h, i))
+        _push_ignored(h, ignored_at(h, i))
 
 
 @internal
@@ -111,11 +126,14 @@ def _find_step(h, d, byte):
     for i in range(1, length(h, d)):
         q = next_position(h, word(h, d + LEX_KEY + i), byte)
         if q >= 0:
-            push(h, H_C, q)
             if class_of(h, q) < 0 and not lacks_room(h):  # else ``start`` may lie behind the buffer
                 set_c_at(h, start, classes)
             if (class_of(h, q) < 0 or classes < 0) and is_accepting(h, q):
                 boundary = 1
+            if class_of(h, q) < 0 and is_accepting(h, q):
+                _push_ignored(h, q)
+            else:
+                push(h, H_C, q)
     if boundary:
         _push_starts(h, abs(classes))
     target = lex_of(h, start)
@@ -140,7 +158,7 @@ def loops(h, d):
         return known
     best, most = KNOWN, 0
     for i in range(1, length(h, d)):
-        kinds = stays(h, word(h, d + LEX_KEY + i))
+        kinds = lasts(h, word(h, d + LEX_KEY + i))
         count, left = 0, kinds
         while left != 0:
             left &= left - 1

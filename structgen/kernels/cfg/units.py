@@ -1,7 +1,7 @@
 """Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
 
 from structgen.kernels.bits import set_bit, set_bits
-from structgen.kernels.cfg.automata import next_position, stays
+from structgen.kernels.cfg.automata import lasts, next_position, stays
 from structgen.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.kernels.cfg.layout import *
 from structgen.kernels.cfg.lexer import join, lex_of, loops, step
@@ -10,6 +10,8 @@ from structgen.kernels.cfg.tables import (
     class_of,
     edge_at,
     edges_from,
+    group_at,
+    group_from,
     kinds_at,
     known_wide,
     level_at,
@@ -17,6 +19,7 @@ from structgen.kernels.cfg.tables import (
     near_at,
     next_same,
     path_at,
+    rest_end,
     root_of,
     set_known_wide,
     set_level_at,
@@ -51,7 +54,7 @@ def _count_live(h, p, i, limit):
         if q < 0:
             i += size
             continue
-        if kinds_at(h, i) & ~stays(h, q) == 0:  # all below survives
+        if kinds_at(h, i) & ~lasts(h, q) == 0:  # all below survives
             live += size
             i += size
             continue
@@ -66,8 +69,12 @@ def _is_wide(h, p):
     """Whether many tokens follow from a position of a terminal."""
     if known_wide(h, p) != 0:
         return known_wide(h, p) == 2
-    live = 0
+    live = most = 0
     for e in range(edges_from(h, p), edges_from(h, p + 1)):
+        for byte in range(edge_at(h, 3 * e), edge_at(h, 3 * e + 1) + 1):
+            if root_of(h, byte) >= 0:
+                most += (trie_at(h, root_of(h, byte)) >> 19) & SIZE_MASK
+    for e in range(edges_from(h, p), edges_from(h, p + 1) if most > WIDE_NODES else 0):
         for byte in range(edge_at(h, 3 * e), edge_at(h, 3 * e + 1) + 1):
             if live <= WIDE_NODES and root_of(h, byte) >= 0:
                 live += _count_live(h, edge_at(h, 3 * e + 2), root_of(h, byte), WIDE_NODES - live)
@@ -143,16 +150,34 @@ def _any_upto(h, known, depth):
 def _start_unit(h, d, bits):
     """Write the row at address ``bits``: the largest slice whose tokens all stay within lexer state ``d``, or none.
 
-    Returns the table with the trie of the other tokens, and where in it that lies.
+    Returns the table with the trie of the other tokens, and where in it that lies. Where text of the slice leaves ``d``
+    as it is, and nothing ends there, that is a trie of what tokens have behind such text.
     """
     width, kinds = word(h, H_WIDTH), loops(h, d)
+    same = length(h, d) == 2 and word(h, d + LEX_KEY) == 0 and word(h, d + LEX_ACCEPTS) == 0
+    back = stays(h, word(h, d + LEX_KEY + 1)) if same else 0
     for number in range(table_size(h, H_SLICES)):  # the largest first
         if slice_kinds(h, number) & ~kinds == 0:
             within(number * width, width, table_size(h, H_SLICE_ROWS))
             copy_words(address(h, H_SLICE_ROWS) + 4 * number * width, bits, width)
+            if same and slice_kinds(h, number) & ~back == 0 and rest_end(h, number) < rest_end(h, number + 1):
+                return H_RESTS, rest_end(h, number), rest_end(h, number + 1)
             return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
     clear_words(bits, width)
     return H_TRIE, 0, word(h, H_NODES)
+
+
+@internal
+def _set_tokens(h, bits, token):
+    """Set the bits of a token and those with the same bytes, or of the tokens of a group; -1: none."""
+    width, group = word(h, H_WIDTH), token - table_size(h, H_SAME)
+    if group >= 0:
+        for i in range(group_from(h, group), group_from(h, group + 1)):
+            set_bit(bits, width, group_at(h, i))
+        return
+    while token >= 0:
+        set_bit(bits, width, token)
+        token = next_same(h, token)
 
 
 @internal
@@ -185,10 +210,7 @@ def _walk_unit(h, d, bits):
                 set_bits(bits, width, address(h, H_ORDER) + 4 * first, count)
                 i += size
                 continue
-            token -= 1
-            while token >= 0:
-                set_bit(bits, width, token)
-                token = next_same(h, token)
+            _set_tokens(h, bits, token - 1)
             i += 1
             continue
         _any_upto(h, known, depth)

@@ -8,6 +8,8 @@ from structgen.kernels.cfg.tables import (
     count_at,
     deferred_at,
     e_at,
+    group_at,
+    group_from,
     kinds_at,
     level_at,
     near_at,
@@ -27,6 +29,7 @@ from structgen.kernels.cfg.tables import (
 from structgen.kernels.interning import half, lacks_room, raise_flag, set_word, word
 from structgen.kernels.jit import internal
 from structgen.kernels.memory import element
+from structgen.kernels.memory import size as table_size
 
 
 @internal
@@ -129,24 +132,56 @@ def _is_whole(h, i, depth):
 
 @internal
 def _push_tokens(h, token):
-    """A token and those with the same bytes to buffer B."""
+    """A token and those with the same bytes, or the tokens of a group, to buffer B; -1: none."""
+    group = token - table_size(h, H_SAME)
+    if group >= 0:
+        for i in range(group_from(h, group), group_from(h, group + 1)):
+            push(h, H_B, group_at(h, i))
+        return
     while token >= 0:
         push(h, H_B, token)
         token = next_same(h, token)
 
 
 @internal
+def _follow_single(h, depth, r, d):
+    """Make a thread the only one after ``depth + 1`` bytes of the path; whether no terminal ends there."""
+    ends = word(h, d + LEX_ACCEPTS) != 0
+    thread = (r << K_BITS) | d
+    set_level_at(h, (depth + 1) * word(h, H_WIDTH_OF_LEVEL), thread | DEFERRED if ends else thread)
+    set_count_at(h, depth + 1, 1)
+    set_deferred_at(h, depth + 1, 1 if ends else 0)
+    return not ends
+
+
+@internal
 def _walk_nodes(h, table, i, end):
-    """Walk nodes ``i`` to ``end`` of a trie in a table: ids of tokens to buffer B, tokens of cut contexts to E."""
-    whole = table == H_TRIE
+    """Walk nodes ``i`` to ``end`` of a trie in a table: ids of tokens to buffer B, tokens of cut contexts to E.
+
+    Most nodes are below others where one thread is and no terminal has ended: they ask for one step of the lexer.
+    """
+    whole, width, any_row = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    walked = 0
+    single = 0 if count_at(h, 0) == 1 else -1  # up to this depth there is one thread, and no terminal has ended
     while i < end and not lacks_room(h) and word(h, H_LIMIT) >= 0:
         node = element(h, table, i)
         byte, depth, token, size = node & 255, (node >> 8) & DEPTH_MASK, node >> 43, (node >> 19) & SIZE_MASK
+        walked += 1
+        single = min(single, depth)
+        thread = level_at(h, depth * width)
+        alone = single == depth and thread >> K_BITS != any_row
+        d = step(h, thread & K_MASK, byte) if alone else 0
+        if d < 0:
+            i += size
+            continue
         if word(h, H_BUILT) > depth:
             set_word(h, H_BUILT, depth)
         set_path_at(h, depth, byte)
-        set_word(h, H_WALKED, word(h, H_WALKED) + 1)
-        found = _follow(h, depth, byte)
+        found = 2
+        if not alone:
+            found = _follow(h, depth, byte)
+        elif _follow_single(h, depth, thread >> K_BITS, d):
+            single = depth + 1
         if found == 2 and whole and size > 2 and _is_whole(h, i, depth):
             for j in range(tokens_before(h, i), tokens_before(h, i + size)):
                 push(h, H_B, token_at(h, j))
@@ -158,11 +193,12 @@ def _walk_nodes(h, table, i, end):
             i += 1
             continue
         i += size
+    set_word(h, H_WALKED, word(h, H_WALKED) + walked)
 
 
 @internal
 def _begin(h, r, d):
-    """Make a thread the only one before all bytes of the path."""
+    """Make a thread the only one before all bytes of the path; no terminal has ended on it."""
     set_count_at(h, 0, 0)
     add_thread(h, 0, r, d)
     # A terminal that ends just here has been followed already: its thread is one of its own.

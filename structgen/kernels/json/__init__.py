@@ -45,9 +45,11 @@ has choices (node, bits that it meets), and the machine splits at the quote that
 
 **Distinct items**: the text so far lies in a buffer; a finished item is hashed from its text (`_hash_value`), and
 where hashes agree the texts are compared (`_equal_values`). Whether an item that was begun can become a new one is a
-question of counting: if it can still become more values (`_values_here`, `_endless_frame`) than there are items, it
-can, by the pigeonhole principle. Else its values are few, and they are listed until one is new (`_finds_fresh`).
-Where two items must be equal instead, the array cannot close before, and goes on as a plain one after.
+question of counting: if it can still become more values (`values_here`, `endless_frame`) than there are items that it
+may be equal to (`rivals`: those whose text begins alike), it can, by the pigeonhole principle. Else its values are few,
+and they are listed until one is new (`_finds_fresh`); those of an enumeration are looked up (`all_listed`). Of an item
+that can be none before it any more when a mask is begun (`unrivalled`) nothing is asked within that mask. Where two
+items must be equal instead, the array cannot close before, and goes on as a plain one after.
 
 **Pool** rows are DFA states over bytes, shared by all grammars of a vocabulary: ``pool[state * 256 + byte]`` is the
 next state or -1, ``flags[state]`` says accepting, lazy (not filled yet), inside a UTF-8 sequence.

@@ -7,6 +7,7 @@ from structgen.kernels.json.items import is_distinct, is_fresh
 from structgen.kernels.json.keys import count_missing
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import admissible
+from structgen.kernels.json.rivals import all_listed, is_listable, is_unrivalled, rivals
 from structgen.kernels.json.strings import narrow
 from structgen.kernels.json.structure import literal_byte, plain_step
 from structgen.kernels.json.tables import (
@@ -27,6 +28,7 @@ from structgen.kernels.json.tables import (
 from structgen.kernels.memory import size
 
 MAX_PROBES = 1 << 18  # steps of one search
+COUNT_RIVALS = 16  # levels of a search behind which rivals are counted again; between them all items count
 HEX_DIGITS = tuple(b"0123456789abcdef")
 ESCAPES = tuple(b'"\\/bfnrtu')
 MUST_ESCAPES = tuple(b'"\\u')
@@ -112,12 +114,13 @@ def endless_frame(m, frame):
 
 
 @internal
-def _outnumbered(m, last):
-    """The outermost array of distinct items whose open item may have no more values left than there are items.
+def _outnumbered(m, last, end):
+    """The outermost array of distinct items whose open item may have no more values left than there are items that it
+    may still become equal to.
 
-    Its frame, at most the frame ``last``; -1: none; -2: a count is to be computed. Of an item in an item, the values
-    that the inner array has already are taken off. What shows that the outermost item can become new shows it of those
-    within.
+    Its frame, at most the frame ``last``; -1: none; -2: a count is to be computed. The text so far ends before ``end``;
+    0: all items count, which costs less. Of an item in an item, the values that the inner array has already are taken
+    off. What shows that the outermost item can become new shows it of those within.
     """
     frame, found, count = reg(m, FRAME), -1, 0
     closing = reg(m, Q) == CLOSE or (reg(m, Q) == PAD and reg(m, A) >> 40 == CLOSE)  # only the bracket may come
@@ -125,11 +128,15 @@ def _outnumbered(m, last):
     while frame >= 0:
         head = load(m, frame)
         used = (head >> 32) - 1
-        if is_open and used > 0 and is_distinct(m, head & LOW32):
+        if is_open and used > 0 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
             if count == 0:
                 count = values_here(m)
                 if count == 0:
                     return -2
+            if count <= used and is_listable(m, frame):
+                used = count if all_listed(m, frame) else count - 1
+            elif count <= used and end > 0:
+                used = rivals(m, frame, end)
             if count <= used:
                 found, count = frame, 1
             elif count < MANY:
@@ -150,10 +157,12 @@ def _distinct_alive(m):
     if reg(m, FRAME) < 0:
         return ALIVE
     none = -1
-    frame = _outnumbered(m, none)
+    frame = _outnumbered(m, none, reg(m, POSITION) + 1)
     if frame == -2:
         return MISS_COUNT
-    return ALIVE if frame == -1 else _finds_fresh(m, frame)
+    if frame == -1:
+        return ALIVE
+    return DEAD if is_listable(m, frame) else _finds_fresh(m, frame)
 
 
 @internal
@@ -298,7 +307,7 @@ def _probe_items(m, frame, place):
         if at == 0 and alt == 0 and depth > 0:
             if _item_ended(m, frame):
                 return ALIVE
-            few = _outnumbered(m, frame)
+            few = _outnumbered(m, frame, 0 if depth % COUNT_RIVALS else place + 1 + depth)
             if few < 0:
                 return ALIVE if few == -1 else MISS_COUNT
         byte, following = _candidate(m, at, begun)

@@ -3,8 +3,20 @@
 from structgen.kernels.bits import clear_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.tables import block, limit, next_same, node, reg, set_logged, set_reg
-from structgen.kernels.memory import and_words, clear_words, copy_words, or_words, size
+from structgen.kernels.json.tables import block, limit, next_same, reg, set_logged, set_reg
+from structgen.kernels.memory import (
+    address,
+    and_words,
+    clear_words,
+    copy_words,
+    element_reader,
+    element_writer,
+    or_words,
+    size,
+    within,
+)
+
+_int, _set_word = element_reader(32), element_writer(64)
 
 
 @internal
@@ -20,9 +32,11 @@ def set_token(m, token, out):
 @internal
 def set_tokens(m, token, out):
     """Allow a token and all that spell the same."""
-    while token >= 0:
+    if token >= 0:
         set_token(m, token, out)
-        token = next_same(m, token)
+        while limit(m, L_ALIKE) and next_same(m, token) >= 0:
+            token = next_same(m, token)
+            set_token(m, token, out)
 
 
 @internal
@@ -73,7 +87,17 @@ def and_row(m, row, out):
 
 @internal
 def emit_subtree(m, lo, hi, out):
-    """Allow all tokens of the trie's nodes lo..hi."""
-    for j in range(lo, hi):
-        if node(m, j, NODE_TOKEN) >= 0:
-            set_tokens(m, node(m, j, NODE_TOKEN), out)
+    """Allow all tokens of the trie's nodes lo..hi. (What the loop needs is looked up before it, not for each token.)"""
+    width, nodes, log, room = limit(m, L_WIDTH), address(m, C_NODES), address(m, C_LOG), size(m, C_LOG)
+    alike = address(m, C_NEXT_SAME) if limit(m, L_ALIKE) else 0
+    within(4 * lo, 4 * (hi - lo), size(m, C_NODES))
+    place = reg(m, LOGGED)
+    for i in range(lo, hi):
+        token = _int(nodes, 4 * i + NODE_TOKEN)
+        while token >= 0:
+            set_bit(out, width, token)
+            if place < room:
+                _set_word(log, place, token)
+            place += 1
+            token = _int(alike, token) if alike else -1
+    set_reg(m, LOGGED, place)

@@ -98,8 +98,9 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     ASKED,  # whether the mask depends on what no key of the memory says
     JOINED,  # how many rows are known to be in the mask already
     LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
+    UNRIVALLED,  # while a mask is made, bits of depths: arrays whose open item can be none of those before it any more
     REGISTERS,
-) = range(4, 22)  # fmt: skip
+) = range(4, 23)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
@@ -134,7 +135,7 @@ ROW_LENGTHS = ROW_SLICES + SLICES
 BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
-L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN = 0, 1, 2, 3
+L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN, L_ALIKE, LIMITS = range(6)
 
 # --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
 # The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.

@@ -8,10 +8,11 @@ from structgen.kernels.bits import lowest_bit, set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.distinct import step
 from structgen.kernels.json.emit import and_row, emit_subtree, ready, row_address, set_tokens
+from structgen.kernels.json.frames import load
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import undeclared_count
 from structgen.kernels.json.safety import add_state
-from structgen.kernels.json.strings import feed_string, string_alive
+from structgen.kernels.json.strings import feed_string, hash_byte, string_alive, unused_word
 from structgen.kernels.json.tables import (
     class_of,
     data,
@@ -105,27 +106,37 @@ def sure_points(m, record, value):
 
 
 @internal
-def words_last(m, record, frame, state):
-    """Whether undeclared keys do not run out within any token from pool state ``state`` on, many as the object has."""
+def lasting_points(m, record, frame, state):
+    """How many code points an undeclared key may go on with from a pool state so that, whatever they are, there are
+    more words behind them than keys that the object has. -1: not even none; at most one more than any token has."""
     have = undeclared_count(m, record, frame)
+    longest = limit(m, L_WRITTEN) + 1
     if have == 0:  # from each state there is one word
-        return True
+        return longest
     set_search(m, 0, state)
     count, done, points = 1, 0, 0
-    while True:
+    while points < longest:
         for i in range(done, count):
             if 0 <= words_left(m, search(m, i)) <= have:
-                return False
-        if done == count or points > limit(m, L_WRITTEN):
-            return True
+                return points - 1
+        if done == count:
+            return longest
         count, done = _level(m, done, count), count
         if count < 0:
-            return False
+            return points
         points += 1
+    return longest
+
+
+@internal
+def words_last(m, record, frame, state):
+    """Whether undeclared keys do not run out within any token from pool state ``state`` on, many as the object has."""
+    return lasting_points(m, record, frame, state) > limit(m, L_WRITTEN)
 
 
 # Tokens that are read one by one rather than as a trie, at most.
 FEW_TOKENS = 20_000
+FULL_WALK = -1
 
 
 @internal
@@ -163,6 +174,58 @@ def _read_beyond(m, out, row, sure, most):
             token = 32 * i + lowest_bit(bits)
             bits &= bits - 1
             status = _read(m, a, value, token)
+            if status >= MISS:
+                return status
+            if status == ALIVE:
+                set_bit(out, width, token)
+    return ALIVE
+
+
+@internal
+def _read_key(m, state, hashed, token):
+    """Whether an undeclared key goes on with a token: an escape is read byte by byte, other text at once."""
+    frame, first, last = reg(m, FRAME), offset(m, token), offset(m, token + 1)
+    place = first
+    while place < last and data(m, place) != BACKSLASH:
+        state = pool(m, state * 256 + data(m, place))
+        if state < 0:
+            return DEAD
+        hashed = hash_byte(hashed, data(m, place))
+        place += 1
+    if not unused_word(m, load(m, frame) & LOW32, frame, state, hashed):
+        return DEAD
+    set_string(m, OTHER_KEY, state, hashed)
+    while place < last:
+        set_reg(m, POSITION, reg(m, WRITTEN) + place - first)
+        status = step(m, data(m, place), 0)
+        if status != ALIVE:
+            return status
+        place += 1
+    return ALIVE
+
+
+@internal
+def cut_key(m, out, row):
+    """Leave of a row, which ``out`` holds, the tokens behind which there is a word that is no key of the object yet.
+
+    The undeclared key stands in ``regs`` (place BODY). FULL_WALK where that would be to read too many tokens.
+    """
+    frame, state, hashed, width = reg(m, FRAME), reg(m, A) & LOW32, reg(m, B), limit(m, L_WIDTH)
+    sure = max(lasting_points(m, load(m, frame) & LOW32, frame, state), 0)
+    if sure >= limit(m, L_TEXT):
+        return ALIVE
+    inside, shorter = row_address(m, row), row_address(m, ROW_LENGTHS + sure)
+    and_row(m, ROW_LENGTHS + sure, out)
+    left = FEW_TOKENS
+    for i in range(width):
+        bits = mask_word(inside, i) & ~mask_word(shorter, i)
+        while bits:
+            token = 32 * i + lowest_bit(bits)
+            bits &= bits - 1
+            left -= 1
+            if left < 0:
+                return FULL_WALK
+            status = _read_key(m, state, hashed, token)
             if status >= MISS:
                 return status
             if status == ALIVE:

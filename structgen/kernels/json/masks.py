@@ -16,9 +16,10 @@ from structgen.kernels.json.following import (
 )
 from structgen.kernels.json.frames import load, new_frame
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.limits import cut
-from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, string_plan
+from structgen.kernels.json.limits import FULL_WALK, cut, cut_key
+from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.kernels.json.recall import keep, recall
+from structgen.kernels.json.rivals import unrivalled
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
@@ -250,7 +251,7 @@ def _fill_thread(m, out):
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        distinct = among_distinct(m)
+        distinct = among_distinct(m) and may_repeat(m)
         if distinct:
             status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
             if status < MISS:
@@ -270,16 +271,20 @@ def _fill_thread(m, out):
         plan = string_plan(m)
     elif mode == KEY or mode == OTHER_KEY:
         plan = key_plan(m)
-    if plan and among_distinct(m):  # remainders would do without the text before the quote
+    distinct = plan != 0 and among_distinct(m)
+    if distinct and may_repeat(m):
         plan = 1 if plan <= 2 and endless_here(m) else 0
     if plan == 0:
         return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
-    return _fill_text(m, out, mode, plan)
+    return _fill_text(m, out, mode, plan, distinct)
 
 
 @internal
-def _fill_text(m, out, mode, plan):
-    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end."""
+def _fill_text(m, out, mode, plan, distinct):
+    """The mask inside a string or key by rows: tokens that stay inside it, and those that cross its end.
+
+    Where items must be ``distinct`` these are read whole: remainders would do without the text before the quote.
+    """
     state = reg(m, B) & LOW32
     length, least, most = 0, 0, -1
     frame, hashed = -1, 0
@@ -304,11 +309,10 @@ def _fill_text(m, out, mode, plan):
         if plan == 4:
             and_row(m, ROW_LENGTHS + most - length, out)
         if plan == 5:
-            status = cut(m, out, slot_of(m, 2 * state + BODY))
+            status = _cut(m, out, mode, state, hashed)
             if status >= MISS:
                 return status
-            restore_start(m, 0)
-    if plan == 2 or plan == 3:
+    if (plan == 2 or plan == 3) and not distinct:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:
         status = _exact(m, trie_field(m, 2 * QUOTED), trie_field(m, 2 * QUOTED + 1), out)
@@ -318,6 +322,23 @@ def _fill_text(m, out, mode, plan):
     # Any text may begin an undeclared key unless these have classes, so only tokens that end the key can differ.
     trie = TEXT if grammar(m, record + O_OTHERS) == CLASSES else QUOTED
     return _declared_keys(m, trie_field(m, 2 * trie), trie_field(m, 2 * trie + 1), out)
+
+
+@internal
+def _cut(m, out, mode, state, hashed):
+    """Leave of a stay row the tokens that no limit forbids. The configuration is in the registers before and after."""
+    row = slot_of(m, 2 * state + BODY)
+    if mode == STRING:
+        status = cut(m, out, row)
+        restore_start(m, 0)
+        return status
+    status = cut_key(m, out, row)
+    if status == FULL_WALK:
+        set_string(m, OTHER_KEY, state, hashed)
+        status = _exact(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
+    restore_start(m, 0)
+    set_string(m, OTHER_KEY, state, hashed)
+    return status
 
 
 @internal
@@ -384,6 +405,7 @@ def fill(m, count, out, first):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
+        set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
         status = _fill_thread(m, row)
         if status >= MISS:
             set_reg(m, RESUME, t)
@@ -403,6 +425,7 @@ def fill(m, count, out, first):
 def next_bytes(m, count, out):
     """Set bit ``byte`` of the 256 bits at address ``out`` if the byte may come next."""
     clear_words(out, 8)
+    set_reg(m, UNRIVALLED, 0)
     for t in range(count):
         for byte in range(256):
             alt = 0

@@ -9,6 +9,7 @@ from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import words_last
 from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.obligations import all_classes_alive
+from structgen.kernels.json.rivals import is_unrivalled
 from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import count_of, flags, grammar, limit, reg
 
@@ -22,6 +23,18 @@ def among_distinct(m):
     while frame >= 0:
         record = load(m, frame) & LOW32
         if grammar(m, record + R_KIND) != R_OBJECT and grammar(m, record + A_UNIQUE):
+            return True
+        frame = load(m, frame + F_PARENT)
+    return False
+
+
+@internal
+def may_repeat(m):
+    """Whether what is being written may still become an item, or part of one, that some open array has already."""
+    frame = reg(m, FRAME)
+    while frame >= 0:
+        head = load(m, frame)
+        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
             return True
         frame = load(m, frame + F_PARENT)
     return False
@@ -113,15 +126,24 @@ def _may_run_out(m, record):
 
 @internal
 def key_plan(m):
-    """How to make the mask of a key: 0 walk all text, 1 stay row and walk, 2 stay row and remainders (undeclared)."""
+    """How to make the mask of a key.
+
+    0: walk all text. 1: stay row and walk. 2: stay row and remainders (undeclared). 5: stay row, but that longer tokens
+    are read, since undeclared keys may run out; and walk.
+    """
     record = load(m, reg(m, FRAME)) & LOW32
     place = reg(m, Q) & 15
-    if place > ESCAPE or (grammar(m, record + O_NARROW) != 0 and _may_run_out(m, record)):
+    if place > ESCAPE:
+        return 0
+    runs_out = grammar(m, record + O_NARROW) != 0 and _may_run_out(m, record)
+    if runs_out and (place != BODY or grammar(m, record + O_COUNTS) != 0):
         return 0
     if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
         return 0
     simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_DUTIES) == 0
     if reg(m, Q) & ~15 == OTHER_KEY:
+        if runs_out:
+            return 0 if flags(m, reg(m, A) & LOW32) & PARTIAL else 5
         if simple and (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL) and place == BODY:
             return 2
         return 1
@@ -129,4 +151,6 @@ def key_plan(m):
         return 0
     if grammar(m, record + O_COUNT) > 0 and table_inside_sequence(m, grammar(m, record + O_ENTRIES), reg(m, B)):
         return 0
+    if runs_out:
+        return 5
     return 2 if simple else 1

@@ -112,7 +112,7 @@ def is_duplicate(m, frame, hashed):
 
 
 @internal
-def _unused_word(m, record, frame, state, hashed):
+def unused_word(m, record, frame, state, hashed):
     """Whether an undeclared key not yet in the object starts with what was read.
 
     ``words_left[state]`` is the number of words from there (-1: no bound). Only where it is no more than the keys that
@@ -166,7 +166,7 @@ def _feed_key(m, byte):
         return False
     state = pool(m, state * 256 + byte)
     hashed = hash_byte(hashed, byte)
-    if state < 0 or not _unused_word(m, record, frame, state, hashed):
+    if state < 0 or not unused_word(m, record, frame, state, hashed):
         return False
     if value >= 0:  # still a prefix of a declared key, but only an undeclared one can come of it
         set_reg(m, B, value)
@@ -200,7 +200,7 @@ def feed(m, byte):
         return False
     hashed = hash_byte(reg(m, B), byte)
     record = load(m, reg(m, FRAME)) & LOW32
-    if not _unused_word(m, record, reg(m, FRAME), state, hashed):
+    if not unused_word(m, record, reg(m, FRAME), state, hashed):
         return False
     set_reg(m, A, state | (reg(m, A) >> 32 << 32))
     set_reg(m, B, hashed)

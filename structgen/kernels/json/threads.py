@@ -92,6 +92,7 @@ def advance(m, count, start, end):
     ``regs[ALTERNATIVES]`` becomes their number and ``regs[MISSING]`` that of the ones left out for want of room.
     """
     set_reg(m, TOP, 0)
+    set_reg(m, UNRIVALLED, 0)
     found, dropped = 0, 0
     for t in range(count):
         for i in range(4):

@@ -9,7 +9,7 @@ from structgen.kernels.memory import size
 
 
 @internal
-def _written_point(m, place):
+def written_point(m, place):
     """(code point of a string's text at ``place``, place behind it); the point is -1 at the closing quote."""
     byte = written(m, place)
     if byte == 0x22:
@@ -36,8 +36,8 @@ def _written_point(m, place):
 def _equal_strings(m, one, two):
     """Whether two strings, from behind their opening quotes on, stand for the same."""
     while True:
-        first, one = _written_point(m, one)
-        second, two = _written_point(m, two)
+        first, one = written_point(m, one)
+        second, two = written_point(m, two)
         if first != second or first < 0:
             return first == second
 
@@ -80,7 +80,7 @@ def _skip_string(m, place):
 
 
 @internal
-def _is_scalar_byte(byte):
+def is_scalar_byte(byte):
     """Whether a byte can stand in a number or literal."""
     return 0x30 <= byte <= 0x39 or 0x61 <= byte <= 0x7A or byte == 0x45 or byte == 0x2B or byte == 0x2D or byte == 0x2E
 
@@ -93,8 +93,8 @@ def _skip_value(m, place, limit):
         byte = written(m, place)
         if byte == 0x22:
             place = _skip_string(m, place + 1)
-        elif _is_scalar_byte(byte):
-            while place < limit and _is_scalar_byte(written(m, place)):
+        elif is_scalar_byte(byte):
+            while place < limit and is_scalar_byte(written(m, place)):
                 place += 1
         else:
             if byte == 0x7B or byte == 0x5B:
@@ -123,7 +123,7 @@ def _member_value(m, place):
 
 
 @internal
-def _find_member(m, place, key, limit):
+def find_member(m, place, key, limit):
     """The place of the value that an object, from behind its bracket on, has for the key at ``key``; -1: none."""
     place = _next_part(m, place)
     while place >= 0:
@@ -181,7 +181,7 @@ def equal_values(m, one, two, limit):
         set_nesting(m, level + 2, nesting(m, level + 2) - 1)
         one, two = _next_part(m, nesting(m, level)), nesting(m, level + 1)
         if nesting(m, level + 3) == 0x7B:
-            two = _find_member(m, two, one, limit)
+            two = find_member(m, two, one, limit)
             if two < 0:
                 return False
             one = _member_value(m, one)

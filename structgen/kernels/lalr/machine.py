@@ -19,6 +19,7 @@ ENDS_PARSER     parser                                1 or 0
 FRESH           parser                                configuration
 CLASSES_INSIDE  (into H_INSIDE)                       1
 PROVE           (into H_PROOF)                        1
+ADOPT           kind, address of a key, its words     record
 ==============  ====================================  =====================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first

@@ -7,9 +7,9 @@ from structgen.kernels.lalr.layout import *
 from structgen.kernels.lalr.lexer import step
 from structgen.kernels.lalr.liveness import config_ends, live_config
 from structgen.kernels.lalr.masks import classes_inside, fill, next_bytes
-from structgen.kernels.lalr.parser import feed, parser_ends, start_config
+from structgen.kernels.lalr.parser import feed, parser_ends, stacked, start_config
 from structgen.kernels.lalr.proofs import prove
-from structgen.kernels.lalr.records import fresh_config
+from structgen.kernels.lalr.records import config_of, fresh_config, intern, lex_key, pair, put
 from structgen.kernels.lalr.tables import offset_of
 from structgen.kernels.memory import address, size, within
 from structgen.kernels.memory import word as word_at
@@ -25,6 +25,22 @@ def _accept(h, state, token):
 
 
 @internal
+def _adopt(h, kind, key, n):
+    """The record of a kind with a key at an address, which another heap's record has: what it refers to is here."""
+    for i in range(n):
+        put(h, i, word_at(key, i))
+    if kind == NODE:
+        return stacked(h, word_at(key, 0), word_at(key, 1))
+    if kind == INDENT:
+        return pair(h, INDENT, word_at(key, 0), word_at(key, 1))
+    if kind == PARSER:
+        return intern(h, PARSER, n, PARSER_KEY - 2)
+    if kind == LEX:
+        return intern(h, LEX, n, lex_key(h) - 2)
+    return config_of(h, word_at(key, 0), word_at(key, 1), word_at(key, 2), word_at(key, 3))
+
+
+@internal
 def _asked(h, operation, x, y, z):
     """The operations that know whatever they need, but for room."""
     if operation == ENDS:
@@ -37,6 +53,8 @@ def _asked(h, operation, x, y, z):
         return feed(h, x, y, z)
     if operation == LIVE:
         return live_config(h, x)
+    if operation == ADOPT:
+        return _adopt(h, x, y, z)
     if operation == ENDS_PARSER:
         return 1 if parser_ends(h, x) else 0
     return fresh_config(h, x)
@@ -61,7 +79,7 @@ def _make(stamp):
             return classes_inside(h)
         if operation == PROVE:
             return prove(h)
-        if operation > PROVE:
+        if operation > ADOPT:
             return stamp
         result = _asked(h, operation, x, y, z)
         return RETRY if lacks_room(h) else result

@@ -112,16 +112,34 @@ def add_rows(m, base):
     """
     table, pool, flags, loops = int_matrix(m, 0), int_array(m, 1), int_array(m, 2), int_array(m, 3)
     wides = int_array(m, 4)
+    of_ascii = 0
+    for byte in range(0x80):
+        of_ascii |= 1 << kind_of(byte)
     for state in range(table.shape[0]):
         place = base + state
-        looping = (1 << NON_ASCII) - 1
         for byte in range(256):
             following = table[state, byte]
             pool[place * 256 + byte] = following + base if following >= 0 else -1
-            if following != state and byte < 0x80:
-                looping &= ~(1 << kind_of(byte))
-            if following >= 0 and 0x80 <= byte < 0xC0:
-                flags[place] |= PARTIAL_FLAG
+        begins, staying, goes_on = 0, 0, 0
+        for byte in range(0x80):
+            begins += 1 if table[state, byte] >= 0 else 0
+            staying += 1 if table[state, byte] == state else 0
+        for byte in range(0x80, 0xC0):
+            goes_on += 1 if table[state, byte] >= 0 else 0
+        for byte in range(0xC0, 0x100):
+            begins += 1 if table[state, byte] >= 0 else 0
+        if goes_on > 0:
+            flags[place] |= PARTIAL_FLAG
+        looping = ((1 << NON_ASCII) - 1) & ~of_ascii
+        if begins == 0:  # no character begins here: no need to ask where each leads
+            loops[place] = looping
+            wides[2 * place] = wides[2 * place + 1] = NOWHERE
+            continue
+        if staying > 0:
+            looping = (1 << NON_ASCII) - 1
+            for byte in range(0x80):
+                if table[state, byte] != state:
+                    looping &= ~(1 << kind_of(byte))
         for spaces in range(2):
             wide = _beyond_ascii(table, state, spaces == 1)
             wides[2 * place + spaces] = wide + base if wide >= 0 else wide - base if wide <= SOME else wide

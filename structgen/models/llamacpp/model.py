@@ -24,6 +24,9 @@ CONTEXTS = 2  # whole contexts that there is room for, within that
 UNKNOWN_CONTEXT = 2048  # tokens, where the file does not say what it was trained on
 RECURRENT_SEQUENCES = 32  # each has a state of its own, however short
 GLANCE = 1 << 20  # bytes of either end of a file that its fingerprint looks at
+# What a call for so many tokens costs, in calls for one: llama.cpp multiplies quantised weights with one token after
+# the other, so that all but the reading of the weights is paid for each (measured: SmolLM2-135M in Q4_1, one thread).
+STEP_COSTS = ((1, 1.0), (2, 1.5), (4, 2.4), (8, 4.3), (16, 8.4), (32, 16.0))
 _PAGE = 256  # llama.cpp's cells come in such numbers
 
 
@@ -79,9 +82,14 @@ class LlamaCppModel:
         cache_bytes: what keys and values of all rows and prefixes may take. They are allocated at once.
         threads: of the processor; None: one a core.
 
+    Attributes:
+        step_costs: what calls for so many tokens cost, in calls for one: what drafts go by until they have learned it.
+
     Raises:
         ModelError: the file is no causal language model, or there is no memory.
     """
+
+    step_costs = STEP_COSTS
 
     def __init__(
         self,

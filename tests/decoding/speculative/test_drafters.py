@@ -21,8 +21,10 @@ from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Fixed
 from structgen.decoding.speculative.merge import grow
 from structgen.decoding.speculative.model_drafter import DraftReader
+from structgen.decoding.speculative.near_end import ClosingDrafter
 from structgen.decoding.speculative.ngram import LENGTHS, NgramIndex
 from structgen.decoding.speculative.recycling import RecyclingDrafter, likeliest
+from structgen.decoding.speculative.shape import ShapeDrafter
 from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.decoding.speculative.tree import TAIL, Node
 from structgen.engines.json.compiled import compile_json_schema
@@ -245,18 +247,73 @@ def test_trees_are_pruned_and_grown_best_first() -> None:
 
 def test_acceptance_is_learned() -> None:
     acceptance = Acceptance()
-    one, two = Proposal(5, ("a", 1), 0.2), Proposal(5, ("b", 1), 0.5)
-    assert acceptance.chance([one]) == pytest.approx(0.2)
-    assert acceptance.chance([one, two]) == pytest.approx(1 - 0.8 * 0.5)
+    one, two, three = (Proposal(5, (name, 1), prior) for name, prior in (("a", 0.2), ("b", 0.5), ("c", 0.5)))
+    assert acceptance.chances([[one]]) == pytest.approx([0.2])
+    assert acceptance.chances([[one], [three]]) == pytest.approx([0.25 / 2.25, 1 / 2.25])  # only one can be right
+    acceptance.chances([[one, two]])
     for _ in range(300):
-        acceptance.learn((one.evidence, two.evidence), True)
-        acceptance.learn((one.evidence,), False)
-    assert acceptance.chance([one, two]) > 0.95
-    assert acceptance.chance([one]) == pytest.approx(0.5, abs=0.05)
+        acceptance.learn([(one.evidence, two.evidence)], 0)
+        acceptance.learn([(one.evidence,)], None)
+        acceptance.learn([(one.evidence,), (three.evidence,)], 1)
+    assert acceptance.chances([[one, two]])[0] > 0.9
+    assert acceptance.chances([[one], [three]])[1] > 0.9
+    assert acceptance.chances([[one]])[0] < 0.2  # it was wrong by itself, whatever it says beside others
+    assert sum(acceptance.chances([[one], [two], [three]])) < 1
+
+
+def test_calibration_is_learned() -> None:
     calibration = Calibration()
     for number in range(300):
         calibration.learn(0.125, number % 2 == 0)
     assert calibration(0.125) == pytest.approx(0.5, abs=0.05) and calibration(1e-6) <= 0.01
+
+
+def test_shapes_are_followed_whatever_the_words() -> None:
+    """Punctuation in the spelling of other members; no words. What was learned holds for other outputs."""
+    words = TextVocabulary()
+    drafter = ShapeDrafter(words)
+    written = '{"name":"Ada","age":36,"town":"Paris","size":7,"'
+    for text, expected in ((written + "ab", '":"'), ('{"key', '":"'), ('{"key":"val', '","'), ('{"key":1', ',"')):
+        source = drafter.start([1], output(words))
+        source.extend(list(text.encode()))
+        at, read = node((ord(text[-1]),)), ""
+        source.prepare(at, 12)
+        while len(read) < len(expected):
+            best = max(source.propose(at), key=lambda proposal: proposal.prior)
+            read += chr(best.token)
+            child = at.child(best.token)
+            assert child is not None
+            at = child
+        assert read == expected, text
+
+
+def test_the_end_is_drafted_where_the_budget_ends() -> None:
+    words = TextVocabulary()
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    written = Output(words, compile_json_schema(schema, words).matcher(), GREEDY, max_new_tokens=12)
+    for token in b'{"a":"xy':
+        written.take(token, 0.0, None, 0)
+    source = ClosingDrafter().start([1], written)
+
+    def drafted(text: str) -> str:
+        assert written.matcher is not None
+        at, read = node((ord("y"),), written.matcher.copy()), ""
+        source.prepare(at, 12)
+        for byte in text.encode():
+            source.propose(at)
+            at = at.child(byte) or at
+        while proposals := source.propose(at):
+            read += chr(proposals[0].token)
+            at = at.child(proposals[0].token) or at
+        return read
+
+    assert drafted("") == drafted("z") == drafted("zz") == '"}'
+    assert ClosingDrafter().start([1], output(words)).propose(node((1,))) == []
 
 
 def test_names_of_drafts_are_those_of_their_makers() -> None:

@@ -22,8 +22,10 @@ from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.decoding.speculative.length import Bandit, CostAware, Fixed, LengthPolicy, Threshold
 from structgen.decoding.speculative.lookahead import LookaheadDrafter
 from structgen.decoding.speculative.model_drafter import ModelDrafter
+from structgen.decoding.speculative.near_end import ClosingDrafter
 from structgen.decoding.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.decoding.speculative.recycling import RecyclingDrafter
+from structgen.decoding.speculative.shape import ShapeDrafter
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.decoding.speculative.structure import StructureDrafter
 from structgen.decoding.speculative.tree import Node
@@ -70,6 +72,8 @@ def drafters(words: Vocabulary, kind: str) -> list[Drafter]:
         "forced": lambda: ForcedDrafter(CanonicalTokens(CharTokenizer(), words)),
         "structure": lambda: StructureDrafter(CanonicalTokens(CharTokenizer(), words)),
         "copy": lambda: CopyDrafter(CanonicalTokens(CharTokenizer(), words), words),
+        "shape": lambda: ShapeDrafter(words),
+        "closing": ClosingDrafter,
         "ngram": NgramDrafter,
         "memory": MemoryDrafter,
         "retrieval": lambda: RetrievalDrafter(store),
@@ -85,6 +89,8 @@ KINDS = [
     "forced",
     "structure",
     "copy",
+    "shape",
+    "closing",
     "ngram",
     "memory",
     "retrieval",

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
 from structgen.grammar.normal_form import ContextFreeGrammar
+
+Item: TypeAlias = tuple[int, int, int]
+"""A rule, how much of it was read, and where that began."""
+Chart: TypeAlias = Mapping[int | None, set[Item]]
+Scans: TypeAlias = dict[tuple[int, int], frozenset[Item]]
+"""By terminal and state of its automaton: the items that wait for its end."""
+
+
+class Place(NamedTuple):
+    """What is known behind a text."""
+
+    charts: tuple[Chart, ...]
+    scans: Scans
+    alive: bool
+    accepted: bool
 
 
 class Reference:
     """Earley's algorithm over characters: terminals are automata, scanned byte by byte as rules of their own.
 
-    A chart item is ``(rule, dot, origin, terminal state)``; the terminal state is -1 between symbols. ``alive`` is
-    exact because unproductive rules are removed first: whatever item there is can be completed.
+    ``alive`` is exact because unproductive rules are removed first: whatever item there is can be completed.
     """
 
     def __init__(self, grammar: ContextFreeGrammar) -> None:
@@ -22,6 +39,7 @@ class Reference:
         self.start = len(grammar.nonterminals)
         self.rules.append((self.start, (grammar.start,)))
         self.by_lhs[self.start] = [len(self.rules) - 1]
+        self._read = {b"": self._place([(len(self.rules) - 1, 0, 0)], (), {})}
 
     def _productive(self) -> list[tuple[int, tuple[int, ...]]]:
         live: set[int] = set()
@@ -41,58 +59,62 @@ class Reference:
         ]
 
     def run(self, text: bytes) -> tuple[bool, bool]:
-        """Whether some completion of ``text`` is in the language, and whether ``text`` is."""
-        # lexeme-level boundaries: boundary[i] is the set of items if a lexeme (or ignored text) may begin at i
-        ends: list[set[tuple[int, int, int]]] = [set() for _ in range(len(text) + 1)]
-        ends[0].add((len(self.rules) - 1, 0, 0))
-        alive = accepted = False
-        charts: list[set[tuple[int, int, int]]] = []
-        for at in range(len(text) + 1):
-            chart = self._close(ends[at], at, charts)
-            charts.append(chart)
-            if not chart:
+        """Whether some completion of ``text`` is in the language, and whether ``text`` is.
+
+        What was read of a text is kept: judges are asked about each token after each text.
+        """
+        known = len(text)
+        while text[:known] not in self._read:
+            known -= 1
+        place = self._read[text[:known]]
+        for end in range(known, len(text)):
+            place = self._read[text[: end + 1]] = self._after(place, text[end])
+        return place.alive, place.accepted
+
+    def _after(self, place: Place, byte: int) -> Place:
+        """One byte further: scans that can take it go on, and those that may end there lead into the next chart."""
+        scans: Scans = {}
+        kernel: set[Item] = set()
+        for (t, state), following in place.scans.items():
+            dfa = self.grammar.terminals[t].dfa
+            target = int(dfa.transitions[state, byte])
+            if target >= 0:
+                scans[t, target] = scans.get((t, target), frozenset()) | following
+                if dfa.accepting[target]:
+                    kernel |= following
+        return self._place(kernel, place.charts, scans)
+
+    def _place(self, kernel: Iterable[Item], before: tuple[Chart, ...], scans: Scans) -> Place:
+        """Behind a text: its charts, with the one of the kernel's items, and the scans that go on or begin."""
+        chart = self._close(kernel, before)
+        complete = (len(self.rules) - 1, 1, 0) in chart.get(None, ())
+        begun = {
+            ~symbol: {(i, dot + 1, o) for i, dot, o in items}
+            for symbol, items in chart.items()
+            if symbol is not None and symbol < 0
+        }
+        if begun or complete:  # else the chart is empty
+            everything = {item for items in chart.values() for item in items}
+            begun |= {t: begun.get(t, set()) | everything for t in self.grammar.ignored}
+        for t, following in begun.items():
+            scans[t, 0] = scans.get((t, 0), frozenset()) | following
+        return Place((*before, chart), scans, bool(scans) or complete, complete)
+
+    def _close(self, kernel: Iterable[Item], before: tuple[Chart, ...]) -> Chart:
+        """Prediction and completion: the items by the symbol that comes next (None: at the end)."""
+        at, chart, pending = len(before), dict[int | None, set[Item]](), list(kernel)
+        while pending:
+            i, dot, origin = item = pending.pop()
+            lhs, rhs = self.rules[i]
+            symbol = rhs[dot] if dot < len(rhs) else None
+            if item in chart.setdefault(symbol, set()):
                 continue
-            complete = any(i == len(self.rules) - 1 and dot == 1 and origin == 0 for i, dot, origin in chart)
-            scans: dict[int, set[tuple[int, int, int]]] = {}
-            for i, dot, origin in chart:
-                rhs = self.rules[i][1]
-                if dot < len(rhs) and rhs[dot] < 0:
-                    scans.setdefault(~rhs[dot], set()).add((i, dot + 1, origin))
-            if at == len(text):
-                alive = alive or bool(scans) or complete
-                accepted = complete
-            for t, following in scans.items():
-                alive |= self._scan(t, text, at, ends, following)
-            if scans or complete:
-                for t in self.grammar.ignored:
-                    alive |= self._scan(t, text, at, ends, ends[at] | chart)
-        return alive, accepted
-
-    def _scan(self, t: int, text: bytes, at: int, ends: list[set], following: set) -> bool:
-        """Whether the terminal may go on beyond the text."""
-        dfa, state = self.grammar.terminals[t].dfa, 0
-        for end in range(at, len(text)):
-            state = int(dfa.transitions[state, text[end]])
-            if state < 0:
-                return False
-            if dfa.accepting[state]:
-                ends[end + 1] |= following
-        return True
-
-    def _close(self, kernel: set, at: int, charts: list[set]) -> set:
-        chart = set(kernel)
-        while True:
-            new = set()
-            for i, dot, origin in chart:
-                lhs, rhs = self.rules[i]
-                if dot < len(rhs):
-                    if rhs[dot] >= 0:
-                        new |= {(j, 0, at) for j in self.by_lhs.get(rhs[dot], [])}
-                else:
-                    for j, d, o in chart if origin == at else charts[origin]:
-                        body = self.rules[j][1]
-                        if d < len(body) and body[d] == lhs:
-                            new.add((j, d + 1, o))
-            if new <= chart:
-                return chart
-            chart |= new
+            chart[symbol].add(item)
+            if symbol is None:
+                waiting = chart if origin == at else before[origin]
+                pending += [(j, d + 1, o) for j, d, o in waiting.get(lhs, ())]
+            elif symbol >= 0:
+                pending += [(j, 0, at) for j in self.by_lhs.get(symbol, [])]
+                if any(self.rules[j][0] == symbol and o == at for j, _, o in chart.get(None, ())):
+                    pending.append((i, dot + 1, origin))  # it was found empty before this item asked for it
+        return chart

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 from structgen.engines.cfg.compiled import compile_grammar
@@ -44,7 +45,7 @@ def test_walks_and_mutations(name: str) -> None:
         matcher = grammar.matcher()
         written = bytearray()
         for _ in range(rng.randrange(2, 25)):
-            following = [b for b in range(256) if matcher.next_bytes()[b]]
+            following = np.flatnonzero(matcher.next_bytes()).tolist()
             if not following:
                 break
             byte = bytes([rng.choice(following)])

@@ -70,6 +70,40 @@ def test_slices_and_residues(seed: int) -> None:
         assert spelled == {t for t, is_in in zip(words.tokens, inside, strict=True) if t and not is_in}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_remainders(seed: int) -> None:
+    """Behind text of a slice, every other token has one remainder, and stands in its trie there and nowhere else."""
+    words = vocabulary(seed)
+    made, width = slices.make_slices(words), -(-words.size // 32)
+    rows = made.rows.reshape(-1, width)
+    found = {
+        tuple(row): nodes for row, nodes in zip(rows.tolist(), np.split(made.rests, made.rest_ends[1:-1]), strict=True)
+    }
+    for excluded in slices.EXCLUDED:
+        inside = np.array([is_text(token or b"", excluded) for token in words.tokens])
+        spelled: dict[int, bytes] = {}
+        path = bytearray()
+        for node in found[tuple(packed(inside, width).tolist())].tolist():
+            path[node >> 8 & k.DEPTH_MASK :] = bytes([node & 255])
+            number = (node >> 43) - 1
+            group = number - words.size
+            members = made.members[made.groups[group] : made.groups[group + 1]].tolist() if group >= 0 else [number]
+            for token in members if number >= 0 else []:
+                assert token not in spelled
+                spelled[token] = bytes(path)
+        tokens = {token: text for token, text in enumerate(words.tokens) if text and not inside[token]}
+        assert spelled.keys() == tokens.keys()
+        for token, text in tokens.items():
+            kept = [text[:end] for end in range(len(text)) if not end or is_text(text[:end], excluded)]
+            assert spelled[token] == text[len(kept[-1]) :], (excluded, text)
+
+
+def test_more_groups_than_nodes_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "MOST_NUMBERS", 1000)
+    made = slices.make_slices(vocabulary(0))
+    assert not made.rests.size and not made.rest_ends.any() and not made.members.size
+
+
 def test_empty_vocabulary_of_text() -> None:
     made = slices.make_slices(Vocabulary([b"\xff", b""], eos_token_ids=1))
     assert not made.rows.any() and len(made.kinds) == len(slices.EXCLUDED)
@@ -102,7 +136,8 @@ def test_masks_are_those_without_slices(seed: int, monkeypatch: pytest.MonkeyPat
 
     def bare(of: Vocabulary) -> CfgLexicon:
         none = np.zeros(0, np.int64)
-        return replace(lexicon(of), slices=slices.Slices(none, np.zeros(0, np.int32), none, np.zeros(1, np.int64)))
+        ints, zero = np.zeros(0, np.int32), np.zeros(1, np.int64)
+        return replace(lexicon(of), slices=slices.Slices(none, ints, none, zero, none, zero, ints, ints))
 
     monkeypatch.setattr(compiled, "lexicon", bare)
     one, other = with_slices.matcher(), compiled.compile_grammar(grammar, words).matcher()

@@ -109,12 +109,11 @@ def test_ways_complete(name: str) -> None:
     """The text of a way that is kept completes the output, whether a search finds a shorter one or not."""
     text, alphabet = GRAMMARS.get(name, (JSON, '[{"a:1, '))
     grammar, rng = compile_contextual(text, BYTES), random.Random(name)
-    ways = grammar.machine().witnesses._ways
     for _ in range(4):
         matcher = grammar.matcher()
         for _ in range(30):
-            first, config = matcher._whole_character()
-            way, walker = ways.complete(config), matcher.copy()
+            first, whole = matcher._whole_character()
+            way, walker = whole._machine.witnesses._ways.complete(whole._state), matcher.copy()
             assert way is not None and walker.accept_bytes(first + way.encode()) and walker.is_accepting()
             if not matcher.accept_bytes(next_byte(matcher, rng, alphabet.encode())):
                 break

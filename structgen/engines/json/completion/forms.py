@@ -75,15 +75,15 @@ class ObjectForm:
         words = self._of_class.get(label)
         if words is None:
             assert self.others is not None
-            final = np.where(self.others.labels == label, 0, NEVER).astype(np.int64)
-            words = self._of_class[label] = Words(self.others.transitions, final)
+            final = np.where(self.others.automaton.labels == label, 0, NEVER).astype(np.int64)
+            words = self._of_class[label] = Words(self.others.automaton.transitions, final)
         return words
 
     def begun(self, text: bytes) -> int:
         """The state of the automaton of undeclared keys after the beginning of a key; -1: none begins so."""
         place = -1 if self.others is None else 0
         for byte in text:
-            place = int(self.others.transitions[place, byte]) if self.others is not None and place >= 0 else -1
+            place = int(self.others.automaton.transitions[place, byte]) if self.others and place >= 0 else -1
         return place
 
     @cached_property

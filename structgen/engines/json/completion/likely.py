@@ -22,6 +22,8 @@ from structgen.errors import CompletionTooLongError
 from structgen.kernels.json import layout
 
 MAX_TEXTS, MAX_WORDS = 6, 4
+MAX_ENDS = 4  # brackets at once
+LIKELY_LITERALS = (b"true", b"false", b"null")
 _AFTER_COMMA = re.compile(rb'[\]}"\w],( ?)["{\[\w-]')
 _AFTER_COLON = re.compile(rb'":( ?)["{\[\w-]')
 
@@ -62,13 +64,13 @@ class LikelyTexts(RestWriter):
         elif q == layout.AFTER and isinstance(form, ObjectForm):
             state = self._open(form, frame)
             if not form.missing(state.seen):
-                yield b"}"
+                yield from self._ends(frame)
             for bit in self._next_bits(state):
                 yield from self._members(form, bit, 0, b"," + spacing.comma[0] + b'"', spacing)
         elif q in (layout.ARRAY_FIRST, layout.AFTER) and form is not None:
             comma = b"" if q == layout.ARRAY_FIRST else b"," + spacing.comma[0]
             yield from (comma + begun for begun in self._items(form, frame))
-            yield b"]"
+            yield from self._ends(frame)
         elif q == layout.NUMBER:  # which may end here
             yield from self._after_state(layout.AFTER, 0, 0, frame, spacing)
         elif q == layout.COLON:
@@ -102,6 +104,18 @@ class LikelyTexts(RestWriter):
                 if ordered and missing >> bit & 1:  # nothing stands behind what has to come first
                     return
 
+    def _ends(self, frame: int) -> Iterator[bytes]:
+        """The bracket that closes a container; before it, together with those of containers around it that lack
+        nothing then, which tokens mostly spell at once."""
+        text = first = b"}" if isinstance(self._form(frame), ObjectForm) else b"]"
+        while len(text) < MAX_ENDS and (frame := self._parent(frame)) >= 0:
+            form = self._form(frame)
+            if isinstance(form, ObjectForm) and form.missing(self._open(form, frame).seen):
+                break
+            text += b"}" if isinstance(form, ObjectForm) else b"]"
+        yield text
+        yield first
+
     def _items(self, form: ObjectForm | ArraySpec | Counted, frame: int) -> list[bytes]:
         """How the next item of an array begins."""
         place = int(self._arena[frame]) >> 32
@@ -118,7 +132,7 @@ class LikelyTexts(RestWriter):
 
     def _beginnings(self, node: GoalNode) -> list[bytes]:
         """How the values of a node begin, if there are few ways."""
-        found = [literal for bit, literal in enumerate(LITERALS) if node.flags >> bit & 1]
+        found = [literal for literal in LIKELY_LITERALS if node.flags >> LITERALS.index(literal) & 1]
         words = [word for spec in node.strings if isinstance(spec, EnumSpec) for word in spec.values]
         if words and len(words) <= MAX_WORDS and all(isinstance(spec, EnumSpec) for spec in node.strings):
             found += [b'"' + spelled(word.encode("utf-8", "surrogatepass")) + b'"' for word in words]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import universal
+from structgen.automata.labelled import every_text
 from structgen.engines.json.completion.cheapest_words import NEVER, Words, any_text, spelled
 from structgen.engines.json.completion.forms import Member, ObjectForm, Open, ValuePlan, bits_of, key_hash
 from structgen.engines.json.goals.node import GoalNode
@@ -180,13 +180,13 @@ class ObjectPlans:
         """
         assert form.others is not None
         for price, text, end in self._other_words(form, cost or self._cost).by_cost(state):
-            yield price, text, int(form.others.labels[end])
+            yield price, text, int(form.others.automaton.labels[end])
 
     def cheapest_keys(self, form: ObjectForm, state: int, count: int) -> list[tuple[int, bytes, int]]:
         """The first of `other_keys`, ``count`` of them or more, if there are."""
         assert form.others is not None
         found = self._other_words(form, self._cost).cheapest(state, count)
-        return [(price, text, int(form.others.labels[end])) for price, text, end in found]
+        return [(price, text, int(form.others.automaton.labels[end])) for price, text, end in found]
 
     def _other_words(self, form: ObjectForm, cost: Costs) -> Words:
         classes = form.others
@@ -194,7 +194,8 @@ class ObjectPlans:
         prices = (NEVER, *map(cost, classes.nodes))
         known = form.words
         if known is None or known[0] != prices:
-            is_any = classes.transitions is universal().transitions
-            final: npt.NDArray[np.int64] = np.array(prices, np.int64)[classes.labels]
-            known = form.words = (prices, any_text(prices[1]) if is_any else Words(classes.transitions, final))
+            automaton = classes.automaton
+            final: npt.NDArray[np.int64] = np.array(prices, np.int64)[automaton.labels]
+            words = any_text(prices[1]) if automaton is every_text() else Words(automaton.transitions, final)
+            known = form.words = (prices, words)
         return known[1]

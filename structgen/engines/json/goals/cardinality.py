@@ -11,10 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from structgen.automata.dfa import count_words
+from structgen.automata.labelled import MANY_WORDS
 from structgen.engines.json.goals.few_values import FewValues
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import (
-    MANY_WORDS,
     ArraySpec,
     CountedSpec,
     EnumSpec,

@@ -16,6 +16,7 @@ from structgen.engines.json.goals.counted import CountedArrays, CountedPlan, cou
 from structgen.engines.json.goals.key_classes import ObjectBuilder
 from structgen.engines.json.goals.key_terms import encodable
 from structgen.engines.json.goals.normal_form import Conjunction
+from structgen.engines.json.goals.sizes import GOAL_BYTES, scalar_bytes
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
 from structgen.engines.json.numbers.automaton import automaton
 from structgen.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
@@ -52,26 +53,30 @@ if TYPE_CHECKING:
     from structgen.engines.json.goals.graph import GoalGraph
     from structgen.engines.json.goals.node import GoalNode
 
-MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 32 << 20
+MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 16 << 20
 _UNKNOWN = object()
 
 
 class KnownSpecs(dict[Hashable, Any]):
     """Specs of scalars, which depend on nothing but their literals and options, so that all schemas share them.
 
-    All are forgotten, and with them the formulas that only they hold, when there are `MAX_KNOWN`, or automata of
+    All are forgotten, and with them the formulas that only they hold, when there are `MAX_KNOWN`, or when they take
     `MAX_KNOWN_BYTES`.
     """
 
     memory_bytes = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._counted: set[int] = set()  # automata of these, by id
+
     def remember(self, key: Hashable, spec: Any) -> Any:
         """The spec, which is kept."""
         if len(self) >= MAX_KNOWN or self.memory_bytes > MAX_KNOWN_BYTES:
             self.clear()
+            self._counted.clear()
             self.memory_bytes = 0
-        if isinstance(spec, StringSpec) and spec.dfa is not None:
-            self.memory_bytes += spec.dfa.transitions.nbytes + (spec.distances.nxt.nbytes if spec.distances else 0)
+        self.memory_bytes += GOAL_BYTES + scalar_bytes(spec, self._counted)
         self[key] = spec
         return spec
 
@@ -173,8 +178,13 @@ class Conjunctions:
             limit = None
         enums = [literal for literal in literals if isinstance(literal, Enum)]
         if enums:
-            rest = and_(*literals, not_(Len(limit + 1)) if limit is not None else TRUE)
-            values = tuple(v for v in enums[0].values if evaluate(rest, v, self._graph.lowered.refs) and encodable(v))
+            others = [literal for literal in literals if literal is not enums[0]]
+            if limit is not None:
+                others.append(not_(Len(limit + 1)))
+            values = tuple([value for value in enums[0].values if encodable(value)])
+            if others:
+                rest, refs = and_(*others), self._graph.lowered.refs
+                values = tuple([value for value in values if evaluate(rest, value, refs)])
             return EnumSpec(values) if values else None
         least, most = 0, limit
         dfa: Dfa | None = None

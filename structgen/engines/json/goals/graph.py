@@ -21,6 +21,7 @@ from structgen.engines.json.goals.node import GoalNode, StringAlternative
 from structgen.engines.json.goals.normal_form import NormalForm
 from structgen.engines.json.goals.shared import SHARED
 from structgen.engines.json.goals.specs import EnumSpec
+from structgen.engines.json.goals.witness import witness
 from structgen.errors import (
     PatternError,
     SchemaTooComplexError,
@@ -30,8 +31,8 @@ from structgen.errors import (
     UnsupportedSchemaError,
 )
 from structgen.formula.evaluate import evaluate
-from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, Type, and_
-from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, One, Or, Type, and_
+from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
 
@@ -61,6 +62,7 @@ class GoalGraph:
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
+        self._witnesses: dict[tuple[Formula, int], tuple[bool, int]] = {}  # whether there is one, and the steps
         self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
@@ -91,6 +93,10 @@ class GoalGraph:
                 hint += ' With additional_members="schema", members that are not declared are allowed.'
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
+
+    def release(self) -> None:
+        """Give up what only expansion needs. It refers to the graph, which would stay until cycles are looked for."""
+        del self.normal_form, self._conjunctions
 
     def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
@@ -209,12 +215,23 @@ class GoalGraph:
         if known is None:
             if self._depth == MAX_PROBES:
                 return True
+            if self._has_witness(restricted, kind):
+                return True
             self._depth += 1
             try:
                 known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
             finally:
                 self._depth -= 1
         return known
+
+    def _has_witness(self, restricted: Formula, kind: int) -> bool:
+        """Whether a value was guessed. That costs the same each time, whatever came before."""
+        known = self._witnesses.get((restricted, kind))
+        if known is None:
+            found, steps = witness(restricted, kind, self.lowered.refs)
+            known = self._witnesses[restricted, kind] = bool(found), steps
+        self.budget.spend(known[1])
+        return known[0]
 
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the goal apart from the work in progress and solve what it reaches."""
@@ -243,15 +260,21 @@ def possible_types(formula: Formula) -> int:
     if isinstance(formula, Type):
         return formula.mask
     if isinstance(formula, Enum):
-        types = 0
-        for value in formula.values:
-            types |= canonical_type(value)
-        return types
+        return formula.types
     if isinstance(formula, And):
         types = ANY
         for part in formula.args:
             if part.__class__ is Type or part.__class__ is Enum:
                 types &= possible_types(part)
+        return types
+    if isinstance(formula, MemberRecord):
+        return OBJECT
+    if isinstance(formula, (Or, One)):
+        types = 0
+        for part in formula.args:
+            if part.__class__ not in (And, Enum, MemberRecord, Type):
+                return ANY
+            types |= possible_types(part)
         return types
     return ANY
 

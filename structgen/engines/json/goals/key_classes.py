@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from structgen.automata.dfa import Dfa, accepts, count_words, from_strings, from_table, product, universal
+from structgen.automata.labelled import MANY_WORDS, LabelledDfa, classes_of, every_text, side_by_side
 from structgen.engines.json.goals.duties import MAX_DUTIES, choices
 from structgen.engines.json.goals.key_terms import encodable, named, string_atoms, truth
 from structgen.engines.json.goals.normal_form import dependency
-from structgen.engines.json.goals.specs import MANY_WORDS, Choice, KeyClasses, ObjectSpec, Undeclared
+from structgen.engines.json.goals.specs import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
@@ -178,46 +176,42 @@ class ObjectBuilder:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
-        present = [dfa for dfa in dfas if dfa is not None]
+        present = tuple([dfa for dfa in dfas if dfa is not None])
         if len(present) > MAX_KEY_PATTERNS:
             raise SchemaTooComplexError(
                 f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
             )
         with self._graph.placed(atoms[0] if atoms else TRUE):
-            table, bits = product(present, limit)
-        self._graph.budget.spend(STATE_STEPS * len(table) * len(present))
-        ends = valid_ends(table)
+            sides = side_by_side(present, limit)
+        self._graph.budget.spend(STATE_STEPS * len(sides.bits) * len(present))
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
-        class_of: dict[int, int] = {}
-        for signature in sorted(set(bits[ends].tolist())):
+        classes: list[int] = []
+        for signature in sides.kinds:
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
             facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
             value = self._of_class(facts)
-            class_of[signature] = 0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1)
-        labels = np.array([class_of[s] if end else 0 for s, end in zip(bits.tolist(), ends, strict=True)], np.int32)
-        return self._counted(table, labels, list(formulas), keys)
+            classes.append(0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1))
+        return self._counted(classes_of(present, tuple(classes), limit), list(formulas), keys)
 
     def _counted(
-        self, table: np.ndarray, labels: np.ndarray, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
+        self, automaton: LabelledDfa, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
     ) -> tuple[KeyClasses | None, list[int]]:
         """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
-        counts = words_by_class(table, labels, len(formulas), keys)
+        counts = words_besides(automaton, keys)
         total = sum(counts)
         # One member can be chosen for each obligation as long as its class has keys; of few keys that is not so.
         few = [c for c, n in enumerate(counts) if n and (total if not self._duties else n) <= MAX_SPELLED_OUT]
-        for word, label in spelled_out(table, np.where(np.isin(labels, np.add(few, 1)), labels, 0)) if few else ():
+        for word, label in automaton.renamed(_only(few, len(counts))).texts() if few else ():
             if word not in keys:
-                keys[word] = self._graph.node(formulas[label - 1][0])
+                keys[word] = self._graph.node(formulas[few[label - 1]][0])
         kept = [c for c, n in enumerate(counts) if n and c not in few]
         if not kept:
             return None, []
+        automaton = automaton.renamed(_only(kept, len(counts)))
         nodes = [self._graph.node(formulas[c][0]) for c in kept]
-        number = np.zeros(len(counts) + 1, np.int32)
-        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
-        table, labels = canonical(table, number[labels], (), self._graph.options.max_automaton_states)
-        self._graph.budget.spend(STATE_STEPS * len(table) * len(kept))
-        return KeyClasses(table, labels, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+        self._graph.budget.spend(STATE_STEPS * len(automaton.labels) * len(kept))
+        return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
 
 
 def record_spec(record: MemberRecord, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
@@ -257,89 +251,35 @@ def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
     if others is None:
         return None
     if not isinstance(others, KeyClasses):
-        dfa = universal()
-        table, labels = dfa.transitions, dfa.accepting.astype(np.int32)
-        return Undeclared(table, labels, [others], spec.other_choices, False) if others.live else None
+        return Undeclared(every_text(), [others], spec.other_choices, False) if others.live else None
     kept = [c for c, node in enumerate(others.nodes) if node.live]
     if not kept:
         return None
-    table, labels = others.transitions, others.labels
-    if len(kept) < len(others.nodes):
-        number = np.zeros(len(others.nodes) + 1, np.int32)
-        number[np.add(kept, 1)] = np.arange(1, len(kept) + 1)
-        table, labels = canonical(table, number[labels], (), max_states)
-    narrow = is_narrow(table, labels)
+    automaton = others.automaton.renamed(_only(kept, len(others.nodes)))
+    narrow = automaton.is_narrow
     if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one
-        table, labels = canonical(table, labels, spec.keys, max_states)
-        narrow = is_narrow(table, labels)
+        automaton = automaton.without(spec.keys, max_states)
+        narrow = automaton.is_narrow
     choices = [spec.other_choices[c] for c in kept] if spec.duties else []
-    return Undeclared(table, labels, [others.nodes[c] for c in kept], choices, narrow)
+    return Undeclared(automaton, [others.nodes[c] for c in kept], choices, narrow)
 
 
-def is_narrow(table: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether there are beginnings that only finitely many keys have."""
-    return bool((count_words(Dfa(table, labels > 0), MANY_WORDS) < MANY_WORDS).any())
+def _only(kept: list[int], classes: int) -> list[int]:
+    """New numbers for the labels of some classes (counted from 0) so that ``kept`` are left."""
+    number = [0] * (classes + 1)
+    for label, place in enumerate(kept, 1):
+        number[place + 1] = label
+    return number
 
 
-def words_by_class(table: np.ndarray, labels: np.ndarray, classes: int, names: Iterable[str]) -> list[int]:
+def words_besides(automaton: LabelledDfa, names: Iterable[str]) -> list[int]:
     """How many keys each class has besides ``names``; `MANY_WORDS` where there are that many or no end."""
-    counts = []
-    for label in range(1, classes + 1):
-        words = from_table(table, (labels == label).astype(np.uint8))
-        count = 0 if words.is_empty else int(count_words(words, MANY_WORDS)[0])
-        if 0 < count < MANY_WORDS:
-            count -= sum(accepts(words, name) for name in names)
-        counts.append(count)
+    counts = automaton.words.copy()
+    if any([count < MANY_WORDS for count in counts]):
+        for label in map(automaton.class_of, names):
+            if label and counts[label - 1] < MANY_WORDS:
+                counts[label - 1] -= 1
     return counts
-
-
-def canonical(
-    table: np.ndarray, labels: np.ndarray, without: Iterable[str], max_states: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """A labelled automaton that is trim (and minimal, if nothing is taken out), the texts ``without`` taken out.
-
-    The labels are written as binary numbers: an automaton for each binary digit, and these side by side.
-    """
-    digits = [from_table(table, (labels >> i & 1).astype(np.uint8)) for i in range(int(labels.max()).bit_length())]
-    merged, signature = product([*digits, from_strings(without, max_states)], max_states)
-    taken = signature >> np.uint64(len(digits)) & np.uint64(1)
-    found = np.where((taken == 0) & valid_ends(merged), signature & np.uint64((1 << len(digits)) - 1), np.uint64(0))
-    return trim(merged, found.astype(np.int32))
-
-
-def valid_ends(table: np.ndarray) -> np.ndarray:
-    """Whether each state stands between characters, bool[n]: inside one, only continuation bytes can follow."""
-    return np.asarray(table[:, 0x41] >= 0)
-
-
-def reaching(table: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Which states lead to one of ``ends`` (bool[n]), these included."""
-    live = ends
-    while True:
-        reach = live | ((table >= 0) & live[table]).any(axis=1)
-        if (reach == live).all():
-            return live
-        live = reach
-
-
-def trim(table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Remove states from which no labelled one is reached (start stays first) and renumber."""
-    live = reaching(table, labels > 0)
-    number = np.full(len(live) + 1, -1, np.int32)
-    number[:-1][live] = np.arange(live.sum(), dtype=np.int32)
-    return np.ascontiguousarray(number[table[live]]), labels[live]
-
-
-def spelled_out(table: np.ndarray, labels: np.ndarray) -> Iterable[tuple[str, int]]:
-    """All keys of a finite set of classes, with their labels."""
-    table, labels = trim(table, labels)
-    stack = [(0, b"")]
-    while stack:
-        state, text = stack.pop()
-        if labels[state]:
-            yield text.decode(), int(labels[state])
-        for byte in np.flatnonzero(table[state] >= 0).tolist():
-            stack.append((int(table[state, byte]), text + bytes([byte])))
 
 
 def closure(dependents: dict[str, set[str]]) -> dict[str, set[str]]:

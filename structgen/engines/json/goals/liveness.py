@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from structgen.automata.labelled import MANY_WORDS
 from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cardinality import count_values, is_endless
 from structgen.engines.json.goals.duties import coverable
 from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.specs import MANY_WORDS, ArraySpec, CountedSpec, KeyClasses, ObjectSpec
+from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
 Live = Callable[[GoalNode], bool]
 MAX_LISTED = 2_000

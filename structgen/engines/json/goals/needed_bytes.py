@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import universal
+from structgen.automata.labelled import reaching
 from structgen.automata.lengths import MAX_ENTRIES
-from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.liveness import array_live, is_live, object_live, reachable
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
@@ -166,7 +166,8 @@ class NeededBytes:
         for name in keys:
             needed.update(json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"))
         if isinstance(spec.others, KeyClasses):
-            needed |= self._of_automaton(spec.others.transitions, spec.others.labels > 0, counted=False)
+            others = spec.others.automaton
+            needed |= self._of_automaton(others.transitions, others.accepting, counted=False)
         elif spec.others is not None and spec.others.live:
             needed |= self._of_any_string()
         return needed

@@ -104,6 +104,9 @@ class NormalForm:
 
     def _restrict(self, formula: Formula, kind: int) -> Formula:
         if isinstance(formula, And):
+            first = formula.args[0]  # a type is: parts stand in order of creation
+            if first.__class__ is Type and not first.mask & kind:
+                return FALSE
             return and_(*[self.restrict(part, kind) for part in formula.args])
         if isinstance(formula, Or):
             return or_(*[self.restrict(part, kind) for part in formula.args])
@@ -116,6 +119,8 @@ class NormalForm:
         if isinstance(formula, MemberRecord):
             return self.restrict(formula.spelled, kind) if kind == OBJECT else FALSE
         assert isinstance(formula, Enum)
+        if formula.types == kind:
+            return formula
         return Enum([value for value in formula.values if canonical_type(value) == kind])
 
     def alternatives(self, formula: Formula, kind: int) -> list[Conjunction]:
@@ -160,8 +165,11 @@ class NormalForm:
     def _discriminator(self, formula: Formula, done: frozenset[str]) -> str | None:
         """The member by whose value a formula's choices are told apart."""
         parts = formula.args if isinstance(formula, And) else (formula,)
-        choices = [part for part in parts if is_choice(part)]
-        context = [part for part in parts if not is_choice(part)]
+        choices = [part for part in parts if part.__class__ is not All and is_choice(part)]
+        if not choices:
+            return None
+        chosen = set(choices)
+        context = [part for part in parts if part not in chosen]
         if len(choices) == 1:
             choice = choices[0].arg if isinstance(choices[0], Not) else choices[0]
             choices = list(choice.args) if isinstance(choice, One) else []
@@ -178,7 +186,10 @@ class NormalForm:
     def _conjunction(
         self, parts: Iterable[Formula], kind: int, done: frozenset[str] = frozenset()
     ) -> list[Conjunction]:
-        return self._product([self._expand(part, kind, done) for part in parts], kind)
+        plain = ATOM_TYPE.keys()
+        return self._product(
+            [[(part,)] if part.__class__ in plain else self._expand(part, kind, done) for part in parts], kind
+        )
 
     def _product(self, parts: Iterable[list[Conjunction]], kind: int) -> list[Conjunction]:
         """One alternative of each part, in all ways that do not contradict themselves on their face."""

@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 import numpy as np
 
 from structgen.automata.dfa import Dfa, count_words
+from structgen.automata.labelled import reaching
 from structgen.engines.json.goals.counted import numbers_of
-from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 from structgen.engines.json.numbers.states import (
     FRACTION,

@@ -8,6 +8,7 @@ So choices are made one at a time, and after each those that have become certain
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from structgen.engines.json.goals.budget import GoalBudget
@@ -100,9 +101,33 @@ class ObjectChoices:
 def merged(alternatives: list[Conjunction], budget: GoalBudget) -> list[Conjunction]:
     """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact.
 
-    Linear in the alternatives times their keys, for as often as something was merged.
+    Linear in the literals of all alternatives, for as often as something was merged.
     """
     return _Merger(alternatives, budget).run() if len(alternatives) > 1 else alternatives
+
+
+class _Alternative:
+    """A conjunction, by the keys that it speaks of.
+
+    Attributes:
+        literals: of the conjunction, in order; ``members`` the same as a set.
+        sums: of what it says of each key, the sum of its literals' hashes; ``whole`` is that of all literals. So what
+            is said of the other keys is compared by a subtraction, and looked at only where that agrees.
+    """
+
+    __slots__ = ("literals", "members", "sums", "whole")
+
+    def __init__(self, literals: Conjunction, known: dict[Formula, tuple[str | None, int]]) -> None:
+        self.literals, self.members = literals, frozenset(literals)
+        self.whole, self.sums = 0, dict[str, int]()
+        for literal in self.members:
+            found = known.get(literal)
+            if found is None:
+                found = known[literal] = (about_key(literal)[0], hash((literal.id, "literal")))
+            name, number = found
+            self.whole += number
+            if name is not None:
+                self.sums[name] = self.sums.get(name, 0) + number
 
 
 class _Merger:
@@ -110,8 +135,9 @@ class _Merger:
 
     def __init__(self, alternatives: Iterable[Conjunction], budget: GoalBudget) -> None:
         self._budget = budget
-        self._current: dict[frozenset[Formula], Conjunction] = {}
-        self._speaking: dict[str, dict[frozenset[Formula], None]] = {}
+        self._known: dict[Formula, tuple[str | None, int]] = {}  # of each literal its key and its hash
+        self._current: dict[frozenset[Formula], _Alternative] = {}
+        self._speaking: dict[str, dict[frozenset[Formula], _Alternative]] = {}
         for literals in alternatives:
             self._add(literals)
 
@@ -120,39 +146,45 @@ class _Merger:
         before = len(self._current) + 1
         while 1 < len(self._current) < before:
             before = len(self._current)
+            wholes = Counter([one.whole for one in self._current.values()])
             for name in list(self._speaking):
-                for group in self._differing(name):
-                    united = _united([self._current[literals] for literals in group], name)
-                    for literals in group:
-                        self._remove(literals)
-                    self._add(united)
-        return list(self._current.values())
+                for group in self._differing(name, wholes):
+                    united = _united([one.literals for one in group], name)
+                    for one in group:
+                        self._remove(one)
+                    wholes[self._add(united).whole] += 1
+        return [one.literals for one in self._current.values()]
 
-    def _add(self, alternative: Conjunction) -> None:
-        literals = frozenset(alternative)
-        self._current[literals] = alternative
-        for name in _keys(alternative):
-            self._speaking.setdefault(name, {})[literals] = None
+    def _add(self, literals: Conjunction) -> _Alternative:
+        self._budget.spend(3 * len(literals))
+        added = _Alternative(literals, self._known)
+        self._current[added.members] = added
+        for name in added.sums:
+            self._speaking.setdefault(name, {})[added.members] = added
+        return added
 
-    def _remove(self, literals: frozenset[Formula]) -> None:
-        for name in _keys(self._current.pop(literals)):
-            self._speaking[name].pop(literals, None)
+    def _remove(self, one: _Alternative) -> None:
+        del self._current[one.members]
+        for name in one.sums:
+            del self._speaking[name][one.members]
 
-    def _differing(self, name: str) -> list[list[frozenset[Formula]]]:
-        """Groups of alternatives that say the same of all keys but ``name``."""
-        groups: dict[frozenset[Formula], list[frozenset[Formula]]] = {}
-        for literals in self._speaking[name]:
-            self._budget.spend(3 * len(literals))
-            rest = frozenset([literal for literal in literals if _key(literal) != name])
-            groups.setdefault(rest, []).append(literals)
-        for rest, group in groups.items():
-            if rest in self._current:
-                group.append(rest)  # says nothing of the key
+    def _differing(self, name: str, wholes: Counter[int]) -> list[list[_Alternative]]:
+        """Groups of alternatives that say the same of all keys but ``name``. ``wholes``: those that there may be."""
+        speaking = self._speaking[name].values()
+        self._budget.spend(3 * len(speaking))
+        rests = [one.whole - one.sums[name] for one in speaking]
+        count = Counter(rests)
+        groups: dict[frozenset[Formula], list[_Alternative]] = {}
+        for one, rest in zip(speaking, rests, strict=True):
+            if count[rest] > 1 or rest in wholes:
+                self._budget.spend(3 * len(one.members))
+                known = self._known
+                said = frozenset([literal for literal in one.members if known[literal][0] != name])
+                groups.setdefault(said, []).append(one)
+        for said, group in groups.items():
+            if said in self._current:
+                group.append(self._current[said])  # says nothing of the key
         return [group for group in groups.values() if len(group) > 1]
-
-
-def _keys(literals: Conjunction) -> dict[str, None]:
-    return {name: None for name in map(_key, literals) if name is not None}
 
 
 def _united(group: list[Conjunction], name: str) -> Conjunction:

@@ -8,13 +8,12 @@ import threading
 from collections.abc import Iterable
 
 from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.specs import CountedSpec, KeyClasses, StringSpec
+from structgen.engines.json.goals.sizes import goal_bytes
 from structgen.formula.language import Formula
 from structgen.options import JsonOptions
 
-MAX_BYTES = 32 << 20
+MAX_BYTES = 16 << 20
 """What the shared goals may take, over all options; beyond it all are forgotten, and with them their formulas."""
-LEAST_BYTES, ENTRY_BYTES = 1_024, 128  # of a goal; of a key or item in one
 
 
 class SharedGoals:
@@ -23,6 +22,7 @@ class SharedGoals:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of: dict[JsonOptions, dict[Formula, GoalNode]] = {}
+        self._counted: set[int] = set()  # automata of these goals, by id: many goals may have one
         self.memory_bytes = 0
 
     def __len__(self) -> int:
@@ -41,27 +41,11 @@ class SharedGoals:
                 if node.formula not in found:
                     node.shared = True
                     found[node.formula] = node
-                    self.memory_bytes += _bytes(node)
+                    self.memory_bytes += goal_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
                 self._of.clear()
+                self._counted.clear()
                 self.memory_bytes = 0
-
-
-def _bytes(node: GoalNode) -> int:
-    """About what a goal takes; arrays exactly."""
-    size = LEAST_BYTES
-    for string in node.strings:
-        if isinstance(string, StringSpec):
-            size += 0 if string.dfa is None else string.dfa.transitions.nbytes
-        else:
-            size += ENTRY_BYTES * len(string.values)
-    for spec in node.objects:
-        size += ENTRY_BYTES * len(spec.keys)
-        if isinstance(spec.others, KeyClasses):
-            size += 2 * spec.others.transitions.nbytes  # as it is, and settled
-    for array in node.arrays:
-        size += ENTRY_BYTES * len(array.states if isinstance(array, CountedSpec) else array.prefix)
-    return size
 
 
 SHARED = SharedGoals()

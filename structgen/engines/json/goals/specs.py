@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from structgen.automata.dfa import Dfa
+from structgen.automata.labelled import LabelledDfa
 from structgen.automata.lengths import Distances
 from structgen.engines.json.numbers.automaton import NumberAutomaton
 
@@ -46,20 +44,16 @@ class NumberChoice:
 
 @dataclass(slots=True)
 class KeyClasses:
-    """Classes of undeclared keys: ``labels[state]`` is the class of a key that ends in a state of ``transitions``.
+    """Classes of undeclared keys, as ``automaton`` tells them apart.
 
     Class 0 is "not allowed"; class i > 0 has the value node ``nodes[i - 1]`` and ``words[i - 1]`` keys that are not
     declared, at least one (`MANY_WORDS`: that many or without end). Declared keys may be labelled too.
     """
 
-    transitions: npt.NDArray[np.int32]
-    labels: npt.NDArray[np.int32]
+    automaton: LabelledDfa
     nodes: list[GoalNode]
     words: list[int]
 
-
-MANY_WORDS = 1 << 30
-"""A number of keys that no object could hold; stands for endlessly many too."""
 
 Choice: TypeAlias = "tuple[GoalNode, int]"
 """The node of a member's value, and the obligations (bits) that such a value meets."""
@@ -73,8 +67,7 @@ class Undeclared:
     undeclared keys have; the automaton then leads to no declared key.
     """
 
-    transitions: npt.NDArray[np.int32]
-    labels: npt.NDArray[np.int32]
+    automaton: LabelledDfa
     nodes: list[GoalNode]
     choices: list[list[Choice]]
     narrow: bool

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.dfa import Dfa
+from structgen.automata.labelled import LabelledDfa
 from structgen.automata.lengths import distances
 from structgen.engines.json.goals.liveness import children
 from structgen.engines.json.goals.node import GoalNode
@@ -158,7 +159,11 @@ def _object(spec: ObjectSpec, number: dict[GoalNode, int], add: Callable[..., in
     others: Any = None
     if isinstance(spec.others, KeyClasses):
         classes = spec.others
-        others = [add(classes.transitions, classes.labels), [number[node] for node in classes.nodes], classes.words]
+        others = [
+            add(classes.automaton.transitions, classes.automaton.labels),
+            [number[node] for node in classes.nodes],
+            classes.words,
+        ]
     elif spec.others is not None:
         others = number[spec.others]
     return {
@@ -256,7 +261,7 @@ def _read_object(
     rest: GoalNode | KeyClasses | None = None
     if isinstance(others, list):
         part, places, words = others
-        rest = KeyClasses(*parts[part], [nodes[place] for place in places], words)
+        rest = KeyClasses(LabelledDfa(*parts[part]), [nodes[place] for place in places], words)
     elif others is not None:
         rest = nodes[others]
     return ObjectSpec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ class KernelContext:
     __slots__ = ("_arrays", "_rows", "address", "fields", "registers", "result")
 
     def __init__(self, rows: MaskRows) -> None:
-        self._rows = rows
+        self._rows = weakref.ref(rows)  # which keep the context: outgrown rows should go without a search for cycles
         self._arrays: dict[int, Any] = {}
         self.fields = array("q", bytes(8 * layout.CONTEXT_SIZE))
         self.address = self.fields.buffer_info()[0]
@@ -77,7 +78,8 @@ class KernelContext:
 
     def refresh(self) -> None:
         """Take up arrays of the pool and the rows that have been replaced since."""
-        rows, pool = self._rows, self._rows.pool
+        rows = self._its_rows()
+        pool = rows.pool
         with rows.lock:
             self.fields[layout.C_VERSION + 1] = pool.version[0]
             self._set(layout.C_POOL, pool.transitions)
@@ -107,11 +109,11 @@ class KernelContext:
             self.result = array("q", bytes(16 * len(self.result)))
             self._set_words(layout.C_RESULT, self.result)
         elif status == layout.MISS:
-            self._rows.pool.fill_number(self.registers[layout.MISSING])
+            self._its_rows().pool.fill_number(self.registers[layout.MISSING])
         elif status == layout.MISS_ROW:
-            self._rows.compute(self.registers[layout.MISSING], self.registers[layout.ALTERNATIVES])
+            self._its_rows().compute(self.registers[layout.MISSING], self.registers[layout.ALTERNATIVES])
         elif status == layout.MISS_COUNT:
-            self._rows.pool.count_values(self.registers[layout.MISSING])
+            self._its_rows().pool.count_values(self.registers[layout.MISSING])
         elif status == layout.FULL:
             self.registers[layout.TOO_DEEP] = 0
             for table in _GROWING:
@@ -119,6 +121,11 @@ class KernelContext:
         elif status != layout.STALE:
             raise AssertionError(f"unknown kernel result {status}")
         self.refresh()
+
+    def _its_rows(self) -> MaskRows:
+        rows = self._rows()
+        assert rows is not None, "a grammar keeps its rows"
+        return rows
 
     def _set(self, table: int, data: npt.NDArray[Any]) -> None:
         self._arrays[table] = data

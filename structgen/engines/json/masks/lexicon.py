@@ -7,6 +7,7 @@ Here the vocabulary is split accordingly, once for each way of spelling escapes,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,16 @@ class JsonLexicon:
         """No token has as many code points, as it is written."""
         begun = np.concatenate([[0], np.cumsum(self.vocabulary.token_bytes & 0xC0 != 0x80)])
         return int(np.diff(begun[self.vocabulary.token_offsets]).max(initial=0)) + 1
+
+    @property
+    def common_digits(self) -> int:
+        """Most texts of so many digits are tokens, and of fewer too; of more, few are. At least 1."""
+        numbers = np.flatnonzero(self.kinds & t.DIGITS)
+        lengths = Counter(len(token) for token in map(self.vocabulary.tokens.__getitem__, numbers) if token.isdigit())
+        digits = 1
+        while 2 * lengths[digits + 1] > 10 ** (digits + 1):
+            digits += 1
+        return digits
 
     @property
     def max_depth(self) -> int:

@@ -6,6 +6,7 @@ import threading
 from array import array
 from collections import OrderedDict
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,12 +22,14 @@ from structgen.engines.json.masks.fixed_rows import (
 from structgen.engines.json.masks.lexicon import Int32, JsonLexicon, load_lexicon
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
+from structgen.engines.pages import zero_pages
 from structgen.kernels.json import layout, machine
 from structgen.progress import waiting
 from structgen.vocabulary.vocabulary import Vocabulary
 
-# A pool that has grown beyond this is left to the grammars that use it, and new ones start a fresh one.
-MAX_POOL_BYTES = 64 << 20
+# Rows and pool that have grown beyond this are left to the grammars that use them, and new ones start afresh.
+MAX_POOL_BYTES = 48 << 20
+MAX_BYTES = 128 << 20  # of those of all vocabularies; what was not used for longest gives way
 MEMORY_BYTES = 8 << 20  # of masks that are kept
 FIRST_BLOCKS = 1 << 10
 
@@ -38,6 +41,8 @@ class MaskRows:
     the blocks that rows lie in. ``memory`` keeps finished masks of all grammars (`structgen.kernels.json.recall`).
     """
 
+    is_outdated = False  # whether those that followed were left behind, too: nothing should be kept for later with it
+
     def __init__(self, lexicon: JsonLexicon) -> None:
         self.lexicon = lexicon
         self.pool = AutomatonPool()
@@ -48,17 +53,20 @@ class MaskRows:
         self.count = 0
         for _ in range(fixed):
             self._add_row()
-        self.limits = np.zeros(4, np.int64)
+        self.limits = np.zeros(layout.LIMITS, np.int64)
         self.limits[layout.L_TEXT] = lexicon.longest_text
         self.limits[layout.L_UNIVERSAL] = self.pool.universal
         self.limits[layout.L_WIDTH] = lexicon.width
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
-        self.memory = np.full(MEMORY_BYTES // 8, 0, np.int64)  # touched here, and not in the middle of a mask
+        self.limits[layout.L_ALIKE] = bool((lexicon.next_same >= 0).any())
+        self.memory = zero_pages(MEMORY_BYTES // 8, np.int64)
+        self.memory.fill(0)  # touched here, and not in the middle of a mask
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
         self.slice_sizes = np.zeros((layout.SLICES, lexicon.longest_text + 1), np.int32)  # by code points at most
         self.kinds = KINDS
+        self._digits = lexicon.common_digits
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
         header[layout.H_ESCAPES] = int(lexicon.escapes)
@@ -67,8 +75,8 @@ class MaskRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of rows, pool and memory."""
-        return sum(block.nbytes for block in self._blocks) + self.pool.memory_bytes + self.memory.nbytes
+        """About what rows, pool and memory take."""
+        return 4 * self.lexicon.width * self.count + self.pool.memory_bytes + self.memory.nbytes
 
     def context(self) -> KernelContext:
         """The calling thread's kernel memory."""
@@ -87,6 +95,8 @@ class MaskRows:
             out = self.row(place_of_row)
             context = self.context()
             number = self.pool.is_number(state)
+            if number:  # at once what its walk asks for: else the walk begins anew at each
+                self.pool.fill_number(state, self._digits)
             while True:
                 status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
@@ -102,7 +112,7 @@ class MaskRows:
         """The number of a new row, all zero."""
         number, place = self.count, self.count // layout.BLOCK_ROWS
         if place == len(self._blocks):
-            block = np.zeros((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
+            block = zero_pages((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
             if place == len(self.blocks):
                 self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
                 self.pool.version[0] += 1
@@ -133,6 +143,7 @@ class MaskRows:
 
 _LOCK = threading.Lock()
 _CURRENT: OrderedDict[tuple[str, bool], MaskRows] = OrderedDict()  # the one used last is last
+_LEFT: WeakValueDictionary[tuple[str, bool], MaskRows] = WeakValueDictionary()  # the last that were left to grammars
 MAX_VOCABULARIES = 8  # whose rows are kept for further grammars; grammars keep their own alive in any case
 
 
@@ -147,9 +158,21 @@ def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
+            if current is not None:
+                _leave(key)
             with waiting("making the first tables of a vocabulary"):
                 current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
         _CURRENT.move_to_end(key)
-        if len(_CURRENT) > MAX_VOCABULARIES:
-            _CURRENT.popitem(last=False)
+        while len(_CURRENT) > 1 and (
+            len(_CURRENT) > MAX_VOCABULARIES or sum(rows.memory_bytes for rows in _CURRENT.values()) > MAX_BYTES
+        ):
+            _leave(next(iter(_CURRENT)))
         return current
+
+
+def _leave(key: tuple[str, bool]) -> None:
+    """Leave rows to the grammars that use them. With the lock held."""
+    before = _LEFT.get(key)
+    if before is not None:
+        before.is_outdated = True
+    _LEFT[key] = _CURRENT.pop(key)

@@ -11,10 +11,10 @@ automaton is built lazily and may grow without end; each state is small, and wha
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -27,8 +27,10 @@ SEARCH_LIMIT = 500
 """With steps, and so with residues: states that `NumberAutomaton.shortest` looks at before it settles for a completion
 that may not be the shortest."""
 
-CACHE_SIZE = 1_024
-"""Automata kept for the process."""
+CACHE_BYTES = 8 << 20
+"""What automata that are kept for the process may take."""
+RECOUNTED = 32  # so many new ones until it is counted what all take: they grow where they are used
+LEAST_BYTES, STATE_BYTES, ROW_BYTES = 4_096, 384, 640  # of an automaton, a state of it, a state with its row; measured
 
 
 class _Reader(Protocol):
@@ -64,6 +66,7 @@ class NumberAutomaton:
         self._states: list[Hashable] = []
         self._numbers: dict[Hashable, int] = {}
         self._rows: list[list[tuple[int, int]] | None] = []
+        self._filled = 0  # of these
         self._accepting: list[bool] = []
         self._completions: dict[int, bytes] = {}
         self._number(self._reader.start)
@@ -71,6 +74,11 @@ class NumberAutomaton:
     def __len__(self) -> int:
         """The number of states discovered so far."""
         return len(self._states)
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what it takes now."""
+        return LEAST_BYTES + STATE_BYTES * len(self._states) + ROW_BYTES * self._filled
 
     def row(self, state: int) -> list[tuple[int, int]]:
         """The live successors of a state as (byte, state) pairs; creates them on the first call. Do not change it."""
@@ -80,6 +88,7 @@ class NumberAutomaton:
                 moves = [] if self.is_empty else self._reader.moves(self._states[state])
                 numbered = [(symbols, self._number(after)) for symbols, after in moves]
                 row = [(byte, number) for symbols, number in numbered for byte in symbols]
+                self._filled += self._rows[state] is None
                 self._rows[state] = row
         return row
 
@@ -225,15 +234,42 @@ class _LimitedReader:
         return self._inner.inner(state[0])
 
 
-@lru_cache(CACHE_SIZE)
-def _cached(spec: NumberSpec) -> NumberAutomaton:
-    return NumberAutomaton(spec)
+class NumberCache:
+    """Automata by spec, those used last. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # an automaton may ask for another while it is made
+        self._entries: OrderedDict[NumberSpec, NumberAutomaton] = OrderedDict()
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what all take now."""
+        with self._lock:
+            return sum(automaton.memory_bytes for automaton in self._entries.values())
+
+    def get(self, spec: NumberSpec) -> NumberAutomaton:
+        """The automaton of a spec; each time some were made, the oldest give way to `CACHE_BYTES`."""
+        with self._lock:
+            found = self._entries.get(spec)
+            if found is not None:
+                self._entries.move_to_end(spec)
+                return found
+            found = self._entries[spec] = NumberAutomaton(spec)
+            self._made += 1
+            if self._made % RECOUNTED == 0:
+                size = self.memory_bytes
+                while size > CACHE_BYTES and len(self._entries) > 1:
+                    size -= self._entries.popitem(last=False)[1].memory_bytes
+            return found
 
 
-_CACHE_LOCK = threading.RLock()
+NUMBERS = NumberCache()
 
 
 def automaton(spec: NumberSpec) -> NumberAutomaton:
     """The automaton of a spec, shared in the process (least recently used ones are dropped). Thread-safe."""
-    with _CACHE_LOCK:
-        return _cached(spec)
+    return NUMBERS.get(spec)

@@ -11,7 +11,7 @@ help.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
@@ -287,13 +287,21 @@ class Magnitudes:
             return low <= high or any(first <= point <= last for point in place.tight)
         if low <= high and high + self.steps.scale - count >= self._enough:
             return True
-        return self.find(index, residue, count, first, last) is not None
+        return next(self._members(index, residue, count, first, last), None) is not None
 
     def find(self, index: int, residue: int, count: int, first: float, last: float) -> tuple[int, str] | None:
         """Where there is a step: a point in [first, last] and further digits that lead to a member; None if none do.
 
         O(log step) tries of exact integer arithmetic on numbers of the size of the bounds.
         """
+        for point, length, number in self._members(index, residue, count, first, last):
+            return point, decimal_digits(number).zfill(length)
+        return None
+
+    def _members(
+        self, index: int, residue: int, count: int, first: float, last: float
+    ) -> Iterator[tuple[int, int, int]]:
+        """Of each point that has one: the least further digits that lead to a member, how many and as a number."""
         place = self.place(index)
         start = max(first, count - self.steps.scale + 1)
         low = max(start, place.low)
@@ -304,8 +312,7 @@ class Magnitudes:
             length = int(point + self.steps.scale - count)
             number = self._suffix(place, point, length, residue, index == ROOT)
             if number is not None:
-                return point, decimal_digits(number).zfill(length)
-        return None
+                yield point, length, number
 
     def _suffix(self, place: NumberPlace, point: int, length: int, residue: int, leading: bool) -> int | None:
         """The least number of ``length`` digits that completes the significand to a member with this point."""
@@ -316,7 +323,8 @@ class Magnitudes:
         if not place.high_side and point == self.high_point:
             most = self._unit_high % power
         base = residue * power
-        taken = {int(value / steps.unit) % power for value in place.longer.get(point, ())}
+        listed = place.longer.get(point)
+        taken = {int(value / steps.unit) % power for value in listed} if listed else ()
         for number in range(least + -(base + least) % steps.factor, most + 1, steps.factor):
             if number not in taken and all((base + number) % modulus for modulus in steps.forbidden):
                 return number

@@ -34,6 +34,9 @@ INTEGER, ZERO, POINT, FRACTION = range(4)
 Without exponents a fraction does not end in a zero, so behind such a zero the number must go on as at the point: POINT.
 """
 
+MAX_KNOWN = 1_000
+"""States behind digits with residues that a reader keeps."""
+
 NO_EXPONENT: Intervals = ((0, 0),)
 NATURAL: Intervals = ((0, math.inf),)
 _DIGITS = [b"%d" % digit for digit in range(10)]
@@ -125,6 +128,7 @@ class NumberReader:
         self._last = POINT if self.plain else FRACTION  # the phase behind a zero of the fraction
         self.crowded = self.steps.step is not None
         self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
+        self._known: dict[tuple[int, ...], State | None] = {}
         self.start = Start(1) if self.has_zero or any(map(self._has_members, self.sides)) else None
 
     def moves(self, state: State) -> list[tuple[bytes, State]]:
@@ -134,12 +138,11 @@ class NumberReader:
 
     def accepts(self, state: State) -> bool:
         """Whether the number may end here."""
-        match state:
-            case Power(power, exponents, _):
-                return _has(exponents, power)
-            case Zero(_, phase, _) | Tail(phase, _, _) | Digits(_, phase):
-                ends = phase == FRACTION or (phase != POINT and not self.marked)
-                return ends and _has(self._exponents(state), 0)
+        if isinstance(state, Zero | Tail | Digits):
+            ends = state.phase == FRACTION or (state.phase != POINT and not self.marked)
+            return ends and _has(self._exponents(state), 0)
+        if isinstance(state, Power):
+            return _has(state.exponents, state.power)
         return isinstance(state, End)
 
     def suffix(self, state: State) -> bytes | None:
@@ -356,9 +359,20 @@ class NumberReader:
                 yield digits, self._digits(side, phase, after, point, fraction, 0, least)
             return
         for digit in range(1, 10):
-            left = (residue + digit) % modulus
-            least = tuple([one + fraction for one in self.steps.thresholds(left)])
-            yield _DIGITS[digit], self._digits(side, phase, here.moves[digit], point, fraction, left, least)
+            yield (
+                _DIGITS[digit],
+                self._residual(side, phase, here.moves[digit], point, fraction, (residue + digit) % modulus),
+            )
+
+    def _residual(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> State | None:
+        """`_digits` behind a digit that is not 0, where residues matter; kept, since many states lead to the same."""
+        key = (side, phase, place, point, fraction, residue)
+        if key not in self._known:
+            if len(self._known) > MAX_KNOWN:
+                self._known.clear()
+            least = tuple([one + fraction for one in self.steps.thresholds(residue)])
+            self._known[key] = self._digits(side, phase, place, point, fraction, residue, least)
+        return self._known[key]
 
     def _after_tail(self, state: Tail) -> Moves:
         phase, exponents, zero, _ = state

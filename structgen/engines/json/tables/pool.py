@@ -1,13 +1,12 @@
 """The pool: rows of all automata over bytes that grammars of one vocabulary use, shared between them.
 
 A row is found by content, so two schemas with the same pattern, format or number bounds share its states and the mask
-rows computed for them. The pool only grows; when it has outgrown ``MAX_BYTES``, `masks.rows` starts a new
-one for later grammars.
+rows computed for them. The pool only grows; when it has outgrown ``masks.rows.MAX_POOL_BYTES``, a new one is started
+for later grammars.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from array import array
 from bisect import bisect_right
@@ -16,35 +15,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa, count_words, narrowed, universal
+from structgen.automata.dfa import Dfa, count_words, universal
+from structgen.automata.labelled import MANY_WORDS, reaching
 from structgen.automata.word_counts import short_words, words_everywhere
-from structgen.engines.json.goals.key_classes import reaching
 from structgen.engines.json.goals.number_values import symbols, value_counts
-from structgen.engines.json.goals.specs import MANY_WORDS, Undeclared
+from structgen.engines.json.goals.specs import Undeclared
 from structgen.engines.json.numbers.automaton import NumberAutomaton
+from structgen.engines.pages import zero_pages
 from structgen.errors import InternalError
 from structgen.kernels.checks import calls as checks
 from structgen.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
 from structgen.kernels.tokens.calls import add_rows
 
 UNIVERSAL = 0  # where any string starts: the first automaton of every pool
-FIRST_STATES = 4096
-# Number states are filled this many levels ahead of a miss: a token has up to three digits.
-FILL_AHEAD = 3
-# Room left for them when a schema is compiled, so that the pool hardly ever has to grow in the middle of a mask.
+# Room for as many as a pool has before it is replaced, so that it hardly ever grows in the middle of a mask. What is
+# not written to takes up no memory.
+FIRST_STATES = 1 << 16
+_DIGITS = range(0x30, 0x3A)
+_DEAD_ROW = array("i", [-1] * 256)
+# Room left for number states when a schema is compiled.
 NUMBER_STATES = 2048
-MANY_AHEAD = 32  # as long as they are few: with residues every digit leads to other states
+STATE_BYTES = 4 * (256 + 17)  # of the arrays
+KNOWN_BYTES = 128  # where an automaton is found again
+NUMBER_STATE_BYTES = 1_280  # of a state of a number automaton besides, most of it the automaton's own; measured
 
 
 def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
     """How many keys of each class go on from each state, int64[states, classes], at most `MANY_WORDS`."""
     counts = []
     for label in range(1, len(classes.nodes) + 1):
-        ends = classes.labels == label
-        live = reaching(classes.transitions, ends)
-        table = np.where((classes.transitions >= 0) & live[classes.transitions], classes.transitions, -1).astype(
-            np.int32
-        )
+        transitions, ends = classes.automaton.transitions, classes.automaton.labels == label
+        live = reaching(transitions, ends)
+        table = np.where((transitions >= 0) & live[transitions], transitions, -1).astype(np.int32)
         counts.append(np.where(live, count_words(Dfa(table, ends), MANY_WORDS), 0))
     return np.minimum(np.stack(counts, axis=1), MANY_WORDS)
 
@@ -91,8 +93,8 @@ class AutomatonPool:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in use by the arrays."""
-        return self.transitions.nbytes + 14 * 4 * len(self.flags)
+        """About what is in use: of the arrays, whose pages behind the last state were not touched, and for automata."""
+        return STATE_BYTES * self.count + KNOWN_BYTES * len(self._known) + NUMBER_STATE_BYTES * len(self._number_of)
 
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
@@ -113,26 +115,25 @@ class AutomatonPool:
 
     def add_key_classes(self, classes: Undeclared) -> int:
         """The start state of an automaton for undeclared keys; its ``payload`` is the class."""
-        if classes.labels.max(initial=0) != len(classes.nodes):
+        automaton, labels = classes.automaton, classes.automaton.labels
+        if len(automaton.words) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
-        content = hashlib.blake2b(classes.labels.tobytes(), digest_size=16)
-        content.update(narrowed(classes.transitions).tobytes())
-        key = ("keys", len(classes.labels), content.digest())
+        key = ("keys", len(labels), automaton.digest)
         known = self._known.get(key)
         if known is not None:
             return known
         with self.lock:
-            base = self._room(len(classes.labels), NUMBER_STATES)
-            flags = np.where(classes.labels > 0, ACCEPTING, 0).astype(np.int32)
-            self._write(base, classes.transitions, flags)
-            end = base + len(classes.labels)
-            self.payload[base:end] = classes.labels
-            words = count_words(Dfa(classes.transitions, classes.labels > 0), MANY_WORDS)
+            base = self._room(len(labels), NUMBER_STATES)
+            flags = np.where(labels > 0, ACCEPTING, 0).astype(np.int32)
+            self._write(base, automaton.transitions, flags)
+            end = base + len(labels)
+            self.payload[base:end] = labels
+            words = automaton.words_left
             self.words_left[base:end] = np.where(words >= MANY_WORDS, -1, words)
             self.labels[base], self.states[base] = checks.CLASSES_START + len(classes.nodes), len(words)
-            self.narrow[base] = bool((words < MANY_WORDS).any())
+            self.narrow[base] = automaton.is_narrow
             # There are at least as many states as classes: each class has a state of its own.
-            self.class_words[base : base + len(classes.nodes)] = class_words(classes)[0]
+            self.class_words[base : base + len(classes.nodes)] = automaton.words
             self._known[key] = base
             return base
 
@@ -157,14 +158,20 @@ class AutomatonPool:
         automaton, local, _ = self._number_of[state]
         return automaton, local
 
-    def fill_number(self, state: int) -> None:
-        """Fill the row of a lazy number state, and those a few bytes further."""
+    def fill_number(self, state: int, digits: int = 1) -> None:
+        """Fill the rows of a number state, if they are lazy, and of those behind it within tokens of so many digits."""
         with self.lock:
-            layer = [state]
-            for _ in range(FILL_AHEAD):
-                layer = [after for place in layer for after in self._fill_row(place)]
-                if len(layer) > MANY_AHEAD:
-                    break
+            layer = {state}
+            for more in range(digits):
+                behind: set[int] = set()
+                for place in layer:
+                    if self.flags[place] & LAZY:
+                        self._fill_row(place)
+                    if more + 1 < digits:
+                        row = 256 * place
+                        behind.update(self.transitions[row + _DIGITS.start : row + _DIGITS.stop].tolist())
+                behind.discard(-1)
+                layer = behind
 
     def count_values(self, state: int) -> None:
         """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""
@@ -186,19 +193,17 @@ class AutomatonPool:
             counts[:, 1] = np.maximum(short_words(dfa, SHORT_WORDS, MANY), 1)
             counts[:, 0] = words_everywhere(dfa, MANY)
 
-    def _fill_row(self, place: int) -> list[int]:
-        if not self.flags[place] & LAZY:
-            return []
+    def _fill_row(self, place: int) -> None:
         automaton, local, places = self._number_of[place]
-        following = {byte: self._number_state(automaton, after, places) for byte, after in automaton.row(local)}
-        if not following and not self.flags[place] & ACCEPTING:
+        found = automaton.row(local)
+        if not found and not self.flags[place] & ACCEPTING:
             raise InternalError("a number can be begun that cannot be finished")
-        row = self.transitions[place * 256 : place * 256 + 256]
-        row[:] = -1
-        for byte, after in following.items():
-            row[byte] = after
+        row = _DEAD_ROW[:]
+        for byte, after in found:
+            known = places.get(after)
+            row[byte] = self._number_state(automaton, after, places) if known is None else known
+        self.transitions[256 * place : 256 * place + 256] = row
         self.flags[place] &= ~LAZY
-        return sorted(set(following.values()))
 
     def _number_state(self, automaton: NumberAutomaton, local: int, places: dict[int, int]) -> int:
         place = places.get(local)
@@ -225,20 +230,22 @@ class AutomatonPool:
         if base + states + spare > len(self.flags):
             self._allocate(max(2 * len(self.flags), base + states + spare))
         self.count = base + states
+        self.words_left[base : base + states] = -1
+        self.slots[2 * base : 2 * (base + states)] = -1
         return base
 
     def _allocate(self, states: int) -> None:
         """Replace the arrays by larger ones; readers of the old ones stay right, since states never change meaning."""
         count = self.count
         new: dict[str, npt.NDArray[Any]] = {
-            "transitions": np.empty(256 * states, np.int32),
+            "transitions": zero_pages(256 * states, np.int32),
             "flags": np.zeros(states, np.int32),
             "payload": np.zeros(states, np.int32),
-            "words_left": np.full(states, -1, np.int32),
+            "words_left": np.empty(states, np.int32),
             "loops": np.zeros(states, np.int32),
             "wides": np.zeros(2 * states, np.int32),
             "safe": np.zeros(states, np.int64),
-            "slots": np.full(2 * states, -1, np.int32),
+            "slots": np.empty(2 * states, np.int32),
             "counts": np.zeros(2 * states, np.int32),
             "symbols": np.zeros(states, np.int32),
             "labels": np.zeros(states, np.int32),

@@ -44,7 +44,7 @@ HOSTILE: dict[str, Any] = {
     "numbers": {"oneOf": [{"type": "integer", "multipleOf": i + 2} for i in range(300)]},
     "keys by patterns": {
         "oneOf": [
-            {"type": "object", "patternProperties": {f"^x{i}.*y{j}": {"type": j}}}
+            {"type": "object", "minProperties": 1 + i, "patternProperties": {f"^x{i}.*y{j}": {"type": j}}}
             for i in range(40)
             for j in ("string", "null")
         ]

@@ -103,22 +103,22 @@ def test_objects(seed: int, order: str) -> None:
     for _ in range(40):
         schema = random_object(random)
         lowered = lower(schema, OPTIONS[order])
-        valid = [value for value, _ in universe() if is_valid(lowered, value)]
+        valid = [is_valid(lowered, value) for value, _ in universe()]
         try:
             grammar = compile_json_schema(schema, BYTES, OPTIONS[order])
         except UnsatisfiableSchemaError:
-            assert valid == [], schema
+            assert not any(valid), schema
             continue
         except UnsupportedSchemaError:
             continue
-        assert valid, schema
+        assert any(valid), schema
         checked += 1
-        for value, text in universe():
+        for (value, text), is_good in zip(universe(), valid, strict=True):
             matcher = grammar.matcher()
             accepted = matcher.accept_bytes(text) and matcher.is_accepting()
-            if order == "declared" and not accepted and is_valid(lowered, value):
+            if order == "declared" and not accepted and is_good:
                 accepted = texts_in_order(grammar, value)
-            assert accepted == is_valid(lowered, value), (schema, text)
+            assert accepted == is_good, (schema, text)
         check_no_dead_end(grammar, lowered, random)
     assert checked > 5
 

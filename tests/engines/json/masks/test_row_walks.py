@@ -20,18 +20,8 @@ SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": 
 MUST = frozenset([*map(chr, range(0x20)), '"', "\\"])
 
 
-def points_by_length() -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
-    """All scalar values and their UTF-8, by the length of that."""
-    found = []
-    for first, last, length in ((0, 0x7F, 1), (0x80, 0x7FF, 2), (0x800, 0xFFFF, 3), (0x10000, 0x10FFFF, 4)):
-        points = np.arange(first, last + 1)
-        points = points[(points < 0xD800) | (points > 0xDFFF)]
-        text = "".join(map(chr, points.tolist())).encode()
-        found.append((points, np.frombuffer(text, np.uint8).reshape(-1, length)))
-    return found
-
-
-POINTS = points_by_length()
+LENGTHS = ((0x00, 0x80, 0x00), (0xC0, 0xE0, 0x80), (0xE0, 0xF0, 0x800), (0xF0, 0xF5, 0x10000))
+"""By the length of a character's UTF-8: the first bytes (from, to), and the first character that is written so."""
 
 
 class Reader:
@@ -40,21 +30,26 @@ class Reader:
     def __init__(self, dfa: Dfa, escapes: bool) -> None:
         self.table, self.escapes = dfa.transitions, escapes
         self.live = lru_cache(None)(self._live)
+        self.between_characters = lru_cache(None)(self._between_characters)
 
     def _live(self, state: int) -> npt.NDArray[np.bool_]:
         """bool[0x110000]: the characters that may come next and that an escape may spell."""
         total = np.vstack([np.where(self.table < 0, len(self.table), self.table), np.full((1, 256), len(self.table))])
         found = np.zeros(0x110000, bool)
-        for points, data in POINTS:
-            places = np.full(len(points), state)
-            for column in data.T:
-                places = total[places, column]
-            found[points] = places < len(self.table)
+        for more, (first, last, least) in enumerate(LENGTHS):
+            places = total[state, first:last]
+            for _ in range(more):
+                places = total[places, 0x80:0xC0].ravel()
+            found[least : len(places)] = places[least : len(found)] < len(self.table)
+        found[0xD800:0xE000] = False  # surrogates are no characters
         if not self.escapes:
             allowed = np.zeros(0x110000, bool)
             allowed[[ord(ch) for ch in MUST]] = True
             found &= allowed
         return found
+
+    def _between_characters(self, state: int) -> bool:
+        return any(0xC2 <= b < 0xF5 or b < 0x80 for b in np.flatnonzero(self.table[state] >= 0).tolist())
 
     def feed(self, state: int, data: bytes) -> int:
         for byte in data:
@@ -72,8 +67,8 @@ class Reader:
                 state = self.feed(state, text[place : place + 1])
                 place += 1
             else:
-                if not any(0xC2 <= b < 0xF5 or b < 0x80 for b in range(256) if self.table[state, b] >= 0):
-                    return False  # within a character
+                if not self.between_characters(state):
+                    return False
                 step = self._escape(state, text[place + 1 :])
                 if isinstance(step, bool):
                     return step
