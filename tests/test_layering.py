@@ -29,6 +29,7 @@ STAGES: list[set[str]] = [
         "engines.capture",
         "engines.protocols",
         "engines.bitmask",
+        "engines.pages",
         "engines.logits",
     },
     {
