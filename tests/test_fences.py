@@ -101,3 +101,29 @@ def test_a_stranger_at_a_door_is_seen() -> None:
         assert any(re.search(door.pattern, ast.unparse(bare(source))) for door in DOORS), source
     documented = ast.unparse(bare('"""Of ``re._parser``."""\nx = re.compile("a")'))
     assert not any(re.search(door.pattern, documented) for door in DOORS)
+
+
+def is_address_of_nameless(node: ast.AST) -> bool:
+    """``f(…).ctypes.data`` or ``f(…).buffer_info()``: nothing keeps the memory while its address is in use."""
+    if isinstance(node, ast.Call):
+        node = node.func
+        return isinstance(node, ast.Attribute) and node.attr == "buffer_info" and isinstance(node.value, ast.Call)
+    data = (
+        isinstance(node, ast.Attribute) and node.attr in ("data", "data_as") and isinstance(node.value, ast.Attribute)
+    )
+    if not data:
+        return False
+    inner = node.value  # type: ignore[attr-defined]
+    return inner.attr == "ctypes" and isinstance(inner.value, ast.Call)
+
+
+def test_what_kernels_get_has_a_name() -> None:
+    found = [
+        (path, ast.unparse(node))
+        for path, (tree, _) in modules().items()
+        for node in ast.walk(tree)
+        if is_address_of_nameless(node)
+    ]
+    assert found == []
+    for source in ("run(np.array([1]).ctypes.data)", "array('q', [1]).buffer_info()[0]"):
+        assert any(is_address_of_nameless(node) for node in ast.walk(ast.parse(source)))

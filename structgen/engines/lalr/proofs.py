@@ -96,7 +96,8 @@ def _saturated(
     header[k.H_CAP] = k.HEADER
     header[k.H_TERMINALS], header[k.H_NONTERMINALS], header[k.H_STATES] = count, tables.goto.shape[1], states
     header[k.H_END], header[k.H_END_STATE] = count - 1, tables.end
-    k.run(np.array([header.ctypes.data]).ctypes.data, k.PROVE, 0, 0, 0)
+    heap = np.array([header.ctypes.data])  # with a name, to outlive the call: other threads allocate meanwhile
+    k.run(heap.ctypes.data, k.PROVE, 0, 0, 0)
     return proof
 
 

@@ -125,7 +125,7 @@ def expand_utf8(
     regs = np.zeros(REGISTERS, _I8)
     regs[R_MAX_STATES], regs[R_COUNT] = max_states, n
     # Rows that are not written to take no memory, so there is room for all that there can be.
-    out = np.empty((min(n * (nodes + 1), max_states) + _FIRST_ROWS, 256), _I4)
+    out = np.empty((max(n, min(n * (nodes + 1), max_states)) + _FIRST_ROWS, 256), _I4)
     known = _absent(nodes, n + 1)  # [node, target] of nodes that lead to one class only
     mid = _absent(nodes)  # of the current state
     while True:
