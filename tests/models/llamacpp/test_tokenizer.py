@@ -20,7 +20,8 @@ from tests.models.llamacpp.gguf_files import byte_level, sentencepiece, write_ll
 
 # Without numbers that are no digits (superscripts, fractions, numerals): the tokenizer's own rule takes them one by
 # one, as llama.cpp does; transformers, which makes a tokenizer of the GGUF file, leaves them with their neighbours.
-TEXTS = st.text(st.characters(exclude_categories=["Cs", "No", "Nl"]), max_size=40)
+# Code points that are not assigned are apart in llama.cpp's tables of categories, too, and not in transformers'.
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "No", "Nl", "Cn"]), max_size=40)
 
 
 @pytest.fixture(scope="module")
