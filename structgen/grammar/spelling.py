@@ -135,11 +135,12 @@ def _is_character(token: bytes) -> bool:
 def _cuts(vocabulary: Vocabulary) -> tuple[bytes, ...]:
     """The beginnings of characters that tokens can end in: cut at the end of one, and perhaps carried on by others."""
     inner = {token for token in vocabulary.tokens if 1 <= len(token) <= 2 and all(0x80 <= b < 0xC0 for b in token)}
+    within = [[token for token in inner if len(token) <= room] for room in range(3)]
     found: set[bytes] = set()
     fresh = {tail for token in vocabulary.tokens if (tail := _cut_tail(token))}
     while fresh:
         found |= fresh
-        fresh = {more for cut in fresh for token in inner if (more := _cut_tail(cut + token))} - found
+        fresh = {cut + token for cut in fresh for token in within[_character_bytes(cut[0]) - 1 - len(cut)]} - found
     return tuple(sorted(found))
 
 
@@ -147,10 +148,15 @@ def _cut_tail(token: bytes) -> bytes:
     """The unfinished character at the end of a token's text, with its first byte; empty where there is none."""
     for n in range(1, min(len(token), 3) + 1):
         if token[-n] >= 0xC0:
-            return token[-n:] if n < 2 + (token[-n] >= 0xE0) + (token[-n] >= 0xF0) else b""
+            return token[-n:] if n < _character_bytes(token[-n]) else b""
         if token[-n] < 0x80:
             break
     return b""
+
+
+def _character_bytes(first: int) -> int:
+    """How many bytes a character has that begins with ``first``, which is 0xC0 at least."""
+    return 2 + (first >= 0xE0) + (first >= 0xF0)
 
 
 MOST_STEPS = 1 << 26
