@@ -73,6 +73,7 @@ def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPat
 
 def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
+    forget()  # number automata that others have used count for more
     monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())  # others' rows may be about to be outgrown
     cache = CompiledCache(max_bytes=4 << 20)
     monkeypatch.setattr(constraints_json, "COMPILED", cache)
@@ -172,8 +173,10 @@ def forget() -> None:
     caches: tuple[Any, ...] = (conjunctions._known_strings, conjunctions._known_numbers, automata, shared.SHARED)
     for cache in caches:
         cache.memory_bytes = 0
-    for entries in (*caches[:2], automata._entries, shared.SHARED._of, shared.SHARED._counted):
+    for entries in (*caches[:2], automata._entries, shared.SHARED._of, numbers.NUMBERS._entries):
         entries.clear()
+    for counted in (conjunctions._known_strings, conjunctions._known_numbers, shared.SHARED):
+        counted._counted.clear()
 
 
 def masks(number: int) -> list[bytes]:
