@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from structgen import JsonOptions, Vocabulary, allocate_token_bitmask, compile_json_schema
+from structgen import JsonOptions, Vocabulary, compile_json_schema
+from tests.engines.json.masks.taking import checked_mask
 
 ESCAPES = [
     b"\\u0041bcdefgh",
@@ -30,11 +30,4 @@ def test_a_mask_is_what_is_accepted(before: bytes, most: int) -> None:
         matcher = compile_json_schema(schema, VOCABULARY, JsonOptions.exact()).matcher()
         if not matcher.accept_bytes(before):
             continue
-        bitmask = allocate_token_bitmask(1, VOCABULARY.size)
-        matcher.fill_next_token_bitmask(bitmask)
-        allowed = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")
-        for token in range(VOCABULARY.size):
-            taken = matcher.accept_token(token)
-            assert taken == allowed[token], (before, most, VOCABULARY.tokens[token])
-            if taken:
-                matcher.rollback()
+        checked_mask(matcher)

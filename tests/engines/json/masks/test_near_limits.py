@@ -9,6 +9,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
+from tests.engines.json.masks.taking import checked_mask
 
 LENGTH = 14
 
@@ -69,18 +70,11 @@ def test_a_mask_is_what_can_be_taken(schema: dict[str, Any], escapes: Literal["m
     random = np.random.default_rng(1)
     options = JsonOptions(string_escapes=escapes, whitespace="compact")
     grammar = structgen.compile_json_schema(schema, VOCABULARY, options)
-    bitmask = structgen.allocate_token_bitmask(1, VOCABULARY.size)
     seen = 0
     for _ in range(3):
         matcher = grammar.matcher()
         for _ in range(14):
-            matcher.fill_next_token_bitmask(bitmask)
-            bits = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")[: VOCABULARY.size].astype(bool)
-            for token in range(VOCABULARY.size):
-                taken = matcher.accept_token(token)
-                if taken:
-                    matcher.rollback()
-                assert taken == bits[token], (VOCABULARY.tokens[token], matcher.configurations()[0].tolist())
+            bits = checked_mask(matcher)
             seen += 1
             choices = np.flatnonzero(bits)
             plain = [t for t in choices if VOCABULARY.tokens[t] and b"\\" not in (VOCABULARY.tokens[t] or b"")]

@@ -9,6 +9,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
+from tests.engines.json.masks.taking import checked_mask
 
 CHARACTERS = ['"', "a", "b", "ab", "1", "0", ".", "-", "e", "\\u0061", "\\n", "é", "k", "l"]
 PIECES = [*CHARACTERS, ",", " ", "[", "]", "{", "}", ":"]
@@ -59,18 +60,11 @@ def test_a_mask_is_what_can_be_taken(name: str) -> None:
     options = JsonOptions(string_escapes="any", whitespace="any")
     schema = {"type": "array", "uniqueItems": True, "items": ITEMS[name]}
     grammar = structgen.compile_json_schema(schema, VOCABULARY, options)
-    bitmask = structgen.allocate_token_bitmask(1, VOCABULARY.size)
     seen = 0
     for _ in range(4):
         matcher = grammar.matcher()
         for _ in range(18):
-            matcher.fill_next_token_bitmask(bitmask)
-            bits = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")[: VOCABULARY.size].astype(bool)
-            for token in range(VOCABULARY.size):
-                taken = matcher.accept_token(token)
-                if taken:
-                    matcher.rollback()
-                assert taken == bits[token], (VOCABULARY.tokens[token], matcher.configurations()[0].tolist())
+            bits = checked_mask(matcher)
             seen += 1
             choices = [int(token) for token in np.flatnonzero(bits) if (VOCABULARY.tokens[token] or b"").strip()]
             if not choices:
