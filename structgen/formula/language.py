@@ -20,7 +20,7 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Items(S, n)``     array: at least n items satisfy S
 ``Uniq``            array: no two items are equal
 ``Order(names)``    object: an annotation, true of every value: the declared order of members (see `unordered`)
-``MemberRecord(...)``     an object by its members: short for a conjunction (see there)
+``MemberRecord``    an object by its members: short for a conjunction (see there)
 ==================  ======================================================================================
 
 Every atom but Type and Enum is true off its type. Negated, it therefore is *false* off its type: a keyword that lowers
@@ -330,8 +330,7 @@ class MemberRecord(Formula):
     Those in ``required`` must be there; ``declared``: the names stand in declared order, as `Order` has it. One node in
     place of ``spelled``, the conjunction of a type and an atom for each member, which most objects never need:
     connectives, whose arguments it never is, take its parts apart. So the two are not the same node, though they say
-    the same.
-    Built by `record`.
+    the same. Built by `record`.
     """
 
     __slots__ = ("_spelled", "declared", "names", "others", "required", "values")
@@ -454,20 +453,23 @@ def _flattened(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[F
     return flat
 
 
+def _operands(formulas: Iterable[Formula], cls: type[And] | type[Or], unit: Formula) -> dict[Formula, None]:
+    """The distinct operands of a connective, nested ones and records taken apart; but a record beside ``unit`` alone,
+    which says nothing here, stays whole."""
+    flat = dict.fromkeys(formulas)
+    classes = {formula.__class__ for formula in flat}
+    if MemberRecord in classes:
+        flat.pop(unit, None)
+        return _flattened(map(spelled, flat), cls) if len(flat) > 1 else flat
+    return _flattened(flat, cls) if cls in classes else flat
+
+
 def and_(*formulas: Formula) -> Formula:
     """Conjunction: flattened, deduplicated, types and enumerations intersected; f and not f is FALSE.
 
     "At least n" and "fewer than m" of the same is FALSE for m <= n.
     """
-    flat = dict.fromkeys(formulas)
-    classes = {formula.__class__ for formula in flat}
-    if MemberRecord in classes:
-        flat.pop(TRUE, None)
-        if len(flat) == 1:
-            return flat.popitem()[0]
-        flat = _flattened(map(spelled, flat), And)
-    elif And in classes:
-        flat = _flattened(flat, And)
+    flat = _operands(formulas, And, TRUE)
     mask = ANY
     enums: list[Enum] = []
     parts: list[Formula] = []
@@ -544,15 +546,7 @@ def or_(*formulas: Formula) -> Formula:
 
     "At least n" or "fewer than m" of the same is TRUE for n <= m.
     """
-    flat = dict.fromkeys(formulas)
-    classes = {formula.__class__ for formula in flat}
-    if MemberRecord in classes:
-        flat.pop(FALSE, None)
-        if len(flat) == 1:
-            return flat.popitem()[0]
-        flat = _flattened(map(spelled, flat), Or)
-    elif Or in classes:
-        flat = _flattened(flat, Or)
+    flat = _operands(formulas, Or, FALSE)
     mask = 0
     values: list[Canonical] = []
     parts: list[Formula] = []

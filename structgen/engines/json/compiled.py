@@ -225,10 +225,7 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
     graph = GoalGraph(lowered, lowered.options)
-    try:
-        return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
-    finally:
-        graph.release()
+    return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
 
 
 def _grammar(

@@ -134,7 +134,8 @@ ROW_LENGTHS = ROW_SLICES + SLICES
 # Rows lie in blocks of so many, whose addresses are a table: more rows come without those that are there being moved.
 BLOCK_ROWS = 64
 # ``limits`` int64: longest token in code points that it stands for, pool state of the universal automaton, int32 words
-# of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text).
+# of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text),
+# whether some tokens have the same bytes.
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN, L_ALIKE, LIMITS = range(6)
 
 # --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---

@@ -66,13 +66,19 @@ class GoalGraph:
         self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
-        """The node of a formula with all that it leads to, solved.
+        """The node of a formula with all that it leads to, solved. Once: the graph expands nothing afterwards.
 
         Raises:
             UnsupportedSchemaError: some goal is more than plain conjunctions can say.
             UnsatisfiableSchemaError: no value satisfies the formula.
             SchemaTooComplexError: a budget is exceeded.
         """
+        try:
+            return self._compiled(formula)
+        finally:  # only expansion needs these; they refer to the graph, which would stay until cycles are looked for
+            del self.normal_form, self._conjunctions
+
+    def _compiled(self, formula: Formula) -> GoalNode:
         root = self.node(formula)
         self._drain()
         while self._given_up:  # what a probe left unfinished may be wanted after all
@@ -93,10 +99,6 @@ class GoalGraph:
                 hint += ' With additional_members="schema", members that are not declared are allowed.'
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
         return root
-
-    def release(self) -> None:
-        """Give up what only expansion needs. It refers to the graph, which would stay until cycles are looked for."""
-        del self.normal_form, self._conjunctions
 
     def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""

@@ -180,7 +180,7 @@ def solve(nodes: Iterable[GoalNode]) -> list[GoalNode]:
     """
     open_nodes, unsettled = [], []
     for node in nodes:
-        node.live = bool(node.flags or node.strings or node.numbers)
+        node.live = _is_scalar_live(node)
         if not node.live:
             open_nodes.append(node)
         elif node.objects or node.arrays:
