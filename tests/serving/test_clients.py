@@ -219,7 +219,9 @@ def test_completions(client: openai.OpenAI) -> None:
 
 
 def test_responses(client: openai.OpenAI) -> None:
-    response = client.responses.create(model="tiny", input="Hello", instructions="Be brief.", max_output_tokens=9)
+    response = client.responses.create(
+        model="tiny", input="Hello", instructions="Be brief.", max_output_tokens=9, temperature=0
+    )
     assert response.status == "incomplete" and response.usage is not None and response.usage.output_tokens == 9
     parsed = client.responses.parse(model="tiny", input=HELLO, text_format=Pet)
     assert isinstance(parsed.output_parsed, Pet) and parsed.status == "completed"
