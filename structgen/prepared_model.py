@@ -16,7 +16,7 @@ from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
 from structgen.decoding.sections import SectionBudget
-from structgen.decoding.speculative.cost import LearnedCost, prior_of
+from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
 from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
@@ -82,7 +82,7 @@ class PreparedModel:
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
-        self._cost = LearnedCost(prior_of(model))  # of reading several tokens at once
+        self._cost = cost_of(model)  # of reading several tokens at once
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""

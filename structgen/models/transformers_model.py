@@ -28,6 +28,7 @@ class TransformersModel:
         except ImportError as error:
             raise ModelError("torch is not installed: pip install 'structgen-lm[transformers]'") from error
         self.model = model.eval()
+        self._packed: list[Any] = []
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -149,9 +150,15 @@ class TransformersModel:
     def prepare_for_trees(self) -> None:
         """Make forwards of a few tokens cheap where they are not: float32 linear layers on the CPU are replaced by ones
         that come to keep a rearranged copy of their weights (`packed_linear`)."""
-        from structgen.models.packed_linear import pack_linear_layers
+        from structgen.models.packed_linear import PackedLinear, pack_linear_layers
 
         pack_linear_layers(self.model)
+        self._packed = [layer for layer in self.model.modules() if isinstance(layer, PackedLinear)]
+
+    @property
+    def reads_by(self) -> int:
+        """How forwards of a few tokens are read: what they cost is another thing where this has changed."""
+        return sum(layer.has_copy for layer in self._packed)
 
     def _first_positions(self, cache: TransformersCache) -> Any:
         """The position of each row's next token, [rows, 1]."""

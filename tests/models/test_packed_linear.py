@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,15 @@ pytest.importorskip("torch")
 import torch
 
 from structgen.models import packed_linear
-from structgen.models.packed_linear import AFTER, SPREAD, PackedLinear, pack_linear_layers
+from structgen.models.packed_linear import (
+    AFTER,
+    SPREAD,
+    TRANSPOSED,
+    TRIALS,
+    TRIED,
+    PackedLinear,
+    pack_linear_layers,
+)
 
 NEEDS_COPIES = pytest.mark.skipif(
     not packed_linear._reads_rearranged(torch.nn.Linear(4, 4)), reason="torch without oneDNN's product"
@@ -117,3 +126,38 @@ def test_trees_of_a_packed_model(after: int, monkeypatch: pytest.MonkeyPatch) ->
             for cache in caches:
                 cache.keep([[0]])
             assert caches[0].length == caches[1].length
+
+
+@NEEDS_COPIES
+@pytest.mark.parametrize("slow", ["_by_copy", "_plainly", "_transposed"])
+def test_few_rows_are_read_in_the_faster_way(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A way that is slow is given up after some products of each number of rows; results are the same meanwhile."""
+    ways, copying = ("_by_copy", "_plainly", "_transposed"), slow != "_transposed"
+    now, used = [0.0], list[tuple[str, int]]()
+    monkeypatch.setattr("structgen.models.packed_linear.time.perf_counter", lambda: now[0])
+
+    def counted(way: str) -> Callable[[PackedLinear, torch.Tensor], torch.Tensor]:
+        own = getattr(PackedLinear, way)
+
+        def product(layer: PackedLinear, rows: torch.Tensor) -> torch.Tensor:
+            now[0] += 1.0 + (way == slow)
+            used.append((way, rows.shape[0]))
+            found: torch.Tensor = own(layer, rows)
+            return found
+
+        return product
+
+    for way in ways:
+        monkeypatch.setattr(PackedLinear, way, counted(way))
+    plain = torch.nn.Linear(6, 6)
+    packed = PackedLinear(plain, 0 if copying else math.inf)
+    with torch.inference_mode():
+        packed(torch.randn(9, 6))
+        for _ in range(TRIALS + 5):
+            for count in range(1, 9):
+                rows = torch.randn(count, 6)
+                torch.testing.assert_close(packed(rows), plain(rows))
+    for count in TRIED if copying else TRANSPOSED:
+        assert used.count((slow, count)) == TRIALS // 2
+    fast = "_by_copy" if copying else "_plainly"
+    assert used.count((fast, 8)) == TRIALS + 5

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -105,6 +105,12 @@ def _slope(table: Floats, start: int, end: int) -> float:
 TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.3, 1.5, 1.8, 2.5, 3.2))
 
 
+def cost_of(model: Any) -> LearnedCost:
+    """A cost to be learned from the steps of a model, anew where it says that it reads in another way now
+    (``reads_by``)."""
+    return LearnedCost(prior_of(model), lambda: getattr(model, "reads_by", None))
+
+
 def prior_of(model: Any) -> CostCurve:
     """What is expected of a model before it has read: what it says itself (``step_costs``), else ``TYPICAL``."""
     costs: Sequence[tuple[int, float]] | None = getattr(model, "step_costs", None)
@@ -121,10 +127,21 @@ class LearnedCost:
     curve at ``KNOTS``, which does hardly (a Kalman filter; the prior of the curve is a Gaussian process around
     ``prior`` over the logarithm of the number of tokens). Outliers are drawn in (Huber). Now and then a step has to go
     without drafts (``is_plain_due``), or the two could not be told apart; the more seldom, the less it surprises.
+
+    Args:
+        prior: what is expected.
+        reads_by: how the model reads now. Where that changes, all is forgotten: a number of tokens that was dear would
+            not be tried again for long.
     """
 
-    def __init__(self, prior: CostCurve = TYPICAL) -> None:
+    def __init__(self, prior: CostCurve = TYPICAL, reads_by: Callable[[], Hashable] | None = None) -> None:
+        self._prior, self._reads_by = prior, reads_by
+        self._read_by = None if reads_by is None else reads_by()
         self._logs = np.log([prior(count) for count in KNOTS])
+        self._begin(0.0)
+
+    def _begin(self, seconds: float) -> None:
+        """Know nothing but the prior, and how long a step of one token took."""
         places = np.log2(np.array(KNOTS, dtype=np.float64))
         apart = (places[:, None] - places) / REACH
         from_one = np.minimum(places[:, None], places)  # no deviation at one token, more and more beyond
@@ -133,7 +150,7 @@ class LearnedCost:
         self._covariance = np.zeros((1 + len(KNOTS),) * 2)
         self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2) + PRIOR_SLOPE**2 * np.outer(places, places)
         self._drift = np.array([DRIFT**2, 0.0, *[CURVE_DRIFT**2] * (len(KNOTS) - 1)])
-        self._curve, self._steps = prior, 0
+        self._curve, self._steps = replace(self._prior, seconds=seconds), 0
         self._told = np.full_like(self._mean, -np.inf)  # logarithms of the curve's seconds and times
         self._drafted, self._every = 0, FIRST_PLAIN  # steps since the last without drafts, and till the next
 
@@ -164,6 +181,10 @@ class LearnedCost:
         """A step that read so many tokens, ``drafts`` of them drafted, took so long."""
         if seconds <= 0:
             return
+        if self._reads_by is not None and self._read_by != (now := self._reads_by()):
+            self._read_by = now
+            self._begin(self._curve.seconds)
+            return  # this step also took what the change did
         weights = _weights(min(tokens, KNOTS[-1]))
         observed = math.log(seconds) - float(weights[1:] @ self._logs)
         if not self._steps:  # how fast the machine is was not known at all

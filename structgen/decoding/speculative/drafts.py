@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from structgen.decoding.speculative.copying import CopyDrafter
-from structgen.decoding.speculative.cost import Cost, LearnedCost, prior_of
+from structgen.decoding.speculative.cost import Cost, cost_of
 from structgen.decoding.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.decoding.speculative.drafter import Drafter
 from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
@@ -81,7 +81,7 @@ def make_speculator(
     if draft is None:
         check_reads_trees(model)
         prepare_for_trees(model)
-        return Speculator([], CostAware(cost or LearnedCost(prior_of(model))))
+        return Speculator([], CostAware(cost or cost_of(model)))
     parts = list(draft) if isinstance(draft, (list, tuple)) else [draft]
     parts = [each for part in parts for each in (AUTO if isinstance(part, str) and part == "auto" else (part,))]
     if not parts:
@@ -96,7 +96,7 @@ def make_speculator(
         for part in dict.fromkeys(parts)
     ]
     prepare_for_trees(model)
-    return Speculator(drafters, CostAware(cost or LearnedCost(prior_of(model))))
+    return Speculator(drafters, CostAware(cost or cost_of(model)))
 
 
 def _check_name(part: Any) -> None:

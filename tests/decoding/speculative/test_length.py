@@ -67,6 +67,21 @@ def test_costs_that_change_are_learned_anew() -> None:
         assert cost(12) == pytest.approx(truth(12), rel=0.15)
 
 
+def test_what_another_way_of_reading_cost_is_forgotten() -> None:
+    """Numbers of tokens that were dear before weights were rearranged are not taken to be dear ever after."""
+    way = 0
+    cost = LearnedCost(LOW, lambda: way)
+    for size in [1, 2, 4, 8, 12, 16, 24] * 20:
+        cost.observe(size, 0.02 * STEEP(size), drafts=size - 1)
+    assert cost(12) == pytest.approx(STEEP(12), rel=0.1)
+    way = 1
+    cost.observe(4, 5.0, drafts=3)  # a step in which they were
+    assert all(cost(size) == LOW(size) for size in (1, 4, 12, 24)) and cost.seconds == pytest.approx(0.02, rel=0.1)
+    for size in [1, 4, 32] * 20:
+        cost.observe(size, 0.03 * LOW(size), drafts=size - 1)
+    assert cost(12) == pytest.approx(LOW(12), rel=0.1) and cost.seconds == pytest.approx(0.03, rel=0.1)
+
+
 def test_few_steps_go_without_drafts() -> None:
     cost, plain = LearnedCost(), []
     for step in range(1000):
