@@ -14,9 +14,9 @@ A copy takes as long to make as a few dozen products, so each layer makes its ow
 so often (as one who rents until the rent has come to the price); until then, and where copies would be too large, it
 takes the cheaper of MKL's products.
 
-Which is the cheapest for few rows depends on the processor. One thread of an Emerald Rapids takes for 1, 2 and 4 rows 45,
-53 and 81 ms as they are, 108 transposed (2 and 4), and 51, 56 and 59 rearranged. So each layer tries two ways for such
-numbers of rows, and stays with the faster.
+Which is the cheapest for few rows depends on the processor. One thread of an Emerald Rapids takes for 1, 2 and 4 rows
+45, 53 and 81 ms as they are, 108 transposed (2 and 4), and 51, 56 and 59 rearranged. So each layer tries two ways for
+such numbers of rows, and stays with the faster.
 """
 
 from __future__ import annotations
