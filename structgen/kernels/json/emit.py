@@ -1,9 +1,9 @@
 """Tokens into the row of a mask."""
 
-from structgen.kernels.bits import clear_bit, set_bit
+from structgen.kernels.bits import clear_bit, set_bit, set_bits
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.tables import block, limit, next_same, reg, set_logged, set_reg
+from structgen.kernels.json.tables import block, limit, next_same, order_start, reg, set_logged, set_reg
 from structgen.kernels.memory import (
     address,
     and_words,
@@ -87,17 +87,11 @@ def and_row(m, row, out):
 
 @internal
 def emit_subtree(m, lo, hi, out):
-    """Allow all tokens of the trie's nodes lo..hi. (What the loop needs is looked up before it, not for each token.)"""
-    width, nodes, log, room = limit(m, L_WIDTH), address(m, C_NODES), address(m, C_LOG), size(m, C_LOG)
-    alike = address(m, C_NEXT_SAME) if limit(m, L_ALIKE) else 0
-    within(4 * lo, 4 * (hi - lo), size(m, C_NODES))
-    place = reg(m, LOGGED)
-    for i in range(lo, hi):
-        token = _int(nodes, 4 * i + NODE_TOKEN)
-        while token >= 0:
-            set_bit(out, width, token)
-            if place < room:
-                _set_word(log, place, token)
-            place += 1
-            token = _int(alike, token) if alike else -1
-    set_reg(m, LOGGED, place)
+    """Allow all tokens of the nodes lo..hi, which are of one trie."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    within(first, last - first, size(m, C_ORDER))
+    ids, log, place = address(m, C_ORDER) + 4 * first, address(m, C_LOG), reg(m, LOGGED)
+    for i in range(min(last - first, size(m, C_LOG) - place)):
+        _set_word(log, place + i, _int(ids, i))
+    set_reg(m, LOGGED, place + last - first)
+    set_bits(out, limit(m, L_WIDTH), ids, last - first)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,33 @@ class JsonLexicon:
         while 2 * lengths[digits + 1] > 10 ** (digits + 1):
             digits += 1
         return digits
+
+    @cached_property
+    def order(self) -> tuple[Int32, Int32]:
+        """The tokens in the order of their nodes, those with the same bytes behind each other, and how many of them lie
+        before each node (and behind the last). Of remainders, groups in the place of tokens."""
+        places = np.flatnonzero(self.nodes[:, layout.NODE_TOKEN] >= 0)
+        tokens = self.nodes[places, layout.NODE_TOKEN]
+        found = [(places, tokens)]
+        first, end = self.tries[layout.REMAINDERS]
+        spelled = (places < first) | (places >= end)
+        places, tokens = places[spelled], tokens[spelled]
+        while len(tokens):
+            tokens = self.next_same[tokens]
+            places, tokens = places[tokens >= 0], tokens[tokens >= 0]
+            found.append((places, tokens))
+        places, tokens = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        starts = np.zeros(len(self.nodes) + 1, np.int32)
+        np.cumsum(np.bincount(places, minlength=len(self.nodes)), out=starts[1:])
+        return np.ascontiguousarray(tokens[np.argsort(places, kind="stable")], np.int32), starts
+
+    @cached_property
+    def plain_nodes(self) -> npt.NDArray[np.int64]:
+        """See `structgen.kernels.json.layout`."""
+        byte, depth, end, _ = self.nodes[: self.tries[layout.TEXT, 1]].astype(np.int64).T
+        packed = byte | depth << layout.PLAIN_DEPTH | end << layout.PLAIN_END
+        plain = (byte >= 0x20) & (byte != 0x22) & (byte != 0x5C)
+        return np.where(plain, packed, packed | np.iinfo(np.int64).min)
 
     @property
     def max_depth(self) -> int:
