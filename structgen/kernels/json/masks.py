@@ -14,15 +14,16 @@ from structgen.kernels.json.following import (
     note_declared,
     note_following,
 )
-from structgen.kernels.json.frames import load, new_frame
+from structgen.kernels.json.frames import depth, load, new_frame
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.kernels.json.recall import keep, recall
-from structgen.kernels.json.rivals import unrivalled
+from structgen.kernels.json.rivals import is_only_rivalled, rivals, unrivalled
 from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
 from structgen.kernels.json.tables import (
     class_of,
+    count_of,
     end_token,
     flags,
     grammar,
@@ -209,28 +210,61 @@ def _numbers_of(m):
 
 
 @internal
-def _structure_rows(m, out):
-    """Or in the whitespace tokens and the tokens that are wholly digits, where rows are known for them."""
-    q = reg(m, Q)
-    if grammar(m, H_WHITESPACE) == ANY and grammar(m, H_RUN) < 0 and q != LITERAL:
-        if q != NUMBER or flags(m, reg(m, B)) & ACCEPTING:
-            or_row(m, ROW_BLANK, out)
-    if q == NUMBER:
-        if slot_of(m, 2 * reg(m, B) + 0) < 0:
-            set_reg(m, MISSING, reg(m, B))
-            set_reg(m, ALTERNATIVES, BODY)
-            return MISS_ROW
-        or_row(m, slot_of(m, 2 * reg(m, B) + 0), out)
-    node = _numbers_of(m)
+def _digit_row(m, state, distinct, out):
+    """Or in the tokens that are wholly digits from a number state on, as the row says that.
+
+    Where items must be ``distinct`` it does if there are as many values as one likes behind each of them: else DEAD.
+    """
+    if distinct:
+        if count_of(m, 2 * state) == 0:
+            set_reg(m, MISSING, state)
+            return MISS_COUNT
+        if count_of(m, 2 * state) <= MANY:
+            return DEAD
+    if slot_of(m, 2 * state + BODY) < 0:
+        set_reg(m, MISSING, state)
+        set_reg(m, ALTERNATIVES, BODY)
+        return MISS_ROW
+    or_row(m, slot_of(m, 2 * state + BODY), out)
+    return ALIVE
+
+
+@internal
+def _digit_rows(m, distinct, out):
+    """Or in the tokens that are wholly digits: ALIVE. DEAD if not all are in, see `_digit_row`."""
+    status, node = ALIVE, _numbers_of(m)
+    if reg(m, Q) == NUMBER:
+        return _digit_row(m, reg(m, B), distinct, out)
     if node >= 0:
         for alt in range(grammar(m, node + NODE_NUMBERS + 1)):
-            state = grammar(m, grammar(m, node + NODE_NUMBERS) + alt)
-            if slot_of(m, 2 * state + 0) < 0:
-                set_reg(m, MISSING, state)
-                set_reg(m, ALTERNATIVES, BODY)
-                return MISS_ROW
-            or_row(m, slot_of(m, 2 * state + 0), out)
-    return ALIVE
+            status = _digit_row(m, grammar(m, grammar(m, node + NODE_NUMBERS) + alt), distinct, out)
+            if status != ALIVE:
+                return status
+    return status
+
+
+@internal
+def _structure_rows(m, distinct, out):
+    """The tokens of blanks and those of digits, from rows where these are known and exact.
+
+    Where items must be ``distinct``, a blank that ends a number is not free, but others change nothing.
+    """
+    status = _digit_rows(m, distinct, out)
+    if status == DEAD:
+        status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
+        if status == ALIVE:
+            restore_start(m, 0)
+    if status >= MISS:
+        return status
+    q = reg(m, Q)
+    if grammar(m, H_WHITESPACE) == ANY and grammar(m, H_RUN) < 0 and not (distinct and q == NUMBER):
+        if q != LITERAL and (q != NUMBER or flags(m, reg(m, B)) & ACCEPTING):
+            or_row(m, ROW_BLANK, out)
+        return ALIVE
+    status = _exact(m, trie_field(m, 2 * BLANK), trie_field(m, 2 * BLANK + 1), out)
+    if status == ALIVE:
+        restore_start(m, 0)
+    return status
 
 
 @internal
@@ -251,20 +285,9 @@ def _fill_thread(m, out):
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        distinct = among_distinct(m) and may_repeat(m)
-        if distinct:
-            status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
-            if status < MISS:
-                restore_start(m, 0)
-        else:
-            status = _structure_rows(m, out)
+        status = _structure_rows(m, among_distinct(m) and may_repeat(m), out)
         if status >= MISS:
             return status
-        if distinct or grammar(m, H_WHITESPACE) != ANY or grammar(m, H_RUN) >= 0:
-            status = _exact(m, trie_field(m, 2 * BLANK + 0), trie_field(m, 2 * BLANK + 1), out)
-            if status >= MISS:
-                return status
-            restore_start(m, 0)
         trie = STRUCTURE
     plan = 0
     if mode == STRING:
@@ -273,10 +296,68 @@ def _fill_thread(m, out):
         plan = key_plan(m)
     distinct = plan != 0 and among_distinct(m)
     if distinct and may_repeat(m):
-        plan = 1 if plan <= 2 and endless_here(m) else 0
+        if plan <= 2 and endless_here(m):
+            plan = 1
+        elif mode == STRING and is_only_rivalled(m):
+            return _fill_rivalled(m, out, plan)
+        else:
+            plan = 0
     if plan == 0:
         return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
     return _fill_text(m, out, mode, plan, distinct)
+
+
+@internal
+def _fill_rivalled(m, out, plan):
+    """The mask inside a string that is an item and may still become one before it: first as if it could not.
+
+    Then what that says of the tokens along these items is made anew.
+    """
+    known, level = reg(m, UNRIVALLED), depth(m, reg(m, FRAME))
+    set_reg(m, UNRIVALLED, known | 1 << level)
+    status = _fill_text(m, out, STRING, plan, True)
+    set_reg(m, UNRIVALLED, known)
+    if status >= MISS:
+        return status
+    restore_start(m, 0)
+    return _along_rivals(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
+
+
+@internal
+def _along_rivals(m, lo, hi, out):
+    """Make anew what a mask says of the tokens behind which the open string may become an item that is there.
+
+    And of those that end it. Others stay as they are.
+    """
+    frame = reg(m, FRAME)
+    save_own(m, 0)
+    i = lo
+    while i < hi:
+        at = node(m, i, NODE_DEPTH)
+        if 5 * at + 10 > size(m, C_OWN):
+            return FULL
+        end, place = node(m, i, NODE_END), reg(m, WRITTEN) + at
+        restore_own(m, 5 * at)
+        set_reg(m, POSITION, place)
+        status = step(m, node(m, i, NODE_BYTE), 0)
+        if status >= MISS:
+            return status
+        if status == ALIVE and reg(m, Q) & ~15 == STRING and reg(m, FRAME) == frame:
+            if rivals(m, frame, place + 1) == 0:
+                i = end
+            else:
+                save_own(m, 5 * at + 5)
+                i += 1
+            continue
+        for j in range(i, end):
+            clear_tokens(m, node(m, j, NODE_TOKEN), out)
+        if status == ALIVE:
+            restore_own(m, 5 * at)
+            status = _exact(m, i, end, out)
+            if status >= MISS:
+                return status
+        i = end
+    return ALIVE
 
 
 @internal
