@@ -11,11 +11,13 @@ from structgen.kernels.memory import (
     copy_words,
     element_reader,
     element_writer,
+    mask_word,
     or_words,
     size,
     within,
 )
 
+FEW_TOKENS = 8  # that it pays to look at, before a walk over their nodes
 _int, _set_word = element_reader(32), element_writer(64)
 
 
@@ -37,15 +39,6 @@ def set_tokens(m, token, out):
         while limit(m, L_ALIKE) and next_same(m, token) >= 0:
             token = next_same(m, token)
             set_token(m, token, out)
-
-
-@internal
-def clear_tokens(m, token, out):
-    """Forbid a token and all that spell the same."""
-    width = limit(m, L_WIDTH)
-    while token >= 0:
-        clear_bit(out, width, token)
-        token = next_same(m, token)
 
 
 @internal
@@ -95,3 +88,28 @@ def emit_subtree(m, lo, hi, out):
         _set_word(log, place + i, _int(ids, i))
     set_reg(m, LOGGED, place + last - first)
     set_bits(out, limit(m, L_WIDTH), ids, last - first)
+
+
+@internal
+def clear_subtree(m, lo, hi, out):
+    """Forbid all tokens of the nodes lo..hi, which are of one trie."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    within(first, last - first, size(m, C_ORDER))
+    ids, width = address(m, C_ORDER) + 4 * first, limit(m, L_WIDTH)
+    for i in range(last - first):
+        clear_bit(out, width, _int(ids, i))
+
+
+@internal
+def has_subtree(m, lo, hi, row):
+    """Whether a row has all tokens of the nodes lo..hi, which are of one trie and few; of many it says no."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    if last - first > FEW_TOKENS:
+        return False
+    within(first, last - first, size(m, C_ORDER))
+    ids = address(m, C_ORDER) + 4 * first
+    for i in range(last - first):
+        token = _int(ids, i)
+        if not mask_word(row, token >> 5) >> (token & 31) & 1:
+            return False
+    return True

@@ -99,8 +99,9 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     JOINED,  # how many rows are known to be in the mask already
     LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
     UNRIVALLED,  # while a mask is made, bits of depths: arrays whose open item can be none of those before it any more
+    KNOWN,  # address of a row whose tokens the mask that is made is added to, and does not need; or 0
     REGISTERS,
-) = range(4, 23)  # fmt: skip
+) = range(4, 24)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3

@@ -4,7 +4,16 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import and_row, clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
+from structgen.kernels.json.emit import (
+    and_row,
+    clear_subtree,
+    emit_subtree,
+    has_subtree,
+    or_row,
+    ready,
+    set_token,
+    set_tokens,
+)
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.following import (
     declared_level,
@@ -31,6 +40,7 @@ from structgen.kernels.json.tables import (
     limit,
     member_field,
     node,
+    pool,
     reg,
     restore_cross,
     restore_own,
@@ -84,7 +94,7 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
     ready(m, out)
     if lo >= hi:
         return ALIVE
-    base = node(m, lo, NODE_DEPTH)
+    base, known = node(m, lo, NODE_DEPTH), reg(m, KNOWN)
     save_stack(m, 0)
     note_following(m, 0)
     half = size(m, C_STACK) // 2
@@ -106,6 +116,9 @@ def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
         level = 5 * depth
         byte = node(m, i, NODE_BYTE)
         if not may_follow(m, depth, byte):
+            i = node(m, i, NODE_END)
+            continue
+        if known and not grouped and has_subtree(m, i, node(m, i, NODE_END), known):
             i = node(m, i, NODE_END)
             continue
         if not grouped and follows_freely(m, depth, i):
@@ -178,8 +191,7 @@ def _declared_keys(m, lo, hi, out):
             record = load(m, frame) & LOW32
             entry = grammar(m, record + O_ENTRIES) + E_SIZE * at
             if at < (reg(m, B) >> 20) & MASK20 and grammar(m, entry + E_LENGTH) == reg(m, B) >> 40:
-                for j in range(i, node(m, i, NODE_END)):
-                    clear_tokens(m, node(m, j, NODE_TOKEN), out)
+                clear_subtree(m, i, node(m, i, NODE_END), out)
                 status = _exact(m, i, node(m, i, NODE_END), out)
                 if status >= MISS:
                     return status
@@ -247,7 +259,7 @@ def _digit_rows(m, distinct, out):
 def _structure_rows(m, distinct, out):
     """The tokens of blanks and those of digits, from rows where these are known and exact.
 
-    Where items must be ``distinct``, a blank that ends a number is not free, but others change nothing.
+    Where items must be ``distinct``, a blank that ends a number ends an item perhaps; others change nothing.
     """
     status = _digit_rows(m, distinct, out)
     if status == DEAD:
@@ -256,14 +268,21 @@ def _structure_rows(m, distinct, out):
             restore_start(m, 0)
     if status >= MISS:
         return status
-    q = reg(m, Q)
-    if grammar(m, H_WHITESPACE) == ANY and grammar(m, H_RUN) < 0 and not (distinct and q == NUMBER):
-        if q != LITERAL and (q != NUMBER or flags(m, reg(m, B)) & ACCEPTING):
-            or_row(m, ROW_BLANK, out)
-        return ALIVE
-    status = _exact(m, trie_field(m, 2 * BLANK), trie_field(m, 2 * BLANK + 1), out)
-    if status == ALIVE:
+    if grammar(m, H_WHITESPACE) != ANY or grammar(m, H_RUN) >= 0:
+        status = _exact(m, trie_field(m, 2 * BLANK), trie_field(m, 2 * BLANK + 1), out)
+        if status == ALIVE:
+            restore_start(m, 0)
+        return status
+    if reg(m, Q) == NUMBER and distinct:
+        set_reg(m, POSITION, reg(m, WRITTEN))
+        status = step(m, 0x20, 0)
         restore_start(m, 0)
+    elif reg(m, Q) == NUMBER:
+        status = ALIVE if flags(m, reg(m, B)) & ACCEPTING else DEAD
+    else:
+        status = DEAD if reg(m, Q) == LITERAL else ALIVE
+    if status == ALIVE:
+        or_row(m, ROW_BLANK, out)
     return status
 
 
@@ -324,6 +343,13 @@ def _fill_rivalled(m, out, plan):
 
 
 @internal
+def _may_go_on(m, byte):
+    """Whether a byte may come in a value string, if that need not be another than those before."""
+    text = reg(m, Q) == STRING + BODY and byte >= 0x20 and byte != 0x22 and byte != BACKSLASH
+    return not text or pool(m, (reg(m, B) & LOW32) * 256 + byte) >= 0
+
+
+@internal
 def _along_rivals(m, lo, hi, out):
     """Make anew what a mask says of the tokens behind which the open string may become an item that is there.
 
@@ -338,6 +364,9 @@ def _along_rivals(m, lo, hi, out):
             return FULL
         end, place = node(m, i, NODE_END), reg(m, WRITTEN) + at
         restore_own(m, 5 * at)
+        if not _may_go_on(m, node(m, i, NODE_BYTE)):
+            i = end
+            continue
         set_reg(m, POSITION, place)
         status = step(m, node(m, i, NODE_BYTE), 0)
         if status >= MISS:
@@ -349,8 +378,7 @@ def _along_rivals(m, lo, hi, out):
                 save_own(m, 5 * at + 5)
                 i += 1
             continue
-        for j in range(i, end):
-            clear_tokens(m, node(m, j, NODE_TOKEN), out)
+        clear_subtree(m, i, end, out)
         if status == ALIVE:
             restore_own(m, 5 * at)
             status = _exact(m, i, end, out)
@@ -486,6 +514,7 @@ def fill(m, count, out, first):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
+        set_reg(m, KNOWN, out if t > 0 and reg(m, ASKED) else 0)  # a mask that is kept is made whole
         set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
         status = _fill_thread(m, row)
         if status >= MISS:

@@ -220,7 +220,7 @@ def is_unrivalled(m, frame):
 
 @internal
 def is_only_rivalled(m):
-    """Whether the innermost container is an array whose items must differ, and of those around it no item may repeat."""
+    """Whether the open item is of an array that is the innermost container, and repeats none of another array."""
     frame = reg(m, FRAME)
     head = load(m, frame)
     if not is_distinct(m, head & LOW32) or head >> 32 > FEW_ITEMS or depth(m, frame) >= SEEN_BITS:
