@@ -77,28 +77,34 @@ class JsonLexicon:
     def order(self) -> tuple[Int32, Int32]:
         """The tokens in the order of their nodes, those with the same bytes behind each other, and how many of them lie
         before each node (and behind the last). Of remainders, groups in the place of tokens."""
-        places = np.flatnonzero(self.nodes[:, layout.NODE_TOKEN] >= 0)
-        tokens = self.nodes[places, layout.NODE_TOKEN]
+        ends = self.nodes[:, layout.NODE_TOKEN]
+        places = np.flatnonzero(ends >= 0)
+        tokens, counts = ends[places], (ends >= 0).astype(np.int32)
         found = [(places, tokens)]
         first, end = self.tries[layout.REMAINDERS]
         spelled = (places < first) | (places >= end)
-        places, tokens = places[spelled], tokens[spelled]
-        while len(tokens):
-            tokens = self.next_same[tokens]
-            places, tokens = places[tokens >= 0], tokens[tokens >= 0]
+        more = self.next_same[tokens[spelled]]
+        places = places[spelled]
+        while (more >= 0).any():
+            places, tokens = places[more >= 0], more[more >= 0]
+            counts[places] += 1
             found.append((places, tokens))
+            more = self.next_same[tokens]
+        starts = np.zeros(len(ends) + 1, np.int32)
+        np.cumsum(counts, out=starts[1:])
         places, tokens = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        starts = np.zeros(len(self.nodes) + 1, np.int32)
-        np.cumsum(np.bincount(places, minlength=len(self.nodes)), out=starts[1:])
-        return np.ascontiguousarray(tokens[np.argsort(places, kind="stable")], np.int32), starts
+        return (tokens[np.argsort(places, kind="stable")] if len(found) > 1 else tokens), starts
 
     @cached_property
     def plain_nodes(self) -> npt.NDArray[np.int64]:
         """See `structgen.kernels.json.layout`."""
-        byte, depth, end, _ = self.nodes[: self.tries[layout.TEXT, 1]].astype(np.int64).T
-        packed = byte | depth << layout.PLAIN_DEPTH | end << layout.PLAIN_END
-        plain = (byte >= 0x20) & (byte != 0x22) & (byte != 0x5C)
-        return np.where(plain, packed, packed | np.iinfo(np.int64).min)
+        nodes = self.nodes[: self.tries[layout.TEXT, 1]]
+        byte = nodes[:, layout.NODE_BYTE]
+        packed = nodes[:, layout.NODE_END].astype(np.int64) << layout.PLAIN_END
+        packed |= nodes[:, layout.NODE_DEPTH].astype(np.int64) << layout.PLAIN_DEPTH
+        packed |= byte
+        packed[(byte < 0x20) | (byte == 0x22) | (byte == 0x5C)] |= np.iinfo(np.int64).min
+        return packed
 
     @property
     def max_depth(self) -> int:
