@@ -333,7 +333,12 @@ class Lowered:
     Attributes:
         root: the formula of a valid document.
         refs: formula by key, for each ``Ref`` that occurs.
-        options: as given.
+        schema: plain JSON (see `plain_json`).
+        options, registry: as given.
+        serial: part of the keys of recursive references.
+
+    Args:
+        trace: writes down what comes from where, in a lowering like an earlier one: of the same ``serial``.
     """
 
     def __init__(
