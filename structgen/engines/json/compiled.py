@@ -15,7 +15,7 @@ from structgen.engines.json.completion.lengths import Lengths
 from structgen.engines.json.goals import stored
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
-from structgen.engines.json.goals.liveness import reachable
+from structgen.engines.json.goals.liveness import live_goals, reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.sizes import goal_bytes
@@ -127,7 +127,7 @@ class JsonGrammar:
         """About what this grammar takes: its arrays, its goals with their automata, and the schema. Rows and the pool,
         which others share, are not counted."""
         counted: set[int] = set()
-        goals = sum([goal_bytes(node, counted) for node in self.tables.places])
+        goals = sum([goal_bytes(node, counted) for node in live_goals(self._root)])
         return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     @property

@@ -53,7 +53,7 @@ class GoalGraph:
         self.options = options
         self.ignored: list[tuple[str, str]] = []
         self.nodes: dict[Formula, GoalNode] = {}
-        self._shared = SHARED.under(options)
+        self._shared = SHARED.under(options).goals
         self._pending: list[GoalNode] = []
         self.budget = GoalBudget(options.max_steps)
         self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)

@@ -236,6 +236,17 @@ def reachable(root: GoalNode) -> dict[GoalNode, None]:
     return reached
 
 
+def live_goals(root: GoalNode) -> dict[GoalNode, None]:
+    """The live nodes that a live node reaches through such, itself first."""
+    found, waiting = {root: None}, [root]
+    for node in waiting:
+        for child in children(node):
+            if child.live and child not in found:
+                found[child] = None
+                waiting.append(child)
+    return found
+
+
 def possibly_live(root: GoalNode, active: set[GoalNode], budget: GoalBudget) -> bool:
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)

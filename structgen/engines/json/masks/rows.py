@@ -70,7 +70,7 @@ class MaskRows:
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
         header[layout.H_ESCAPES] = int(lexicon.escapes)
-        self._header = JsonTables(header, array("q", [0]), array("B", [0]), 0, False)
+        self._header = JsonTables(header, array("q", [0]), array("B", [0]), 0, False, {})
         self._fill_fixed()
 
     @property
