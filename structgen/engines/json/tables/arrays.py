@@ -225,7 +225,8 @@ class _Writer:
         if len(rows) >= MAX_ENTRIES:
             raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
         rows.sort()
-        place, at, fields = len(self.grammar), len(self.texts), []
+        place, at = len(self.grammar), len(self.texts)
+        fields: list[int] = []
         for text, child, bit in rows:
             fields += (at, len(text), child, bit)
             at += len(text)
@@ -247,7 +248,8 @@ class _Writer:
                 rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
                 known = self._entries[held] = self._table(rows)
             entries = known
-        required = self._mask(sum([1 << bit for bit, name in enumerate(keys) if name in needed]) if needed else 0, words)
+        present = sum([1 << bit for bit, name in enumerate(keys) if name in needed]) if needed else 0
+        required = self._mask(present, words)
         dependent: list[int] = []
         if spec.dependents:
             bits = {name: 1 << bit for bit, name in enumerate(keys)}
