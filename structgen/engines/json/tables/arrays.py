@@ -216,7 +216,7 @@ class _Writer:
             if spec.distances is not None:
                 table = spec.distances
                 distances = self._record(start, table.nxt.shape[1], table.period, slack(table, spec.dfa))
-                self.grammar.extend(table.nxt.ravel().tolist())
+                self.grammar.frombytes(table.nxt.astype(np.int32).tobytes())
         most = -1 if spec.most is None else spec.most
         return self._record(layout.S_DFA, start, spec.least, most, distances, 0, 0)
 
