@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, chain, count
 
 import numpy as np
 
@@ -132,14 +132,13 @@ class _Writer:
     def reach(self, root: GoalNode) -> list[GoalNode]:
         """The live nodes that a node reaches and that have no place yet, itself first. They get places here."""
         places, grammar = self.places, self.grammar
-        place = len(grammar)
         if root in places:
             return []
-        found, max_goals = [root], self.options.max_goals - len(places)
+        place, found, max_goals = len(grammar), [root], self.options.max_goals - len(places)
         places[root] = place
         for node in found:
             formula = node.formula
-            if (formula.__class__ is Type or formula in _INTEGERS) and node.shared:
+            if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
                 for child in children(node):
@@ -224,14 +223,14 @@ class _Writer:
         """Write rows (text, child, bit) as a sorted table."""
         if len(rows) >= MAX_ENTRIES:
             raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
-        rows.sort()
-        place, at = len(self.grammar), len(self.texts)
-        fields: list[int] = []
-        for text, child, bit in rows:
-            fields += (at, len(text), child, bit)
-            at += len(text)
-        self.grammar.fromlist(fields)
-        self.texts.frombytes(b"".join([row[0] for row in rows]))
+        place = len(self.grammar)
+        if rows:
+            rows.sort()
+            texts, children, bits = zip(*rows, strict=True)
+            lengths = [*map(len, texts)]
+            begins = accumulate(lengths, initial=len(self.texts))
+            self.grammar.extend(chain.from_iterable(zip(begins, lengths, children, bits, strict=False)))
+            self.texts.frombytes(b"".join(texts))
         return place
 
     def _object(self, spec: ObjectSpec) -> int:
