@@ -165,6 +165,9 @@ def _lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
 def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     """The rows that new grammars of a vocabulary share; a fresh set once the last has outgrown ``MAX_POOL_BYTES``."""
     key = (vocabulary.digest, escapes)
+    current = _CURRENT.get(key)
+    if current is not None and len(_CURRENT) == 1 and current.memory_bytes <= MAX_POOL_BYTES:
+        return current
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:

@@ -10,6 +10,7 @@ import math
 from array import array
 from dataclasses import dataclass
 from itertools import accumulate, chain, count
+from struct import pack
 
 import numpy as np
 
@@ -33,7 +34,7 @@ MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
 MAX_COMMON = 128  # goals that a beginning may have; there are some 60
 MAX_BEGINNINGS = 16
 _INTEGERS = frozenset((and_(Type(NUMBER), Mult(1)), and_(Type(NUMBER), INT)))
-_NO_GOAL = [0] * layout.NODE_SIZE
+_NONE = (0, 0)
 _SEEN = (1 << layout.SEEN_BITS) - 1
 _next_number = count(1).__next__
 
@@ -100,6 +101,13 @@ def write_tables(root: GoalNode, pool: AutomatonPool, options: JsonOptions) -> J
     return writer.tables(root)
 
 
+def packed(numbers: list[int]) -> array[int]:
+    """Numbers as int32: faster than the array's own way."""
+    found = array("i")
+    found.frombytes(pack(f"{len(numbers)}i", *numbers))
+    return found
+
+
 def _head(options: JsonOptions) -> JsonTables:
     """Tables without goals."""
     return JsonTables(array("i", header(options)), array("q", (0,)), array("B", (0,)), 0, False, {})
@@ -119,6 +127,8 @@ class _Writer:
         self.pool, self.options, self.known = pool, options, known
         self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
         self.places = known.places.copy()
+        self._cells: list[int] = []  # what comes behind the grammar array, at ``_base``
+        self._base = len(self.grammar)
         self.common: list[GoalNode] = []
         self.distinct = False
         self.endless: set[GoalNode] = set()
@@ -151,7 +161,8 @@ class _Writer:
                         self.distinct = True
                 if len(found) > max_goals:
                     self._check_goals(root)
-        grammar.extend(_NO_GOAL * len(found))
+        grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(found)))
+        self._base = len(grammar)
         return found
 
     def _check_goals(self, root: GoalNode) -> None:
@@ -161,22 +172,37 @@ class _Writer:
             raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=limit)
 
     def write(self, nodes: list[GoalNode]) -> None:
-        """Write nodes that have places."""
-        grammar, places, strings, pool = self.grammar, self.places, self._strings, self.pool
+        """Write the nodes that were reached, which stand side by side."""
+        strings, pool = self._strings, self.pool
+        heads: list[int] = []
         for node in nodes:
-            place = places[node]
-            grammar[place] = node.flags | self._amount(node) if self.distinct else node.flags
+            heads.append(node.flags | self._amount(node) if self.distinct else node.flags)
             if node.strings:  # specs are shared between goals, so records are
-                records = [strings.get(id(spec)) or self._string(spec) for spec in node.strings]
-                self._alternatives(place + layout.NODE_STRINGS, records)
+                heads += self._alternatives([strings.get(id(spec)) or self._string(spec) for spec in node.strings])
+            else:
+                heads += _NONE
             if node.numbers:
-                numbers = [pool.add_number(choice.automaton) for choice in node.numbers]
-                self._alternatives(place + layout.NODE_NUMBERS, numbers)
+                heads += self._alternatives([pool.add_number(choice.automaton) for choice in node.numbers])
+            else:
+                heads += _NONE
             if node.objects:
-                self._alternatives(place + layout.NODE_OBJECTS, [self._object(spec) for spec in node.objects])
+                heads += self._alternatives([self._object(spec) for spec in node.objects])
+            else:
+                heads += _NONE
             if node.arrays:
-                arrays = [record for spec in node.arrays for record in self._array(spec)]
-                self._alternatives(place + layout.NODE_ARRAYS, arrays)
+                heads += self._alternatives([record for spec in node.arrays for record in self._array(spec)])
+            else:
+                heads += _NONE
+        self._settle()
+        if nodes:
+            place = self.places[nodes[0]]
+            self.grammar[place : place + len(heads)] = packed(heads)
+
+    def _settle(self) -> None:
+        """Put what was written behind the array into it."""
+        self.grammar += packed(self._cells)
+        self._cells.clear()
+        self._base = len(self.grammar)
 
     def _amount(self, node: GoalNode) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
@@ -185,15 +211,15 @@ class _Writer:
         count, _ = count_values(node, layout.MAX_VALUES, self.endless.__contains__, is_live, MAX_LISTED)
         return count << layout.VALUES_SHIFT
 
-    def _alternatives(self, field: int, records: list[int]) -> None:
-        grammar = self.grammar
-        grammar[field] = len(grammar)
-        grammar[field + 1] = len(records)
-        grammar.extend(records)
+    def _alternatives(self, records: list[int]) -> tuple[int, int]:
+        """Place and number of the alternatives of a kind."""
+        place = self._base + len(self._cells)
+        self._cells += records
+        return place, len(records)
 
     def _record(self, *fields: int) -> int:
-        place = len(self.grammar)
-        self.grammar.extend(fields)
+        place = self._base + len(self._cells)
+        self._cells += fields
         return place
 
     def _string(self, spec: EnumSpec | StringSpec) -> int:
@@ -215,7 +241,9 @@ class _Writer:
             if spec.distances is not None:
                 table = spec.distances
                 distances = self._record(start, table.nxt.shape[1], table.period, slack(table, spec.dfa))
+                self._settle()
                 self.grammar.frombytes(table.nxt.astype(np.int32).tobytes())
+                self._base = len(self.grammar)
         most = -1 if spec.most is None else spec.most
         return self._record(layout.S_DFA, start, spec.least, most, distances, 0, 0)
 
@@ -223,13 +251,13 @@ class _Writer:
         """Write rows (text, child, bit) as a sorted table."""
         if len(rows) >= MAX_ENTRIES:
             raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
-        place = len(self.grammar)
+        place = self._base + len(self._cells)
         if rows:
             rows.sort()
             texts, children, bits = zip(*rows, strict=True)
             lengths = [*map(len, texts)]
             begins = accumulate(lengths, initial=len(self.texts))
-            self.grammar.extend(chain.from_iterable(zip(begins, lengths, children, bits, strict=False)))
+            self._cells += chain.from_iterable(zip(begins, lengths, children, bits, strict=False))
             self.texts.frombytes(b"".join(texts))
         return place
 
@@ -247,7 +275,9 @@ class _Writer:
                 rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
                 known = self._entries[held] = self._table(rows)
             entries = known
-        present = sum([1 << bit for bit, name in enumerate(keys) if name in needed]) if needed else 0
+        present = (1 << len(keys)) - 1 if len(needed) == len(keys) else 0
+        if needed and not present:
+            present = sum([1 << bit for bit, name in enumerate(keys) if name in needed])
         required = self._mask(present, words)
         dependent: list[int] = []
         if spec.dependents:
@@ -255,15 +285,15 @@ class _Writer:
             for name, names in spec.dependents.items():
                 dependent += (bits[name].bit_length() - 1, self._mask(sum([bits[other] for other in names]), words))
         kind, start, child, classes, counts, narrow = self._others(spec)
-        grammar = self.grammar
-        dependents = len(grammar)
-        grammar.fromlist(dependent)
-        place = len(grammar)
-        grammar.extend((
+        cells = self._cells
+        dependents = self._base + len(cells)
+        cells += dependent
+        place = self._base + len(cells)
+        cells += (
             layout.R_OBJECT, entries, number, words, required, spec.least, -1 if spec.most is None else spec.most,
             kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.duties) - 1, classes,
             counts,
-        ))  # fmt: skip
+        )  # fmt: skip
         return place
 
     def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
@@ -335,7 +365,8 @@ class _Writer:
             head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
             tail = (0, layout.DISTINCT if spec.distinct else 0, 0)
             place = self._record(*[field for choice in choices for field in choice])
-            record = array("i", (*head, len(choices), place, *tail))
+            self._settle()
+            record = packed([*head, len(choices), place, *tail])
             self.grammar[records[number] : records[number] + layout.A_SIZE] = record
             if number == 0:
                 first = [self._record(*head, 1, place + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
