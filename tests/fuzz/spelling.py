@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from structgen.options import JsonOptions
+from structgen.options import OPEN_DIGITS, JsonOptions
 
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|[-+0-9.eE]+|true|false|null|[{}\[\],:]|[ \t\n\r]+', re.DOTALL)
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
@@ -29,7 +29,7 @@ def random_options(rng: random.Random, dialect: Any, formats: bool) -> JsonOptio
         string_escapes=rng.choice(("minimal", "any")),
         number_spellings=rng.choice(("plain", "any")),
         max_string_length=rng.choice((None, None, None, 0, 1, 2, 20)),
-        max_number_length=rng.choice(("auto", None, None, 1, 2, 8)),  # what is tried has less digits than "auto" cuts
+        max_number_length=rng.choice(("auto", None, None, 1, 2, 8)),
     )
 
 
@@ -111,16 +111,21 @@ def _order(text: str, options: JsonOptions, schema: Any) -> str | None:
 
 
 def fits(value: Any, options: JsonOptions) -> bool:
-    """Whether a value can be spelled within the limits (plain numbers are the shortest that count)."""
+    """Whether a value can be spelled within the limits (plain numbers are the shortest that count).
+
+    "auto" cuts plain numbers that the schema leaves open, so those that may be too long for it do not count as fitting.
+    """
     if isinstance(value, str):
         return options.max_string_length is None or len(value) <= options.max_string_length
     if isinstance(value, dict):
         return all(fits(item, options) for item in value.values())
     if isinstance(value, list):
         return all(fits(item, options) for item in value)
-    if isinstance(value, bool) or value is None or not isinstance(options.max_number_length, int):
+    if isinstance(value, bool) or value is None:
         return True
-    return len(number(value)) <= options.max_number_length
+    if options.max_number_length == "auto" and options.number_spellings == "plain":
+        return all(len(digits) <= OPEN_DIGITS for digits in number(value).lstrip("-").split("."))
+    return not isinstance(options.max_number_length, int) or len(number(value)) <= options.max_number_length
 
 
 def number(value: Any) -> str:

@@ -83,6 +83,13 @@ def test_spellings() -> None:
     ]
 
 
+def test_long_numbers_may_not_fit() -> None:
+    """Plain numbers that a schema leaves open are cut by default: that is no refusal."""
+    assert spelling.fits([10**39, 0.5], JsonOptions()) and not spelling.fits([10**40], JsonOptions())
+    assert spelling.fits(-(10**40), JsonOptions(max_number_length=None))
+    assert spelling.fits(10**40, JsonOptions(number_spellings="any"))
+
+
 def test_the_recogniser_knows_its_own_texts() -> None:
     for seed in range(60):
         rng = random.Random(seed)

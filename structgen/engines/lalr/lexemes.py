@@ -193,7 +193,7 @@ class Lexemes:
 
     def possible(self, lexer: int, threads: Threads) -> set[int]:
         """What a lexeme may end as behind some threads; IGNORED stands for all terminals that are."""
-        found = {IGNORED if terminal in self._ignored else terminal for terminal, _ in threads}
+        found = {self._own(terminal) for terminal, _ in threads}
         for number, (terminal, _) in enumerate(self._tables.automata.keyword_sets):
             if terminal in found and self._tables.retyped[lexer, number] >= 0:
                 found.add(int(self._tables.retyped[lexer, number]))
@@ -292,13 +292,20 @@ class Lexemes:
         if key in self._within:
             return found
         self._within.add(key)
-        for _, q in threads:
+        wanted = self.possible(lexer, threads) - {self._tables.newline}
+        # Threads whose terminal is known last, and only if others have left something open: words may be long.
+        for _, q in sorted(threads, key=lambda thread: self._own(thread[0]) in found):
+            if wanted <= found.keys():
+                break
             for word in self.words(q):
                 terminal = self.ends_as(lexer, threads, word)
                 if terminal not in (UNSURE, self._tables.newline) and terminal not in found:
                     found[terminal] = word
                     self._inherit(lexer, threads, word, terminal)
         return found
+
+    def _own(self, terminal: int) -> int:
+        return IGNORED if terminal in self._ignored else terminal
 
     def _inherit(self, lexer: int, threads: Threads, word: tuple[int, ...], terminal: int) -> None:
         for i in range(1, len(word)):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from structgen.engines.lalr.compiled import LalrGrammar, compile_contextual
+from structgen.engines.lalr.lexemes import Lexemes
 from structgen.engines.lalr.matcher import LalrMatcher
 from structgen.kernels.heaps import Heap
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -194,3 +195,29 @@ def test_threads_share_the_numbers() -> None:
 
     together(work)
     assert not failures
+
+
+@pytest.mark.parametrize(
+    ("rules", "start"),
+    [
+        ('start: "WORD" NUMBER\nNUMBER: /[0-9]+/', b""),
+        ('start: "WORD" NAME\nNAME: /[a-z]+/\n%ignore " "', b"a"),
+        ('start: "WORD" NAME\nNAME: /[a-z]+/', b"a"),
+    ],
+)
+def test_a_long_keyword_is_searched_once(rules: str, start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How its end is reached is not looked for anew behind each of its characters."""
+    seen = 0
+
+    def search(self: Lexemes, q: int) -> list[tuple[int, ...]]:
+        nonlocal seen
+        found = original(self, q)
+        seen += sum(map(len, found))
+        return found
+
+    original = Lexemes._search
+    matcher = compile_contextual(rules.replace("WORD", "abc" * 100), BYTES).matcher()
+    assert matcher.accept_bytes(start)
+    monkeypatch.setattr(Lexemes, "_search", search)
+    forced = matcher.forced_bytes()
+    assert (start + forced).startswith(b"abc" * 99) and seen < 3000
