@@ -191,10 +191,7 @@ class GoalGraph:
             node.steps = NODE_STEPS
             return
         types = possible_types(formula)
-        build = self._conjunctions
-        if build is None:
-            self.normal_form = NormalForm(self.lowered.refs, self.options.max_alternatives, budget, self._overlap)
-            build = self._conjunctions = Conjunctions(self)
+        build = self._conjunctions or self.conjunctions()
         alternatives = self.normal_form.alternatives
         if types & (NULL | BOOLEAN):
             node.flags = self._flags(formula, types)
@@ -207,6 +204,14 @@ class GoalGraph:
         if types & ARRAY:
             node.arrays = _built(alternatives(formula, ARRAY), build.array)
         node.steps = before - budget.left
+
+    def conjunctions(self) -> Conjunctions:
+        """What builds specs; made, and the normal form with it, when a goal needs it: many schemas have none."""
+        if self._conjunctions is None:
+            limit = self.options.max_alternatives
+            self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap)
+            self._conjunctions = Conjunctions(self)
+        return self._conjunctions
 
     def _flags(self, formula: Formula, types: int) -> int:
         flags = 0
