@@ -38,14 +38,14 @@ def pool_words(
     labels: Int32,
     narrow: Int32,
     states: Int32,
-) -> list[int]:
+) -> array[int]:
     """The arrays of a pool as `TableChecks` takes them; they must live as long as the words are used.
 
     ``labels[state]`` is 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the
     number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
     ``class_words[state + c]``: how many words its class ``c`` has.
     """
-    return _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states)
+    return array("q", _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states))
 
 
 class TableChecks:
@@ -58,10 +58,10 @@ class TableChecks:
         self, layout: Int32, first: Int32, sizes: Int32, meanings: Int32, choose: Int32, dispatch: Int32
     ) -> None:
         self._arrays = layout, first, sizes, meanings, choose, dispatch
-        self._words = _check_tables.words(10, *self._arrays)
+        self._words = array("q", _check_tables.words(10, *self._arrays))
 
     def __call__(
-        self, grammar: array[int], words: array[int], texts: array[int], pool: list[int],
+        self, grammar: array[int], words: array[int], texts: array[int], pool: array[int],
         universal: int, roots: Sequence[int],
     ) -> tuple[int, int, int]:  # fmt: skip
         """A verdict, FINE or what is wrong; and at which place and in which field of it.
@@ -84,12 +84,14 @@ class TableChecks:
         live = allowed + 8 * sets
         spare = live + 8 * lives
         text, length = texts.buffer_info()
-        arguments = [
-            grammar.buffer_info()[0], size, size, words.buffer_info()[0], sets, sets, text, length, length,
-            *pool, *self._words,
+        begin = array(
+            "q", (grammar.buffer_info()[0], size, size, words.buffer_info()[0], sets, sets, text, length, length)
+        )
+        end = array("q", (
             where, count, count, seen, size, size, seen + 4 * size, size, size, allowed, sets, sets, live, size, size,
             spare, MAX_DUTY_SETS, MAX_DUTY_SETS, spare + 8 * MAX_DUTY_SETS, MAX_DUTY_SETS, MAX_DUTY_SETS,
-        ]  # fmt: skip
+        ))  # fmt: skip
+        arguments = begin + pool + self._words + end
         return _check_tables.run(arguments, count // 2, universal), scratch[0], scratch[1]
 
 

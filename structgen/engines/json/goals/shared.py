@@ -17,7 +17,7 @@ MAX_BYTES = 16 << 20
 
 
 class GoalsUnder:
-    """Shared goals under the same options by formula, to be read; the same object until all are forgotten."""
+    """Shared goals under the same options by formula, to be read; another object when all were forgotten."""
 
     __slots__ = ("goals", "options")
 
@@ -57,6 +57,8 @@ class SharedGoals:
                     found[node.formula] = node
                     self.memory_bytes += goal_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
+                for forgotten in self._of.values():  # others may know what they were under
+                    forgotten.goals.clear()
                 self._of.clear()
                 self._last = None
                 self._counted.clear()

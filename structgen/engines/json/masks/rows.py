@@ -62,7 +62,8 @@ class MaskRows:
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
         self.limits[layout.L_ALIKE] = bool((lexicon.next_same >= 0).any())
         self.memory = zero_pages(MEMORY_BYTES // 8, np.int64)
-        self.memory[:: PAGESIZE // 8] = 0  # touched here, and not in the middle of a mask
+        if before is None:  # touched here, and not in the middle of a mask; later ones as they fill: a compile waits
+            self.memory[:: PAGESIZE // 8] = 0
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
