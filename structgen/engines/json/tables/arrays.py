@@ -124,7 +124,7 @@ class _Writer:
     """
 
     def __init__(self, pool: AutomatonPool, options: JsonOptions, known: JsonTables) -> None:
-        self.pool, self.options, self.known = pool, options, known
+        self.pool, self.options = pool, options
         self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
         self.places = known.places.copy()
         self._cells: list[int] = []  # what comes behind the grammar array, at ``_base``
