@@ -88,30 +88,24 @@ class Enum(Formula):
         distinct = tuple(dict.fromkeys(values))
         if not distinct:
             return FALSE  # type: ignore[return-value]
-        return _enum(distinct)
+        members = frozenset(distinct)
+        key = (Enum, members)
+        handle = _table.get(key)
+        node = handle() if handle is not None else None
+        if node is None:
+            types = 0
+            for value in distinct:
+                types |= STRING if value.__class__ is str else canonical_type(value)
+            node = _new(Enum)
+            node.values, node.members, node.types = distinct, members, types
+            node = _add(node, key)
+        return node  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Enum({self.values!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Enum, (self.values,))
-
-
-def _enum(distinct: tuple[Canonical, ...]) -> Enum:
-    """`Enum` of distinct values, one at least."""
-    members = frozenset(distinct)
-    key = (Enum, members)
-    handle = _table.get(key)
-    node = handle() if handle is not None else None
-    if node is None:
-        node = _new(Enum)
-        node.values, node.members, node.types = distinct, members, STRING
-        if len(distinct) > 1 or distinct[0].__class__ is not str:
-            node.types = 0
-            for value in distinct:
-                node.types |= canonical_type(value)
-        node = _add(node, key)
-    return node  # type: ignore[return-value]
 
 
 def enum_of(values: Iterable[Any]) -> Enum:
@@ -125,7 +119,7 @@ def named(key: str) -> Enum:
     if known is None:
         if len(_NAMED) >= MAX_NAMED:
             _NAMED.clear()
-        known = _NAMED[key] = _enum((key,))
+        known = _NAMED[key] = Enum((key,))
     return known
 
 
@@ -163,7 +157,7 @@ class Mult(Formula):
     q: Fraction
 
     def __new__(cls, q: Fraction | int) -> Mult:
-        return _intern(cls, (Fraction(q),))
+        return _find((cls, (q,))) or _intern(cls, (Fraction(q),))  # type: ignore[return-value]
 
 
 class Ge(Formula):
@@ -173,7 +167,7 @@ class Ge(Formula):
     x: Fraction
 
     def __new__(cls, x: Fraction | int) -> Ge:
-        return _intern(cls, (Fraction(x),))
+        return _find((cls, (x,))) or _intern(cls, (Fraction(x),))  # type: ignore[return-value]
 
 
 class Gt(Formula):
@@ -183,7 +177,7 @@ class Gt(Formula):
     x: Fraction
 
     def __new__(cls, x: Fraction | int) -> Gt:
-        return _intern(cls, (Fraction(x),))
+        return _find((cls, (x,))) or _intern(cls, (Fraction(x),))  # type: ignore[return-value]
 
 
 class Int(Formula):
@@ -280,7 +274,14 @@ class Idx(Formula):
     def __new__(cls, lo: int, hi: int | None, value: Formula) -> Idx:
         if value is TRUE or (hi is not None and hi <= lo):
             return TRUE  # type: ignore[return-value]
-        return _intern(cls, (hi, lo, value), value.flags)
+        key = (cls, (hi, lo, value.id))  # as _intern does, without the call
+        handle = _table.get(key)
+        node = handle() if handle is not None else None
+        if node is None:
+            node = _new(cls)
+            node.lo, node.hi, node.value = lo, hi, value
+            node = _add(node, key, value.flags)
+        return node  # type: ignore[return-value]
 
 
 class Items(Formula):
@@ -339,18 +340,17 @@ class MemberRecord(Formula):
     required: tuple[str, ...]
     others: Formula
     declared: bool
-    _spelled: And | None
+    _spelled: Formula | None
 
     @property
-    def spelled(self) -> And:
-        """The conjunction that it stands for."""
+    def spelled(self) -> Formula:
+        """The conjunction that it stands for; FALSE, if a member that must be there has no value."""
         if self._spelled is None:
             named_values = members(zip(self.names, self.values, strict=True))
             rest = All(not_(Enum(self.names)), self.others)
             order = Order(self.names) if self.declared else TRUE
-            spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
-            self._spelled = spelled  # type: ignore[assignment]
-        return self._spelled  # type: ignore[return-value]
+            self._spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
+        return self._spelled
 
     def __repr__(self) -> str:
         return "MemberRecord" + repr((self.names, self.values, self.required, self.others, self.declared))
@@ -364,11 +364,11 @@ def record(
 ) -> Formula:
     """`MemberRecord`, or what is simpler and the same."""
     declared = declared and bool(names)
-    key = (MemberRecord, names, tuple([value.id for value in values]), required, others.id, declared)
+    key = (MemberRecord, names, tuple(map(_by_id, values)), required, others.id, declared)
     handle = _table.get(key)
     node = handle() if handle is not None else None
     if node is None:
-        if others is TRUE and not required and not declared and {*values} <= {TRUE}:
+        if others is TRUE and not required and not declared and values.count(TRUE) == len(values):
             return Type(OBJECT)
         node = _new(MemberRecord)
         node.names, node.values, node.required, node.others, node.declared = names, values, required, others, declared
@@ -430,38 +430,34 @@ def ref(key: Hashable) -> Ref:
 
 def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
     parts.sort(key=_by_id)
-    key = (cls, (tuple([part.id for part in parts]),))
-    known = _find(key)
-    if known is not None:
-        return known
-    node = _new(cls)
-    node.args = tuple(parts)  # type: ignore[attr-defined]
-    flags = 0
-    for part in parts:
-        flags |= part.flags
-    return _add(node, key, flags)
+    key = (cls, (tuple(map(_by_id, parts)),))
+    handle = _table.get(key)
+    node = handle() if handle is not None else None
+    if node is None:
+        node = _new(cls)
+        node.args = tuple(parts)  # type: ignore[attr-defined]
+        flags = 0
+        for part in parts:
+            flags |= part.flags
+        node = _add(node, key, flags)
+    return node
 
 
-def _flattened(formulas: Iterable[Formula], cls: type[And] | type[Or]) -> dict[Formula, None]:
-    """The distinct arguments, those of nested nodes of ``cls`` included."""
+def _flattened(given: dict[Formula, None], cls: type[And] | type[Or], unit: Formula) -> dict[Formula, None]:
+    """The distinct operands of a connective, nested ones and records taken apart; but a record beside ``unit`` alone,
+    which says nothing here, stays whole."""
+    given.pop(unit, None)
+    whole = len(given) < 2
     flat: dict[Formula, None] = {}
-    for formula in formulas:
+    for formula in given:
+        if formula.__class__ is MemberRecord and not whole:
+            formula = formula.spelled
         if formula.__class__ is cls:
-            flat.update(dict.fromkeys(formula.args))
+            for part in formula.args:
+                flat[part] = None
         else:
             flat[formula] = None
     return flat
-
-
-def _operands(formulas: Iterable[Formula], cls: type[And] | type[Or], unit: Formula) -> dict[Formula, None]:
-    """The distinct operands of a connective, nested ones and records taken apart; but a record beside ``unit`` alone,
-    which says nothing here, stays whole."""
-    flat = dict.fromkeys(formulas)
-    classes = {formula.__class__ for formula in flat}
-    if MemberRecord in classes:
-        flat.pop(unit, None)
-        return _flattened(map(spelled, flat), cls) if len(flat) > 1 else flat
-    return _flattened(flat, cls) if cls in classes else flat
 
 
 def and_(*formulas: Formula) -> Formula:
@@ -469,36 +465,42 @@ def and_(*formulas: Formula) -> Formula:
 
     "At least n" and "fewer than m" of the same is FALSE for m <= n.
     """
-    flat = _operands(formulas, And, TRUE)
+    flat = dict.fromkeys(formulas)
+    for formula in flat:
+        if formula.__class__ is And or formula.__class__ is MemberRecord:
+            flat = _flattened(flat, And, TRUE)
+            break
     mask = ANY
     enums: list[Enum] = []
     parts: list[Formula] = []
-    limited = False
+    negated = limited = False
     for formula in flat:
         cls = formula.__class__
-        if cls is All:
-            parts.append(formula)
-        elif cls is Type:
+        if cls is Type:
             mask &= formula.mask  # type: ignore[attr-defined]
         elif cls is Enum:
             enums.append(formula)  # type: ignore[arg-type]
         else:
+            parts.append(formula)
             if cls is Not:
                 atom = formula.arg  # type: ignore[attr-defined]
                 if atom in flat:
                     return FALSE
+                negated = True
                 limited = limited or atom.__class__ in _COUNTS
-            parts.append(formula)
     if limited and _is_count_decided(parts, And):
         return FALSE
     if enums:
-        unit, parts = _intersection(enums, mask, parts)
+        if len(enums) > 1 or negated or enums[0].types & ~mask:
+            unit, parts = _intersection(enums, mask, parts)
+        else:
+            unit = enums[0]
         mask = ANY if unit is not FALSE else 0
         parts.append(unit)
     if mask == 0:
         return FALSE
     if mask != ANY:
-        parts.append(Type(mask))
+        parts.append(_TYPES[mask])
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
@@ -513,8 +515,6 @@ def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[F
             excluded |= part.arg.members
         else:
             rest.append(part)
-    if len(enums) == 1 and not excluded and not enums[0].types & ~mask:
-        return enums[0], rest
     values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
     for enum in enums[1:]:
         values = [value for value in values if value in enum.members]
@@ -546,7 +546,11 @@ def or_(*formulas: Formula) -> Formula:
 
     "At least n" or "fewer than m" of the same is TRUE for n <= m.
     """
-    flat = _operands(formulas, Or, FALSE)
+    flat = dict.fromkeys(formulas)
+    for formula in flat:
+        if formula.__class__ is Or or formula.__class__ is MemberRecord:
+            flat = _flattened(flat, Or, FALSE)
+            break
     mask = 0
     values: list[Canonical] = []
     parts: list[Formula] = []
@@ -569,7 +573,7 @@ def or_(*formulas: Formula) -> Formula:
     if mask == ANY:
         return TRUE
     if mask:
-        parts.append(Type(mask))
+        parts.append(_TYPES[mask])
         values = [value for value in values if not canonical_type(value) & mask]
     if values:
         parts.append(Enum(values))

@@ -37,6 +37,8 @@ def count(value: Any, place: Place) -> int:
 
     What exceeds all that is counted comes as some number beyond `MAX_COUNT`, however large it is.
     """
+    if value.__class__ is int and value >= 0:
+        return value
     if (isinstance(value, float) and math.isfinite(value)) or (isinstance(value, Decimal) and value.is_finite()):
         if value > MAX_COUNT and _is_integral(value):
             return MAX_COUNT + 1
@@ -58,6 +60,8 @@ def _is_integral(value: float | Decimal) -> bool:
 
 def number(value: Any, place: Place) -> int | Fraction:
     """A number, exactly."""
+    if value.__class__ is int:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         refuse(place, "a number", value)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from structgen.formula.language import Formula
@@ -26,6 +26,9 @@ class Dialect:
 
     ``identifier`` is the keyword of a schema's URI, ``overriding_ref`` says that ``$ref`` hides the keywords beside
     it (up to draft 7), ``partners`` are read by other keywords (``then`` by ``if``), ``formats`` the defined names.
+
+    From these follow ``opening``, the keywords that change how a schema is read, and ``not_plain``, those beside which
+    a schema is no plain object (see `keywords_object.plain_object`).
     """
 
     name: str
@@ -35,6 +38,14 @@ class Dialect:
     identifier: str = "$id"
     overriding_ref: bool = False
     asserts_formats: bool = False
+    opening: frozenset[str] = field(init=False)
+    not_plain: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}
+        plain = self.keywords.keys() >= objects.PLAIN and self.keywords["properties"] is objects.properties
+        object.__setattr__(self, "opening", frozenset(opening))
+        object.__setattr__(self, "not_plain", frozenset(self.keywords) - (objects.PLAIN if plain else frozenset()))
 
 
 _COMMON: dict[str, Keyword] = {

@@ -53,28 +53,31 @@ def properties(value: Any, schema: Schema, place: Place, context: Context) -> li
     return parts
 
 
-_PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
-_NAME = {str}
+_NOTHING: list[str] = []
+PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
 
 
 def plain_object(schema: Schema, place: Place, context: Context) -> Formula | None:
     """The formula of a schema of ``type`` object with ``properties`` if no keywords but these, ``required`` and
     ``additionalProperties`` say anything, made at once; None: there are others, or something is malformed."""
-    keywords = context.dialect.keywords
-    if keywords["properties"] is not properties or not schema.keys() & keywords.keys() <= _PLAIN:
+    if not context.dialect.not_plain.isdisjoint(schema):
         return None
-    children, names = schema["properties"], schema.get("required", ())
-    if children.__class__ is not dict or (names and (names.__class__ is not list or {*map(type, names)} != _NAME)):
+    children, required = schema["properties"], schema.get("required", _NOTHING)
+    if children.__class__ is not dict or required.__class__ is not list:
         return None
+    for name in required:
+        if name.__class__ is not str:
+            return None
     lower, others = context.lower, TRUE
-    values: tuple[Formula, ...] = ()
-    for keyword, value in schema.items():  # in this order errors and the report come
+    values: list[Formula] = []
+    for keyword in schema:  # in this order errors and the report come
         if keyword == "properties":
             below = (place, keyword)
-            values = tuple([lower(child, (below, name), 1) for name, child in children.items()])
+            for name, child in children.items():
+                values.append(lower(child, (below, name), 1))
         elif keyword == "additionalProperties":
-            others = lower(value, (place, keyword))
-    return record(tuple(children), values, tuple(names), others, context.declared_order)
+            others = lower(schema[keyword], (place, keyword))
+    return record(tuple(children), tuple(values), tuple(required), others, context.declared_order)
 
 
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

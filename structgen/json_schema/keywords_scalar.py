@@ -28,7 +28,7 @@ from structgen.formula.language import (
     not_,
     or_,
 )
-from structgen.formula.values import ANY, NUMBER, TYPE_BITS
+from structgen.formula.values import ANY, NUMBER, TYPE_BITS, Canonical
 from structgen.json_schema import checks
 
 if TYPE_CHECKING:
@@ -98,8 +98,10 @@ def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
 
 def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """One of the values."""
-    values = checks.array(value, place)
-    return Enum([item if item.__class__ is str else checks.json_value(item, place) for item in values])
+    values: list[Canonical] = []
+    for item in value if value.__class__ is list else checks.array(value, place):
+        values.append(item if item.__class__ is str else checks.json_value(item, place))
+    return Enum(values)
 
 
 def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, spelled, unordered
@@ -25,8 +25,8 @@ from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
-from structgen.json_schema.plain import plain_bytes, plain_json
-from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target
+from structgen.json_schema.plain import is_plain, plain_bytes, plain_json
+from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
 from structgen.json_schema.report import Report, Trace
 from structgen.options import JsonOptions
 
@@ -57,45 +57,66 @@ class Refs(dict[Hashable, Formula]):
         return formula
 
 
-class Lowering:
-    """State of one call of `lower`: documents, contexts, and what references led to."""
+_NO_REFS = Refs()
+_Asked: TypeAlias = "tuple[int, Context, bool]"  # a schema by identity, its context, and whether it is closed elsewhere
+_UNKNOWN: Any = object()
 
-    def __init__(self, schema: Any, options: JsonOptions, registry: Registry[Any] | None, serial: int) -> None:
-        self.options = options
-        self.serial = serial
-        self.resources = Resources(schema, BY_NAME[options.dialect], registry)
-        self.refs = Refs()
-        self.places: dict[Hashable, Place] = {}
-        self._memo: dict[tuple[int, Context, bool], Formula | None] = {}  # None: being lowered
-        self._names: dict[tuple[int, Context, bool], Key] = {}
-        self.trace: Trace | None = None
-        self.root = Context(self, self.resources.root, None, options.additional_members == "closed")
+
+class Lowering:
+    """What references of one schema lead to: documents, contexts and formulas. Most schemas do without."""
+
+    def __init__(self, lowered: Lowered, root: Context, resources: Resources) -> None:
+        self._lowered, self._root, self.resources = lowered, root, resources
+        self._refs = Refs()
+        self._places: dict[Hashable, Place] = {}
+        self._names: dict[_Asked, Key] = {}
         self._contexts: dict[Hashable, Context] = {}
+        self._whole: _Asked = (id(lowered.schema), root, False)
+        self._memo: dict[_Asked, Formula | None] = {self._whole: None}  # None: being lowered, as the whole schema is
+
+    def finish(self, whole: Formula) -> Refs:
+        """The formulas that references lead to, by name, the ``whole`` schema's being known at last.
+
+        What refers to each other is let go, so that it need not be looked for.
+        """
+        self._settle(self._whole, whole)
+        if self._refs:
+            break_loops(self._refs, self._places)
+        for context in self._contexts.values() or (self._root,):
+            context.finish()
+        self.resources.finish()
+        return self._refs
 
     def context(self, resource: Resource, outer: dict[str, Target], closes: bool) -> Context:
         """The one context of ``resource`` under the dynamic anchors of the scopes around it (outer ones win)."""
+        root = self._root
         if not self._contexts:
-            self._contexts[_scope(self.root.resource, self.root.dynamic, self.root.closes)] = self.root
+            self._contexts[_scope(self.resources.root, root.dynamic, root.closes)] = root
         self.resources.index(resource.document)
         dynamic = {**resource.dynamic_anchors, **outer}
-        found = Context(self, resource, dynamic, closes)
+        found = Context(self._lowered, resource.dialect, closes, root.trace)
+        found.enter(self, resource, dynamic)
         return self._contexts.setdefault(_scope(resource, dynamic, closes), found)
 
     def lower_target(self, schema: Any, place: Place, context: Context, in_place: bool = False) -> Formula:
         """Lower what a reference leads to, once."""
         key = (id(schema), context, in_place and context.closes)
-        if key not in self._memo:
+        known = self._memo.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
             self._memo[key] = None
-            formula = self._memo[key] = context.lower(schema, place, in_place=in_place)
-            if key in self._names:
-                self.refs[self._names[key]] = formula
+            formula = context.lower(schema, place, in_place=in_place)
+            self._settle(key, formula)
             return formula
-        known = self._memo[key]
         if known is None:
-            name = self._names.setdefault(key, Key(self.serial, pointer(place), len(self._names)))
-            self.places[name] = place
+            name = self._names.setdefault(key, Key(self._lowered.serial, pointer(place), len(self._names)))
+            self._places[name] = place
             return ref(name)
         return known
+
+    def _settle(self, key: _Asked, formula: Formula) -> None:
+        self._memo[key] = formula
+        if key in self._names:
+            self._refs[self._names[key]] = formula
 
 
 def _scope(resource: Resource, dynamic: dict[str, Target], closes: bool) -> Hashable:
@@ -108,14 +129,43 @@ class Context:
     ``closes``: whether schemas of values are closed (see `structgen.json_schema.closing`).
     """
 
-    __slots__ = ("_dynamic", "_lowering", "_targets", "closes", "declared_order", "dialect", "options", "resource")
+    __slots__ = (
+        "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "closes", "declared_order",
+        "dialect", "options", "trace",
+    )  # fmt: skip
+    _dynamic: dict[str, Target] | None
+    _resource: Resource
+    _targets: dict[tuple[str, bool], tuple[Any, Place, Context]]
 
-    def __init__(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None, closes: bool) -> None:
-        self._lowering, self.resource, self._dynamic, self.closes = lowering, resource, dynamic, closes
-        self.options = lowering.options
-        self.dialect: Dialect = resource.dialect
-        self.declared_order = self.options.key_order == "declared"
-        self._targets: dict[tuple[str, bool], tuple[Any, Place, Context]] = {}
+    def __init__(self, lowered: Lowered, dialect: Dialect, closes: bool, trace: Trace | None) -> None:
+        self._lowered, self.dialect, self.closes, self.trace = lowered, dialect, closes, trace
+        self.options = lowered.options
+        self.declared_order = lowered.options.key_order == "declared"
+        self._watched = closes or trace is not None
+        self._lowering: Lowering | None = None
+
+    def enter(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None) -> None:
+        """Say where the context stands."""
+        self._lowering, self._resource, self._dynamic = lowering, resource, dynamic
+        self._targets = {}
+
+    def finish(self) -> None:
+        """Let go of what refers to this context."""
+        del self._lowering, self._targets
+
+    @property
+    def lowering(self) -> Lowering:
+        """What references lead to; the root's context makes it when the first is met."""
+        if self._lowering is None:
+            lowered = self._lowered
+            default = BY_NAME[lowered.options.dialect]
+            resources = Resources(lowered.schema, self.dialect, default, lowered.registry)
+            self.enter(Lowering(lowered, self, resources), resources.root, None)
+        return self._lowering  # type: ignore[return-value]
+
+    def finished(self, whole: Formula) -> Refs:
+        """Of the root's context: the formulas that references lead to."""
+        return _NO_REFS if self._lowering is None else self._lowering.finish(whole)
 
     def has(self, keyword: str) -> bool:
         """Whether the dialect has this keyword."""
@@ -136,7 +186,7 @@ class Context:
     @property
     def as_written(self) -> Context:
         """The context in which nothing is closed: for conditions, where less would be more elsewhere."""
-        return self._lowering.context(self.resource, self.dynamic, False) if self.closes else self
+        return self.lowering.context(self._resource, self.dynamic, False) if self.closes else self
 
     def descend(self, schema: Any, place: Place, token: str | int, *, in_place: bool = False) -> Formula:
         """Lower the subschema at ``token`` below ``place``."""
@@ -158,25 +208,29 @@ class Context:
                 return FALSE
             refuse(place, "a schema (an object, true or false)", schema, within=within)
         dialect = self.dialect
-        trace = self._lowering.trace
-        if dialect.overriding_ref and "$ref" in schema:
+        trace: Trace | None = None
+        closing: Closing | None = None
+        if self._watched or not dialect.opening.isdisjoint(schema):
+            trace = self.trace
+            if dialect.overriding_ref and "$ref" in schema:
+                if trace is not None:
+                    trace.visit(schema, place, self)
+                schema = {"$ref": schema["$ref"]}
+            elif dialect.identifier in schema:
+                inner = self.within(schema, place)
+                if inner is not self:
+                    return inner.lower(schema, place, in_place=in_place)
             if trace is not None:
                 trace.visit(schema, place, self)
-            schema = {"$ref": schema["$ref"]}
-        elif dialect.identifier in schema:
-            inner = self.within(schema, place)
-            if inner is not self:
-                return inner.lower(schema, place, in_place=in_place)
-        if trace is not None:
-            trace.visit(schema, place, self)
-        if not self.closes and "properties" in schema and schema.get("type") == "object":
+            if self.closes and not in_place:
+                closing = Closing(schema, place, self)
+        if "properties" in schema and schema.get("type") == "object" and not self.closes:
             formula = plain_object(schema, place, self)
             if formula is not None:
                 if trace is not None:
                     trace.record_object(formula, place)
                 return formula
         keywords = dialect.keywords
-        closing = Closing(schema, place, self) if self.closes and not in_place else None
         parts: list[Formula] = []
         for keyword, value in schema.items():
             function = keywords.get(keyword)
@@ -192,10 +246,11 @@ class Context:
                     parts += part
                 elif part is not TRUE:
                     parts.append(part)  # type: ignore[arg-type]
-        if closing is not None and closing.rest is not TRUE:
-            parts.append(closing.rest)
-        if closing is not None and trace is not None and closing.formula is not TRUE:
-            trace.close(closing.formula, (place, "unevaluatedProperties"))
+        if closing is not None:
+            if closing.rest is not TRUE:
+                parts.append(closing.rest)
+            if trace is not None and closing.formula is not TRUE:
+                trace.close(closing.formula, (place, "unevaluatedProperties"))
         if len(parts) < 2:
             return parts[0] if parts else TRUE
         return self.conjoin(parts) if self.declared_order else and_(*parts)
@@ -214,33 +269,38 @@ class Context:
 
     def within(self, schema: dict[str, Any], place: Place) -> Context:
         """The context inside a schema that may have a URI of its own."""
-        if self.dialect.identifier not in schema:
+        identifier = self.dialect.identifier
+        if identifier not in schema:
             return self
-        if not isinstance(schema[self.dialect.identifier], str) and self.dialect.identifier == "$id":
+        if not isinstance(schema[identifier], str) and identifier == "$id":
             # (where the keyword is "id", up to draft 4, it is rather a property that strayed: without meaning)
-            refuse((place, self.dialect.identifier), "a URI reference", schema[self.dialect.identifier])
-        resource = self._lowering.resources.enter(schema, place, self.resource)
-        return self.of(resource)
+            refuse((place, identifier), "a URI reference", schema[identifier])
+        if self._lowering is None and schema is self._lowered.schema:
+            return self  # the root, which this context is that of
+        lowering = self.lowering
+        return self.of(lowering.resources.enter(schema, place, self._resource))
 
     def of(self, resource: Resource) -> Context:
         """The context of another resource that is entered from this one."""
-        return self if resource is self.resource else self._lowering.context(resource, self.dynamic, self.closes)
+        return self if resource is self._resource else self.lowering.context(resource, self.dynamic, self.closes)
 
     @property
     def dynamic(self) -> dict[str, Target]:
         """The outermost target of each dynamic anchor of the scopes entered so far."""
+        lowering = self.lowering
         if self._dynamic is None:
-            self._lowering.resources.index(self.resource.document)
-            self._dynamic = self.resource.dynamic_anchors
+            lowering.resources.index(self._resource.document)
+            self._dynamic = self._resource.dynamic_anchors
         return self._dynamic
 
     def refer(self, reference: str, place: Place, dynamic: bool = False, *, in_place: bool = True) -> Formula:
         """The formula of what a reference leads to."""
-        return self._lowering.lower_target(*self.target(reference, place, dynamic), in_place)
+        lowering = self._lowering or self.lowering
+        return lowering.lower_target(*self.target(reference, place, dynamic), in_place)
 
     def lower_once(self, schema: Any, place: Place) -> Formula:
         """As `lower` in place, but with one result for all who ask, and a reference to it for who asks meanwhile."""
-        return self._lowering.lower_target(schema, place, self, in_place=True)
+        return self.lowering.lower_target(schema, place, self, in_place=True)
 
     def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
         """The schema that a reference leads to, its place and its context.
@@ -248,9 +308,10 @@ class Context:
         Raises:
             UnresolvableReferenceError: it leads nowhere.
         """
+        lowering = self._lowering or self.lowering
         known = self._targets.get((reference, dynamic))
         if known is None:
-            target = self._lowering.resources.resolve(reference, self.resource, place)
+            target = lowering.resources.resolve(reference, self._resource, place)
             if dynamic:
                 target = self._dynamically(reference, target)
             schema, where, resource = target
@@ -260,7 +321,7 @@ class Context:
 
     def _dynamically(self, reference: str, target: Target) -> Target:
         """The outermost dynamic anchor instead, if what the reference leads to is one (core, section 8.2.3.2)."""
-        self._lowering.resources.index(target[2].document)
+        self.lowering.resources.index(target[2].document)
         fragment = reference.partition("#")[2]
         name = RECURSIVE_ANCHOR if self.dialect.name == "draft2019-09" else fragment
         return self.dynamic.get(name, target) if name in target[2].dynamic_anchors else target
@@ -272,35 +333,49 @@ class Lowered:
     Attributes:
         root: the formula of a valid document.
         refs: formula by key, for each ``Ref`` that occurs.
-        options: as given.
+        schema: plain JSON (see `plain_json`).
+        options, registry: as given.
+        serial: part of the keys of recursive references.
+
+    Args:
+        trace: writes down what comes from where, in a lowering like an earlier one: of the same ``serial``.
     """
 
-    def __init__(self, schema: Any, options: JsonOptions, registry: Registry[Any] | None) -> None:
-        self.options = options
+    def __init__(
+        self,
+        schema: Any,
+        options: JsonOptions,
+        registry: Registry[Any] | None,
+        trace: Trace | None = None,
+        serial: int | None = None,
+    ) -> None:
+        self.options, self.registry = options, registry
+        self.serial = next(_serials) if serial is None else serial
         try:
-            schema = plain_json(schema)
+            self.schema = schema = schema if is_plain(schema) else plain_json(schema)
+            dialect = BY_NAME[options.dialect]
+            if schema.__class__ is dict and "$schema" in schema:
+                dialect = dialect_of(schema, dialect, registry)
+            root = Context(self, dialect, options.additional_members == "closed", trace)
+            self.root = root.lower(schema, ROOT)
+            self.refs = root.finished(self.root)
         except RecursionError:
             raise _too_deep() from None
-        self._schema, self._registry, self._serial = schema, registry, next(_serials)
-        lowering = Lowering(schema, options, registry, self._serial)
-        self.root = _run(lowering)
-        self.refs: Refs = lowering.refs
 
     @property
     def schema_bytes(self) -> int:
         """About what the schema takes. Linear in its size."""
-        return plain_bytes(self._schema)
+        return plain_bytes(self.schema)
 
     @cached_property
     def _trace(self) -> Trace:
-        return self._traced(self.options, self._serial)
+        return self._traced(self.options, self.serial)
 
     def _traced(self, options: JsonOptions, serial: int) -> Trace:
         """Lower once more and write down what comes from where; nodes are hash-consed, so they are the same ones."""
-        lowering = Lowering(self._schema, options, self._registry, serial)
-        lowering.trace = Trace()
-        _run(lowering)
-        return lowering.trace
+        trace = Trace()
+        Lowered(self.schema, options, self.registry, trace, serial)
+        return trace
 
     def origin(self, formula: Formula) -> tuple[str, str] | None:
         """JSON Pointer and keyword that this formula (an atom, say) first came from. The first call costs a walk."""
@@ -320,17 +395,6 @@ class Lowered:
             return self._traced(replace(self.options, additional_members="closed"), next(_serials)).report.closed
         except SchemaTooComplexError:  # closing it is more work than reading it
             return []
-
-
-def _run(lowering: Lowering) -> Formula:
-    root = lowering.resources.root
-    try:
-        formula = lowering.lower_target(root.contents, ROOT, lowering.root)
-        if lowering.refs:
-            break_loops(lowering.refs, lowering.places)
-    except RecursionError:
-        raise _too_deep() from None
-    return formula
 
 
 def _too_deep() -> SchemaTooComplexError:

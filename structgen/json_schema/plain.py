@@ -12,7 +12,8 @@ import numpy as np
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.places import ROOT, Place
 
-_SCALARS = frozenset({str, int, float, bool, type(None), Decimal})
+_SCALARS = frozenset({int, float, bool, type(None), Decimal})
+UNNOTED = 10_000  # arrays and objects that are looked at before it is noted which ones: what holds itself has more
 _PRINTED_BITS = 14_000  # CPython prints integers of up to 4,300 digits; a Decimal is printed whatever its length
 
 
@@ -26,17 +27,18 @@ def plain_json(value: Any, place: Place = ROOT) -> Any:
         SchemaError: a key is no string, or a value is of a type that JSON does not have; the pointer says where.
         RecursionError: what has to be copied is nested too deeply.
     """
-    return value if _is_plain(value) else _copied(value, place)
+    return value if is_plain(value) else _copied(value, place)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether this is plain JSON: dict, list, str, int, float, bool, None and Decimal, and no classes of one's own."""
     todo: list[Any] = [[value]]
-    seen = set()
-    while todo:
-        node = todo.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
+    seen: set[int] = set()
+    for count, node in enumerate(todo):  # which grows
+        if count >= UNNOTED:
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
         if node.__class__ is dict:
             for key in node:
                 if key.__class__ is not str:
@@ -44,9 +46,11 @@ def _is_plain(value: Any) -> bool:
             node = node.values()
         for item in node:
             kind = item.__class__
+            if kind is str:
+                continue
             if kind is dict or kind is list:
                 todo.append(item)
-            elif kind is not str and (kind not in _SCALARS or (kind is int and item.bit_length() > _PRINTED_BITS)):
+            elif kind not in _SCALARS or (kind is int and item.bit_length() > _PRINTED_BITS):
                 return False
     return True
 

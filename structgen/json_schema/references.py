@@ -62,47 +62,30 @@ class Resources:
     """All that references of one schema can reach.
 
     Args:
+        contents: the schema.
+        dialect: its own.
+        default: that of documents that name none.
         registry: further documents by URI (and, if it has a retrieve function, any other).
     """
 
-    def __init__(self, contents: Any, dialect: Dialect, registry: Registry[Any] | None) -> None:
+    def __init__(self, contents: Any, dialect: Dialect, default: Dialect, registry: Registry[Any] | None) -> None:
         self.registry = registry
-        self.default = dialect
+        self.default = default
         self._by_uri: dict[str, Resource] = {}
         self._by_identity: dict[tuple[int, str], Resource] = {}
-        dialect, uri = self.dialect_of(contents, dialect), identifier(contents, dialect, ("",)) or ""
-        self.root = self._add(Document(contents, uri, self.dialect_of(contents, dialect), ("",)).root)
+        uri = identifier(contents, dialect, ("",)) or ""
+        self.root = self._add(Document(contents, uri, dialect, ("",)).root)
 
     def _add(self, resource: Resource) -> Resource:
         self._by_identity[id(resource.contents), resource.uri] = resource
         return self._by_uri.setdefault(resource.uri, resource)
 
-    def dialect_of(self, contents: Any, inherited: Dialect) -> Dialect:
-        """The dialect that ``$schema`` of a resource's root names; an unknown metaschema changes nothing.
-
-        Raises:
-            SchemaError: ``$schema`` is not a string.
-        """
-        if not isinstance(contents, dict) or "$schema" not in contents:
-            return inherited
-        uri = contents["$schema"]
-        if not isinstance(uri, str):
-            refuse((("",), "$schema"), "the URI of a metaschema", uri)
-        dialect = dialects.by_metaschema(uri)
-        if dialect is not None:
-            return dialect
-        metaschema = self._retrieve(uri.rstrip("#"))
-        if not isinstance(metaschema, dict) or metaschema.get("$schema") == uri:
-            return inherited
-        dialect = self.dialect_of(metaschema, inherited)
-        vocabularies = metaschema.get("$vocabulary")
-        if not isinstance(vocabularies, dict):
-            return dialect
-        unknown = [name for name, needed in vocabularies.items() if needed and not dialects.knows_vocabulary(name)]
-        if unknown:
-            message = f"the metaschema {uri} requires vocabularies that are not known: {', '.join(unknown)}"
-            raise UnsupportedSchemaError(message, keyword="$vocabulary")
-        return dialects.restricted(dialect, vocabularies)
+    def finish(self) -> None:
+        """Let go of what resources refer to each other by. Nothing can be resolved afterwards."""
+        for resource in self._by_identity.values():
+            resource.anchors.clear()
+            resource.dynamic_anchors.clear()
+            del resource.document
 
     def enter(self, schema: dict[str, Any], place: Place, around: Resource) -> Resource:
         """The resource of a schema that stands in ``around``: a new one if the schema has a URI of its own."""
@@ -115,7 +98,7 @@ class Resources:
         known = self._by_identity.get((id(schema), uri))
         if known is not None:
             return known
-        dialect = self.dialect_of(schema, around.dialect)
+        dialect = dialect_of(schema, around.dialect, self.registry)
         return self._add(Resource(schema, uri, dialect, place, around.document))
 
     def index(self, document: Document) -> None:
@@ -159,11 +142,11 @@ class Resources:
             self.index(self.root.document)
             self.index(near.document)
         if uri not in self._by_uri:
-            contents = self._retrieve(uri)
+            contents = _retrieve(uri, self.registry)
             if contents is None:
                 hint = f"Supply the document {uri!r} through the argument registry (a referencing.Registry)"
                 raise _unresolvable(reference, place, hint)
-            dialect = self.dialect_of(contents, self.default)
+            dialect = dialect_of(contents, self.default, self.registry)
             document = Document(contents, uri, dialect, (uri,))
             own = identifier(contents, dialect, (uri,))
             if own:
@@ -171,27 +154,15 @@ class Resources:
             self._by_uri[uri] = self._add(document.root)
         return self._by_uri[uri]
 
-    def _retrieve(self, uri: str) -> Any:
-        """A document from the registry or the metaschemas; None if there is none."""
-        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-        from referencing.exceptions import NoSuchResource, Unretrievable
-
-        for registry in (REGISTRY if "//json-schema.org/" in uri else None, self.registry):
-            if registry is not None:
-                try:
-                    return plain_json(registry.get_or_retrieve(uri).value.contents, (uri,))
-                except (NoSuchResource, Unretrievable):
-                    continue
-        return None
-
     def _follow(self, fragment: str, resource: Resource, reference: str, place: Place) -> Target:
         """Walk a JSON Pointer; it may pass into embedded resources, whose URIs then count."""
         node, where = resource.contents, resource.place
-        for token in unquote(fragment).split("/")[1:]:
-            token = unescape(token)
-            if isinstance(node, dict):
+        for token in (unquote(fragment) if "%" in fragment else fragment).split("/")[1:]:
+            if "~" in token:
+                token = unescape(token)
+            if node.__class__ is dict and resource.dialect.identifier in node:
                 resource = self.enter(node, where, resource)
-            if isinstance(node, dict) and token in node:
+            if node.__class__ is dict and token in node:
                 node = node[token]
             elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
                 node = node[int(token)]
@@ -199,9 +170,51 @@ class Resources:
                 found = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
                 raise _unresolvable(reference, place, f"There is no {token!r} at {pointer(where)!r}, only {found}")
             where = (where, token)
-        if isinstance(node, dict):
+        if node.__class__ is dict and resource.dialect.identifier in node:
             resource = self.enter(node, where, resource)
         return node, where, resource
+
+
+def dialect_of(contents: Any, inherited: Dialect, registry: Registry[Any] | None) -> Dialect:
+    """The dialect that ``$schema`` of a resource's root names; an unknown metaschema changes nothing.
+
+    Raises:
+        SchemaError: ``$schema`` is not a string.
+    """
+    if not isinstance(contents, dict) or "$schema" not in contents:
+        return inherited
+    uri = contents["$schema"]
+    if not isinstance(uri, str):
+        refuse((("",), "$schema"), "the URI of a metaschema", uri)
+    dialect = dialects.by_metaschema(uri)
+    if dialect is not None:
+        return dialect
+    metaschema = _retrieve(uri.rstrip("#"), registry)
+    if not isinstance(metaschema, dict) or metaschema.get("$schema") == uri:
+        return inherited
+    dialect = dialect_of(metaschema, inherited, registry)
+    vocabularies = metaschema.get("$vocabulary")
+    if not isinstance(vocabularies, dict):
+        return dialect
+    unknown = [name for name, needed in vocabularies.items() if needed and not dialects.knows_vocabulary(name)]
+    if unknown:
+        message = f"the metaschema {uri} requires vocabularies that are not known: {', '.join(unknown)}"
+        raise UnsupportedSchemaError(message, keyword="$vocabulary")
+    return dialects.restricted(dialect, vocabularies)
+
+
+def _retrieve(uri: str, own: Registry[Any] | None) -> Any:
+    """A document from the registry or the metaschemas; None if there is none."""
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+    from referencing.exceptions import NoSuchResource, Unretrievable
+
+    for registry in (REGISTRY if "//json-schema.org/" in uri else None, own):
+        if registry is not None:
+            try:
+                return plain_json(registry.get_or_retrieve(uri).value.contents, (uri,))
+            except (NoSuchResource, Unretrievable):
+                continue
+    return None
 
 
 def _unresolvable(reference: str, place: Place, hint: str) -> UnresolvableReferenceError:

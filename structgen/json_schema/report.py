@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from structgen.formula.language import All, And, Enum, Formula, Idx, Items, MemberRecord, Not, One, Or, Type
+from structgen.formula.language import All, And, Enum, Formula, Idx, Items, MemberRecord, Not, One, Or, Type, spelled
 from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
 
@@ -145,7 +145,8 @@ class Trace:
 
     def record_object(self, formula: Formula, place: Place) -> None:
         """Note that the schema at ``place`` is a plain object: which keyword says each of its parts."""
-        for literal in formula.spelled.args if isinstance(formula, MemberRecord) else ():
+        conjunction = spelled(formula)
+        for literal in conjunction.args if isinstance(conjunction, And) else ():
             keyword = "type" if isinstance(literal, Type) else "properties"
             if isinstance(literal, Not):
                 keyword = "required"
@@ -182,7 +183,7 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "enforced", ""
     if keyword in dialect.keywords:
         return "enforced", ""
-    if keyword == "$schema" and by_metaschema(schema["$schema"]) is None:
+    if keyword == "$schema" and (schema[keyword].__class__ is not str or by_metaschema(schema[keyword]) is None):
         return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
     if keyword in _STRUCTURE:
         return "annotation", "structure of the document"

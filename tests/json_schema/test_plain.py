@@ -18,7 +18,7 @@ from referencing.jsonschema import DRAFT202012
 import structgen
 from structgen import ConstraintError, JsonOptions, OptionsError, SchemaError, SchemaTooComplexError, Vocabulary
 from structgen.json_schema.lowering import lower
-from structgen.json_schema.plain import plain_json
+from structgen.json_schema.plain import UNNOTED, plain_json
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 
@@ -177,3 +177,15 @@ def test_schemas_that_hold_themselves() -> None:
     for read in (lower, structgen.json_schema):
         with pytest.raises(SchemaTooComplexError, match="nested too deeply"):
             read(schema)
+
+
+def test_what_is_held_many_times_is_looked_at_once() -> None:
+    shared: Any = ["a"]
+    for _ in range(60):
+        shared = [shared, shared]
+    assert plain_json({"default": shared})["default"] is shared
+    whole: dict[str, Any] = {"enum": [[]] * 2 * UNNOTED}
+    whole["default"] = whole
+    assert plain_json(whole) is whole
+    odd: dict[str, Any] = {"default": [[]] * 2 * UNNOTED + [("a",)]}
+    assert plain_json(odd)["default"][-1] == ["a"]

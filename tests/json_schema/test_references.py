@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -100,3 +101,59 @@ def test_pointer_spelling() -> None:
     assert pointer(ROOT) == ""
     assert pointer((((ROOT, "a/b"), 0), "~")) == "/a~1b/0/~0"
     assert pointer((("http://a.b",), "x")) == "http://a.b#/x"
+
+
+def test_the_uri_of_the_root_is_that_of_its_own_draft() -> None:
+    """``id`` in draft 4, which the schema names, though "$id" is that of the draft that is the default."""
+    whole = {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "id": "http://a.b/whole.json",
+        "items": {"$ref": "whole.json#/definitions/a"},
+        "definitions": {"a": {"type": "null"}},
+    }
+    lowered = lower(whole)
+    assert evaluate(lowered.root, [None], lowered.refs) and not evaluate(lowered.root, [1], lowered.refs)
+
+
+@pytest.mark.parametrize(
+    ("vocabularies", "verdicts"),
+    [
+        (["core", "applicator", "validation"], [False, False, True, False]),
+        (["core", "applicator"], [True, True, True, False]),
+        (["core", "validation"], [False, False, True, True]),
+    ],
+)
+def test_vocabularies_that_are_left_out_say_nothing(vocabularies: list[str], verdicts: list[bool]) -> None:
+    contents = {
+        "$id": "http://a.b/meta",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$vocabulary": {f"https://json-schema.org/draft/2020-12/vocab/{name}": True for name in vocabularies},
+    }
+    registry: Registry[Any] = Registry().with_resource("http://a.b/meta", DRAFT202012.create_resource(contents))
+    plain = {"$schema": "http://a.b/meta", "type": "object", "properties": {"a": {"not": {}}}, "required": ["b"]}
+    lowered = lower(plain, None, registry)
+    values: list[Any] = [1, {}, {"b": 1}, {"a": 1, "b": 1}]
+    assert [evaluate(lowered.root, value, lowered.refs) for value in values] == verdicts
+
+
+SCHEMAS_WITH_PLACES: list[dict[str, Any]] = [
+    {"type": "object", "properties": {"a": {"type": "string"}}},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}},
+    {"$id": "http://a.b/c", "$defs": {"x": {"$id": "d", "$anchor": "e"}}, "properties": {"a": {"$ref": "d#e"}}},
+    {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "unevaluatedProperties": False},
+    {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}, {"$ref": "#/anyOf/0"}]},
+]
+
+
+@pytest.mark.parametrize("additional_members", ["schema", "closed"])
+@pytest.mark.parametrize("schema", SCHEMAS_WITH_PLACES, ids=lambda schema: str(schema)[:40])
+def test_no_cycles_are_left(schema: dict[str, Any], additional_members: Any) -> None:
+    options = JsonOptions(additional_members=additional_members)
+    lower(schema, options)
+    gc.collect()
+    gc.disable()
+    try:
+        lower(schema, options)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

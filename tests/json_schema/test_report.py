@@ -29,6 +29,8 @@ TABLE: list[tuple[Any, JsonOptions | None, str, str, str]] = [  # schema, option
     ({"maxContains": 1}, None, "/maxContains", "ignored", "unless contains"),
     ({"additionalItems": False}, D7, "/additionalItems", "ignored", "unless items"),
     ({"contentMediaType": "text/html"}, None, "/contentMediaType", "annotation", ""),
+    ({"items": {"$schema": 5}}, None, "/items/$schema", "annotation", "not a metaschema"),
+    ({"type": "object", "properties": {"a": False}, "required": ["a"]}, None, "/required", "enforced", ""),
     ({"$schema": "http://a.b/c"}, None, "/$schema", "annotation", "read as draft2020-12"),
 ]
 
