@@ -310,6 +310,9 @@ def _probe_items(m, frame, place):
             few = _outnumbered(m, frame, 0 if depth % COUNT_RIVALS else place + 1 + depth)
             if few < 0:
                 return ALIVE if few == -1 else MISS_COUNT
+            if is_listable(m, frame):  # which was looked up whole
+                depth -= 1
+                continue
         byte, following = _candidate(m, at, begun)
         if byte < 0:
             depth -= 1

@@ -1,9 +1,9 @@
 """Tokens into the row of a mask."""
 
-from structgen.kernels.bits import clear_bit, set_bit
+from structgen.kernels.bits import clear_bit, set_bit, set_bits
 from structgen.kernels.jit import internal
 from structgen.kernels.json.layout import *
-from structgen.kernels.json.tables import block, limit, next_same, reg, set_logged, set_reg
+from structgen.kernels.json.tables import block, limit, next_same, order_start, reg, set_logged, set_reg
 from structgen.kernels.memory import (
     address,
     and_words,
@@ -11,11 +11,13 @@ from structgen.kernels.memory import (
     copy_words,
     element_reader,
     element_writer,
+    mask_word,
     or_words,
     size,
     within,
 )
 
+FEW_TOKENS = 8  # that it pays to look at, before a walk over their nodes
 _int, _set_word = element_reader(32), element_writer(64)
 
 
@@ -37,15 +39,6 @@ def set_tokens(m, token, out):
         while limit(m, L_ALIKE) and next_same(m, token) >= 0:
             token = next_same(m, token)
             set_token(m, token, out)
-
-
-@internal
-def clear_tokens(m, token, out):
-    """Forbid a token and all that spell the same."""
-    width = limit(m, L_WIDTH)
-    while token >= 0:
-        clear_bit(out, width, token)
-        token = next_same(m, token)
 
 
 @internal
@@ -87,17 +80,36 @@ def and_row(m, row, out):
 
 @internal
 def emit_subtree(m, lo, hi, out):
-    """Allow all tokens of the trie's nodes lo..hi. (What the loop needs is looked up before it, not for each token.)"""
-    width, nodes, log, room = limit(m, L_WIDTH), address(m, C_NODES), address(m, C_LOG), size(m, C_LOG)
-    alike = address(m, C_NEXT_SAME) if limit(m, L_ALIKE) else 0
-    within(4 * lo, 4 * (hi - lo), size(m, C_NODES))
-    place = reg(m, LOGGED)
-    for i in range(lo, hi):
-        token = _int(nodes, 4 * i + NODE_TOKEN)
-        while token >= 0:
-            set_bit(out, width, token)
-            if place < room:
-                _set_word(log, place, token)
-            place += 1
-            token = _int(alike, token) if alike else -1
-    set_reg(m, LOGGED, place)
+    """Allow all tokens of the nodes lo..hi, which are of one trie."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    within(first, last - first, size(m, C_ORDER))
+    ids, log, place = address(m, C_ORDER) + 4 * first, address(m, C_LOG), reg(m, LOGGED)
+    for i in range(min(last - first, size(m, C_LOG) - place)):
+        _set_word(log, place + i, _int(ids, i))
+    set_reg(m, LOGGED, place + last - first)
+    set_bits(out, limit(m, L_WIDTH), ids, last - first)
+
+
+@internal
+def clear_subtree(m, lo, hi, out):
+    """Forbid all tokens of the nodes lo..hi, which are of one trie."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    within(first, last - first, size(m, C_ORDER))
+    ids, width = address(m, C_ORDER) + 4 * first, limit(m, L_WIDTH)
+    for i in range(last - first):
+        clear_bit(out, width, _int(ids, i))
+
+
+@internal
+def has_subtree(m, lo, hi, row):
+    """Whether a row has all tokens of the nodes lo..hi, which are of one trie and few; of many it says no."""
+    first, last = order_start(m, lo), order_start(m, hi)
+    if last - first > FEW_TOKENS:
+        return False
+    within(first, last - first, size(m, C_ORDER))
+    ids = address(m, C_ORDER) + 4 * first
+    for i in range(last - first):
+        token = _int(ids, i)
+        if not mask_word(row, token >> 5) >> (token & 31) & 1:
+            return False
+    return True

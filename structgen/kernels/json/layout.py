@@ -50,9 +50,9 @@ SOME_BEYOND = -4  # SOME of `structgen.kernels.tokens.layout`
     C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
     C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
     C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
-    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED,
-) = range(0, 100, 2)  # fmt: skip
-CONTEXT_SIZE = 100
+    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED, C_PLAIN_NODES, C_ORDER, C_ORDER_STARTS,
+) = range(0, 106, 2)  # fmt: skip
+CONTEXT_SIZE = 106
 # C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
 TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
 
@@ -99,8 +99,9 @@ Q, A, B, FRAME = range(4)  # the configuration, in and out
     JOINED,  # how many rows are known to be in the mask already
     LOGGED_ROWS, LOGGED,  # rows, and tokens, that the mask is made of so far
     UNRIVALLED,  # while a mask is made, bits of depths: arrays whose open item can be none of those before it any more
+    KNOWN,  # address of a row whose tokens the mask that is made is added to, and does not need; or 0
     REGISTERS,
-) = range(4, 23)  # fmt: skip
+) = range(4, 24)  # fmt: skip
 
 # --- results of a step ---
 DEAD, ALIVE, MISS, FULL = 0, 1, 2, 3
@@ -127,6 +128,10 @@ LETTER_U, BACKSLASH = 0x75, 0x5C
 # token (lowest id that ends here, or -1; `next_same` chains the others). ``tries`` int64[T, 2] says where each lies.
 NODE_BYTE, NODE_DEPTH, NODE_END, NODE_TOKEN = 0, 1, 2, 3
 TEXT, QUOTED, STRUCTURE, BLANK, DIGITS, REMAINDERS, HARD, TRIES = 0, 1, 2, 3, 4, 5, 6, 7
+# ``order`` int32: the tokens in the order of their nodes, ``order_starts`` int32[N + 1]: how many lie before each node.
+# ``plain_nodes`` int64: of each node of the trie of text, byte, depth and subtree end in one word; below 0 where the
+# byte is not text as it stands (quote, backslash, control characters).
+PLAIN_DEPTH, PLAIN_END, DEPTH_MASK, END_MASK = 8, 32, (1 << 24) - 1, (1 << 31) - 1
 # Rows that every vocabulary has: whitespace tokens; text of certain kinds of characters only (slices); text that stays
 # inside a string with at most n code points (n = 0..), one still to come after an unfinished escape included.
 ROW_BLANK, ROW_SLICES, SLICES = 0, 1, 25
@@ -137,6 +142,8 @@ BLOCK_ROWS = 64
 # of a mask row, longest token in code points as it is written (behind a backslash, what looks like an escape is text),
 # whether some tokens have the same bytes.
 L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN, L_ALIKE, LIMITS = range(6)
+
+SEARCH_STATES, SEARCH_SLOTS = 512, 1024  # room of a search over states, and of their places by hash behind it
 
 # --- memory of masks (`structgen.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
 # The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.

@@ -11,7 +11,7 @@ from structgen.kernels.json.emit import and_row, emit_subtree, ready, row_addres
 from structgen.kernels.json.frames import load
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.objects import undeclared_count
-from structgen.kernels.json.safety import add_state
+from structgen.kernels.json.safety import add_state, begin_states
 from structgen.kernels.json.strings import feed_string, hash_byte, string_alive, unused_word
 from structgen.kernels.json.tables import (
     class_of,
@@ -29,7 +29,6 @@ from structgen.kernels.json.tables import (
     save_stack,
     search,
     set_reg,
-    set_search,
     set_stack,
     set_string,
     slice_size,
@@ -93,7 +92,7 @@ def sure_points(m, record, value):
     Whatever its automaton takes of at most so many, the string can be completed behind it. Breadth first over the
     automaton; at most the length of the longest token.
     """
-    set_search(m, 0, value & LOW32)
+    begin_states(m, value & LOW32)
     count, done, points = 1, 0, 0
     while points < limit(m, L_TEXT):
         count, done = _level(m, done, count), count
@@ -113,7 +112,7 @@ def lasting_points(m, record, frame, state):
     longest = limit(m, L_WRITTEN) + 1
     if have == 0:  # from each state there is one word
         return longest
-    set_search(m, 0, state)
+    begin_states(m, state)
     count, done, points = 1, 0, 0
     while points < longest:
         for i in range(done, count):

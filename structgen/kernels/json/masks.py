@@ -4,198 +4,36 @@ from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
 from structgen.kernels.json.distinct import step
-from structgen.kernels.json.emit import and_row, clear_tokens, emit_subtree, or_row, ready, set_token, set_tokens
+from structgen.kernels.json.emit import and_row, or_row, ready
 from structgen.kernels.json.ends import key_done, value_done
-from structgen.kernels.json.following import (
-    declared_level,
-    follows_freely,
-    is_free,
-    may_follow,
-    note_declared,
-    note_following,
-)
-from structgen.kernels.json.frames import load, new_frame
+from structgen.kernels.json.frames import depth, load, new_frame
 from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.kernels.json.recall import keep, recall
-from structgen.kernels.json.rivals import unrivalled
-from structgen.kernels.json.strings import hash_byte, is_duplicate, replay
+from structgen.kernels.json.rivals import is_only_rivalled, unrivalled
+from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import (
-    class_of,
+    count_of,
     end_token,
     flags,
     grammar,
-    group_of,
     limit,
-    member_field,
-    node,
     reg,
     restore_cross,
-    restore_own,
-    restore_stack,
     restore_start,
     save_cross,
-    save_own,
-    save_stack,
     save_start,
     set_reg,
-    set_stack,
     set_string,
     slot_of,
-    stack,
     start,
     thread,
     thread_to_regs,
-    token_byte,
     trie_field,
 )
+from structgen.kernels.json.walks import along_rivals, declared_keys, exact, set_group, walk
 from structgen.kernels.memory import address, clear_words, or_words, size
-
-
-@internal
-def _set_group(m, group, out, length, least, most, frame, hashed):
-    """Set the tokens of a remainder group: those whose text before the quote fits the string or key they close.
-
-    ``members`` int32[M, 4]: token, code points before the quote, place and number of the bytes before it in
-    ``token_bytes`` (decoded).
-    """
-    ready(m, out)
-    for i in range(group_of(m, group), group_of(m, group + 1)):
-        points = member_field(m, 4 * i + 1)
-        if length + points < least or (most >= 0 and length + points > most):
-            continue
-        if frame >= 0:
-            value = hashed
-            for place in range(member_field(m, 4 * i + 2), member_field(m, 4 * i + 2) + member_field(m, 4 * i + 3)):
-                value = hash_byte(value, token_byte(m, place))
-            if is_duplicate(m, frame, value):
-                continue
-        set_token(m, member_field(m, 4 * i + 0), out)
-
-
-@internal
-def _walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
-    """Set the tokens of ``nodes[lo:hi]`` that can follow the configuration in ``regs``. Depth first, no recursion.
-
-    The nodes hold tokens, or if ``grouped`` remainder groups, see `_set_group`.
-    """
-    ready(m, out)
-    if lo >= hi:
-        return ALIVE
-    base = node(m, lo, NODE_DEPTH)
-    save_stack(m, 0)
-    note_following(m, 0)
-    half = size(m, C_STACK) // 2
-    forks = half  # places of (node, next alternative, alternatives) of the nodes on the path that have several
-    i = lo
-    alt = 0
-    while True:
-        alt = 0
-        while forks > half and i >= node(m, stack(m, forks - 3), NODE_END):
-            if stack(m, forks - 2) < stack(m, forks - 1):
-                i = stack(m, forks - 3)
-                alt = stack(m, forks - 2)
-                set_stack(m, forks - 2, stack(m, forks - 2) + 1)
-                break
-            forks -= 3
-        if i >= hi:
-            return ALIVE
-        depth = node(m, i, NODE_DEPTH) - base
-        level = 5 * depth
-        byte = node(m, i, NODE_BYTE)
-        if not may_follow(m, depth, byte):
-            i = node(m, i, NODE_END)
-            continue
-        if not grouped and follows_freely(m, depth, i):
-            emit_subtree(m, i, node(m, i, NODE_END), out)
-            i = node(m, i, NODE_END)
-            continue
-        if level + 10 > half or forks + 3 > size(m, C_STACK):
-            return FULL
-        restore_stack(m, level)
-        set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
-        status = step(m, byte, alt)
-        if status >= MISS:
-            return status
-        if alt == 0 and reg(m, ALTERNATIVES) > 1:
-            set_stack(m, forks, i)
-            set_stack(m, forks + 1, 1)
-            set_stack(m, forks + 2, reg(m, ALTERNATIVES))
-            forks += 3
-        if status == DEAD:
-            i = node(m, i, NODE_END)
-            continue
-        if node(m, i, NODE_END) > i + 1:
-            if not grouped and class_of(m, i) >> NEVER_KIND == 0 and is_free(m):
-                emit_subtree(m, i, node(m, i, NODE_END), out)
-                i = node(m, i, NODE_END)
-                continue
-            save_stack(m, level + 5)
-            note_following(m, depth + 1)
-        token = node(m, i, NODE_TOKEN)
-        if token >= 0:
-            if not grouped:
-                set_tokens(m, token, out)
-            else:
-                _set_group(m, token, out, length, least, most, frame, hashed)
-        i += 1
-
-
-@internal
-def _exact(m, lo, hi, out):
-    """`_walk` over a trie of tokens."""
-    none = -1
-    return _walk(m, lo, hi, out, False, 0, 0, none, none, 0)
-
-
-@internal
-def _declared_keys(m, lo, hi, out):
-    """Correct the mask of an open object's key for the tokens that keep to *declared* keys.
-
-    The mask was made as if every key were undeclared. Walks the tokens as long as they are a prefix of declared keys;
-    those that close on one are cleared and done again exactly.
-    """
-    ready(m, out)
-    save_own(m, 0)
-    note_declared(m, declared_level(m, 0))
-    frame = reg(m, FRAME)
-    i = lo
-    while i < hi:
-        depth = node(m, i, NODE_DEPTH)
-        level = 5 * depth
-        byte = node(m, i, NODE_BYTE)
-        if not may_follow(m, declared_level(m, depth), byte):
-            i = node(m, i, NODE_END)
-            continue
-        if level + 10 > size(m, C_OWN):
-            return FULL
-        restore_own(m, level)
-        set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
-        if reg(m, Q) == KEY and byte == 0x22:
-            at = reg(m, B) & MASK20
-            record = load(m, frame) & LOW32
-            entry = grammar(m, record + O_ENTRIES) + E_SIZE * at
-            if at < (reg(m, B) >> 20) & MASK20 and grammar(m, entry + E_LENGTH) == reg(m, B) >> 40:
-                for j in range(i, node(m, i, NODE_END)):
-                    clear_tokens(m, node(m, j, NODE_TOKEN), out)
-                status = _exact(m, i, node(m, i, NODE_END), out)
-                if status >= MISS:
-                    return status
-            i = node(m, i, NODE_END)
-            continue
-        status = step(m, byte, 0)
-        if status >= MISS:
-            return status
-        if status == DEAD or reg(m, Q) & ~15 != KEY or reg(m, FRAME) != frame:
-            i = node(m, i, NODE_END)
-            continue
-        set_tokens(m, node(m, i, NODE_TOKEN), out)
-        if node(m, i, NODE_END) > i + 1:
-            save_own(m, level + 5)
-            note_declared(m, declared_level(m, depth + 1))
-        i += 1
-    return ALIVE
 
 
 @internal
@@ -209,28 +47,68 @@ def _numbers_of(m):
 
 
 @internal
-def _structure_rows(m, out):
-    """Or in the whitespace tokens and the tokens that are wholly digits, where rows are known for them."""
-    q = reg(m, Q)
-    if grammar(m, H_WHITESPACE) == ANY and grammar(m, H_RUN) < 0 and q != LITERAL:
-        if q != NUMBER or flags(m, reg(m, B)) & ACCEPTING:
-            or_row(m, ROW_BLANK, out)
-    if q == NUMBER:
-        if slot_of(m, 2 * reg(m, B) + 0) < 0:
-            set_reg(m, MISSING, reg(m, B))
-            set_reg(m, ALTERNATIVES, BODY)
-            return MISS_ROW
-        or_row(m, slot_of(m, 2 * reg(m, B) + 0), out)
-    node = _numbers_of(m)
+def _digit_row(m, state, distinct, out):
+    """Or in the tokens that are wholly digits from a number state on, as the row says that.
+
+    Where items must be ``distinct`` it does if there are as many values as one likes behind each of them: else DEAD.
+    """
+    if distinct:
+        if count_of(m, 2 * state) == 0:
+            set_reg(m, MISSING, state)
+            return MISS_COUNT
+        if count_of(m, 2 * state) <= MANY:
+            return DEAD
+    if slot_of(m, 2 * state + BODY) < 0:
+        set_reg(m, MISSING, state)
+        set_reg(m, ALTERNATIVES, BODY)
+        return MISS_ROW
+    or_row(m, slot_of(m, 2 * state + BODY), out)
+    return ALIVE
+
+
+@internal
+def _digit_rows(m, distinct, out):
+    """Or in the tokens that are wholly digits: ALIVE. DEAD if not all are in, see `_digit_row`."""
+    status, node = ALIVE, _numbers_of(m)
+    if reg(m, Q) == NUMBER:
+        return _digit_row(m, reg(m, B), distinct, out)
     if node >= 0:
         for alt in range(grammar(m, node + NODE_NUMBERS + 1)):
-            state = grammar(m, grammar(m, node + NODE_NUMBERS) + alt)
-            if slot_of(m, 2 * state + 0) < 0:
-                set_reg(m, MISSING, state)
-                set_reg(m, ALTERNATIVES, BODY)
-                return MISS_ROW
-            or_row(m, slot_of(m, 2 * state + 0), out)
-    return ALIVE
+            status = _digit_row(m, grammar(m, grammar(m, node + NODE_NUMBERS) + alt), distinct, out)
+            if status != ALIVE:
+                return status
+    return status
+
+
+@internal
+def _structure_rows(m, distinct, out):
+    """The tokens of blanks and those of digits, from rows where these are known and exact.
+
+    Where items must be ``distinct``, a blank that ends a number ends an item perhaps; others change nothing.
+    """
+    status = _digit_rows(m, distinct, out)
+    if status == DEAD:
+        status = exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
+        if status == ALIVE:
+            restore_start(m, 0)
+    if status >= MISS:
+        return status
+    if grammar(m, H_WHITESPACE) != ANY or grammar(m, H_RUN) >= 0:
+        status = exact(m, trie_field(m, 2 * BLANK), trie_field(m, 2 * BLANK + 1), out)
+        if status == ALIVE:
+            restore_start(m, 0)
+        return status
+    if reg(m, Q) == NUMBER and distinct:
+        set_reg(m, POSITION, reg(m, WRITTEN))
+        status = step(m, 0x20, 0)
+        restore_start(m, 0)
+    elif reg(m, Q) == NUMBER:
+        status = ALIVE if flags(m, reg(m, B)) & ACCEPTING else DEAD
+    else:
+        status = DEAD if reg(m, Q) == LITERAL else ALIVE
+    if status == ALIVE:
+        or_row(m, ROW_BLANK, out)
+    return status
 
 
 @internal
@@ -251,20 +129,9 @@ def _fill_thread(m, out):
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
     trie = TEXT
     if mode == 0:
-        distinct = among_distinct(m) and may_repeat(m)
-        if distinct:
-            status = _exact(m, trie_field(m, 2 * DIGITS), trie_field(m, 2 * DIGITS + 1), out)
-            if status < MISS:
-                restore_start(m, 0)
-        else:
-            status = _structure_rows(m, out)
+        status = _structure_rows(m, among_distinct(m) and may_repeat(m), out)
         if status >= MISS:
             return status
-        if distinct or grammar(m, H_WHITESPACE) != ANY or grammar(m, H_RUN) >= 0:
-            status = _exact(m, trie_field(m, 2 * BLANK + 0), trie_field(m, 2 * BLANK + 1), out)
-            if status >= MISS:
-                return status
-            restore_start(m, 0)
         trie = STRUCTURE
     plan = 0
     if mode == STRING:
@@ -273,10 +140,31 @@ def _fill_thread(m, out):
         plan = key_plan(m)
     distinct = plan != 0 and among_distinct(m)
     if distinct and may_repeat(m):
-        plan = 1 if plan <= 2 and endless_here(m) else 0
+        if plan <= 2 and endless_here(m):
+            plan = 1
+        elif mode == STRING and is_only_rivalled(m):
+            return _fill_rivalled(m, out, plan)
+        else:
+            plan = 0
     if plan == 0:
-        return _exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
+        return exact(m, trie_field(m, 2 * trie + 0), trie_field(m, 2 * trie + 1), out)
     return _fill_text(m, out, mode, plan, distinct)
+
+
+@internal
+def _fill_rivalled(m, out, plan):
+    """The mask inside a string that is an item and may still become one before it: first as if it could not.
+
+    Then what that says of the tokens along these items is made anew.
+    """
+    known, level = reg(m, UNRIVALLED), depth(m, reg(m, FRAME))
+    set_reg(m, UNRIVALLED, known | 1 << level)
+    status = _fill_text(m, out, STRING, plan, True)
+    set_reg(m, UNRIVALLED, known)
+    if status >= MISS:
+        return status
+    restore_start(m, 0)
+    return along_rivals(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
 
 
 @internal
@@ -315,13 +203,13 @@ def _fill_text(m, out, mode, plan, distinct):
     if (plan == 2 or plan == 3) and not distinct:
         status = _fill_remainders(m, out, mode, length, least, most, frame, hashed)
     elif state >= 0:
-        status = _exact(m, trie_field(m, 2 * QUOTED), trie_field(m, 2 * QUOTED + 1), out)
+        status = exact(m, trie_field(m, 2 * QUOTED), trie_field(m, 2 * QUOTED + 1), out)
     if status >= MISS or mode != KEY:
         return status
     restore_start(m, 0)
     # Any text may begin an undeclared key unless these have classes, so only tokens that end the key can differ.
     trie = TEXT if grammar(m, record + O_OTHERS) == CLASSES else QUOTED
-    return _declared_keys(m, trie_field(m, 2 * trie), trie_field(m, 2 * trie + 1), out)
+    return declared_keys(m, trie_field(m, 2 * trie), trie_field(m, 2 * trie + 1), out)
 
 
 @internal
@@ -335,7 +223,7 @@ def _cut(m, out, mode, state, hashed):
     status = cut_key(m, out, row)
     if status == FULL_WALK:
         set_string(m, OTHER_KEY, state, hashed)
-        status = _exact(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
+        status = exact(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out)
     restore_start(m, 0)
     set_string(m, OTHER_KEY, state, hashed)
     return status
@@ -345,7 +233,7 @@ def _cut(m, out, mode, state, hashed):
 def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
     """Tokens that close a free string (or undeclared key) here: walk what follows the quote once for all of them."""
     save_cross(m, 0)
-    status = _exact(m, trie_field(m, 2 * HARD + 0), trie_field(m, 2 * HARD + 1), out)
+    status = exact(m, trie_field(m, 2 * HARD + 0), trie_field(m, 2 * HARD + 1), out)
     if status >= MISS:
         return status
     restore_cross(m, 0)
@@ -362,8 +250,8 @@ def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
         if load(m, frame + F_OTHERS) < 0:
             frame = -1  # no undeclared key yet, so none can be repeated
     # Group 0: nothing follows the quote.
-    _set_group(m, 0, out, length, least, most, frame, hashed)
-    return _walk(
+    set_group(m, 0, out, length, least, most, frame, hashed)
+    return walk(
         m,
         trie_field(m, 2 * REMAINDERS + 0),
         trie_field(m, 2 * REMAINDERS + 1),
@@ -405,6 +293,7 @@ def fill(m, count, out, first):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
+        set_reg(m, KNOWN, out if t > 0 and reg(m, ASKED) else 0)  # a mask that is kept is made whole
         set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
         status = _fill_thread(m, row)
         if status >= MISS:

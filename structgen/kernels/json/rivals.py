@@ -14,6 +14,8 @@ from structgen.kernels.json.values_equal import equal_values, find_member, is_sc
 from structgen.kernels.json.values_hash import STRING_TAG, mixed, skip_blank
 from structgen.kernels.memory import size
 
+FEW_ITEMS = 256  # that a walk compares at each node
+
 
 @internal
 def _begins_number(byte):
@@ -214,6 +216,22 @@ def unrivalled(m):
 def is_unrivalled(m, frame):
     """Whether `unrivalled` told so of an array's frame, when the mask was begun."""
     return frame < SCRATCH and depth(m, frame) < SEEN_BITS and (reg(m, UNRIVALLED) >> depth(m, frame)) & 1 != 0
+
+
+@internal
+def is_only_rivalled(m):
+    """Whether the open item is of an array that is the innermost container, and repeats none of another array."""
+    frame = reg(m, FRAME)
+    head = load(m, frame)
+    if not is_distinct(m, head & LOW32) or head >> 32 > FEW_ITEMS or depth(m, frame) >= SEEN_BITS:
+        return False
+    frame = load(m, frame + F_PARENT)
+    while frame >= 0:
+        head = load(m, frame)
+        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
+            return False
+        frame = load(m, frame + F_PARENT)
+    return True
 
 
 @internal

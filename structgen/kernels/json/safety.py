@@ -21,11 +21,12 @@ from structgen.kernels.json.tables import (
     slice_size,
     wide,
 )
-from structgen.kernels.memory import size
+from structgen.kernels.memory import address, clear_words, size
 
-MAX_STATES = 48  # that a search looks at; what it knows by then holds
+MAX_STATES, FEW_STATES = 200, 48  # that a search looks at; what it knows by then holds
 MAX_TRIES = 6  # kinds that are given up, one after the other, to get further with the rest
 GIVEN_UP = 31  # in place of the kind that ends the search
+NOTED = 1 << 62  # in place of the number of code points: any
 
 
 @internal
@@ -58,22 +59,40 @@ def _live_kinds(m, state):
 
 
 @internal
+def begin_states(m, state):
+    """Begin a search with one state in ``search``, in which there is room for `SEARCH_STATES`."""
+    clear_words(address(m, C_SEARCH) + 8 * SEARCH_STATES, 2 * SEARCH_SLOTS)
+    add_state(m, 0, state)
+
+
+@internal
 def add_state(m, count, state):
-    """Add a state to the first ``count`` of ``search``; the new count."""
-    for i in range(count):
-        if search(m, i) == state:
+    """Add a state to the first ``count`` of ``search``; the new count. Behind them lie their places, by hash."""
+    slot = SEARCH_STATES + (state & (SEARCH_SLOTS - 1))
+    while search(m, slot) != 0:
+        if search(m, search(m, slot) - 1) == state:
             return count
+        slot = slot + 1 if slot + 1 < SEARCH_STATES + SEARCH_SLOTS else SEARCH_STATES
+    set_search(m, slot, count + 1)
     set_search(m, count, state)
     return count + 1
 
 
 @internal
-def _reach(m, state, kinds, most):
+def _note_closed(m, count, kinds):
+    """Note of the ``count`` states of ``search`` that these kinds lead from them to none but them."""
+    for i in range(count):
+        if safe(m, search(m, i)) == 0:
+            set_safe(m, search(m, i), kinds | NOTED)
+
+
+@internal
+def _reach(m, state, kinds, most, states):
     """How many code points of these kinds may follow whatever they are, at most ``most``: 32 times that number.
 
-    Added to it: the kind that has a dead character behind so many. Breadth first.
+    Added to it: the kind that has a dead character behind so many. Breadth first, over that many states at most.
     """
-    set_search(m, 0, state)
+    begin_states(m, state)
     count, done, points = 1, 0, 0
     while points < most and done < count:
         behind = count
@@ -90,15 +109,20 @@ def _reach(m, state, kinds, most):
                 if following != last:
                     last = following
                     count = add_state(m, count, following)
-            if count > MAX_STATES:
+            if count > states:
                 return 32 * points + GIVEN_UP
         points += 1
+    if done == count:
+        _note_closed(m, count, kinds)
     return 32 * most + GIVEN_UP
 
 
 @internal
-def _find(m, state):
-    """`safe_text` of a state that is not known yet: of what is tried, that which most tokens of a slice are."""
+def _find(m, state, states):
+    """What is safe behind a state: of what is tried, that which most tokens of a slice are.
+
+    A search looks at so many ``states`` at most.
+    """
     if flags(m, state) & PARTIAL:
         return 1 << 32
     most = limit(m, L_TEXT)
@@ -107,7 +131,7 @@ def _find(m, state):
     for _ in range(MAX_TRIES):
         if _worth(m, kinds, most) <= worth:
             break
-        found = _reach(m, state, kinds, most)
+        found = _reach(m, state, kinds, most, states)
         points, ends = found >> 5, found & 31
         if _worth(m, kinds, points) > worth:
             best, worth = kinds | points << 32, _worth(m, kinds, points)
@@ -121,11 +145,19 @@ def _find(m, state):
 def safe_text(m, state):
     """Kinds of characters, and behind bit 32 how many code points of them may follow a state whatever they are.
 
-    At least 1 (of no kinds); the number of code points of the longest token stands for any. Kept in the pool: callers
-    hold its lock.
+    At least 1 (of no kinds); the number of code points of the longest token, or more, stands for any. Kept in the pool:
+    callers hold its lock. Of states that a search came by it knows something, but perhaps not the most (`NOTED`).
     """
     known = safe(m, state)
     if known == 0:
-        known = _find(m, state)
+        known = _find(m, state, FEW_STATES)
         set_safe(m, state, known)
+    return known
+
+
+@internal
+def safest_text(m, state):
+    """The same for a state whose row is made: looked for further."""
+    known = _find(m, state, MAX_STATES)
+    set_safe(m, state, known)
     return known

@@ -74,6 +74,39 @@ class JsonLexicon:
         return digits
 
     @cached_property
+    def order(self) -> tuple[Int32, Int32]:
+        """The tokens in the order of their nodes, those with the same bytes behind each other, and how many of them lie
+        before each node (and behind the last). Of remainders, groups in the place of tokens."""
+        ends = self.nodes[:, layout.NODE_TOKEN]
+        places = np.flatnonzero(ends >= 0)
+        tokens, counts = ends[places], (ends >= 0).astype(np.int32)
+        found = [(places, tokens)]
+        first, end = self.tries[layout.REMAINDERS]
+        spelled = (places < first) | (places >= end)
+        more = self.next_same[tokens[spelled]]
+        places = places[spelled]
+        while (more >= 0).any():
+            places, tokens = places[more >= 0], more[more >= 0]
+            counts[places] += 1
+            found.append((places, tokens))
+            more = self.next_same[tokens]
+        starts = np.zeros(len(ends) + 1, np.int32)
+        np.cumsum(counts, out=starts[1:])
+        places, tokens = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return (tokens[np.argsort(places, kind="stable")] if len(found) > 1 else tokens), starts
+
+    @cached_property
+    def plain_nodes(self) -> npt.NDArray[np.int64]:
+        """See `structgen.kernels.json.layout`."""
+        nodes = self.nodes[: self.tries[layout.TEXT, 1]]
+        byte = nodes[:, layout.NODE_BYTE]
+        packed = nodes[:, layout.NODE_END].astype(np.int64) << layout.PLAIN_END
+        packed |= nodes[:, layout.NODE_DEPTH].astype(np.int64) << layout.PLAIN_DEPTH
+        packed |= byte
+        packed[(byte < 0x20) | (byte == 0x22) | (byte == 0x5C)] |= np.iinfo(np.int64).min
+        return packed
+
+    @cached_property
     def max_depth(self) -> int:
         """Longest token in bytes."""
         return int(self.nodes[:, layout.NODE_DEPTH].max(initial=0)) + 1

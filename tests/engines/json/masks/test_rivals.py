@@ -71,3 +71,37 @@ def test_a_mask_is_what_can_be_taken(name: str) -> None:
                 break
             matcher.accept_token(int(random.choice(choices)))
     assert seen >= 10
+
+
+REPEATED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "bounded": ({"type": "string", "maxLength": 9}, ['"ab1ab"', '"\\u0061b1"', '"aé\\n"']),
+    "few of a pattern": ({"type": "string", "pattern": "^(ab|a|b|1+)$"}, ['"a"', '"ab"', '"1"']),
+    "listed": (FEW, ['"aba"', '"ab"', '"\\u0061"', '"é"', '"b"']),
+    "numbers": ({"type": "number"}, ["10", "1.5", "-0.10"]),
+    "few numbers": ({"enum": [1, 10, 100, 1.5]}, ["1", "10", "1e2"]),
+    "of several kinds": (
+        {"oneOf": [members(k=FEW, l={"type": "number"}), members(l={"type": "number"}), {"type": "number"}]},
+        ['{"k":"ab","l":10}', '{"l":1}', "10", '{"l":1.0,"k":"a"}'],
+    ),
+    "in items": ({"type": "array", "items": {"type": "number"}, "uniqueItems": True}, ["[1,10]", "[10]", "[]"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_masks_along_items_that_are_there(name: str) -> None:
+    """Behind each beginning of an item that was written before, which most tokens leave."""
+    items, texts = REPEATED[name]
+    schema = {"type": "array", "uniqueItems": True, "items": items}
+    matcher = structgen.compile_json_schema(schema, VOCABULARY, JsonOptions.exact()).matcher()
+    assert matcher.accept_bytes(b"[")
+    for text in texts:
+        written = text.encode() + b", "
+        for index in range(len(written)):
+            checked_mask(matcher)
+            assert matcher.accept_bytes(written[index : index + 1]), (text, index)
+    for text in texts:
+        again, item = matcher.fork(), text.encode()
+        for index in range(len(item)):
+            checked_mask(again)
+            if not again.accept_bytes(item[index : index + 1]):
+                break

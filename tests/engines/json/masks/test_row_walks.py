@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from structgen.automata.dfa import Dfa
+from structgen.automata.formats import format_dfa
 from structgen.automata.pattern import pattern_dfa
 from structgen.engines.bit_rows import unpacked
 from structgen.engines.json.masks.lexicon import build_lexicon
@@ -155,6 +157,7 @@ PATTERNS = [
     r"^[a-z0-9]+(-[a-z0-9]+)*$", r"^[\w./:-]{1,9}$", "^.*$", "^.{0,12}$", "^[^,]*$", r"^\s*$", "^[^ab]*$", "^(ab)*$",
     r"^p([0-9]+)|t$", r"^(\d+\.\d+\.\d+.*)$", "^[^é]+$", "^[\u00a0-\u3000]*$", r"^[\s\S]{3,}$", "^(?!.*--).*$", "^$",
     r'^["\\/\n]*$', "^[\ud83d-\uffff]{2}$", "^(a|b|[^a]{5}){2,6}$", r"^\W+$", "^[😀-😎]+$", "a.{7}$",
+    r"^[\w é-ü-]{1,90}$", r"^([ab]|-{3}|[^\x00-\x2c]{1,60})$",
 ]  # fmt: skip
 
 
@@ -166,9 +169,20 @@ def rows(request: pytest.FixtureRequest) -> MaskRows:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_rows_are_those_of_a_plain_reading(rows: MaskRows, pattern: str) -> None:
     dfa = pattern_dfa(pattern)
+    check_rows(rows, dfa, range(len(dfa)) if len(dfa) < 12 else [*range(4), *range(4, len(dfa), len(dfa) // 8)])
+
+
+def test_rows_of_an_automaton_of_which_a_search_sees_a_part(rows: MaskRows) -> None:
+    """Of that of regular expressions: behind a character of a class each other one leads to a state of its own."""
+    dfa = format_dfa("regex")
+    assert dfa is not None
+    reader = Reader(dfa, rows.lexicon.escapes)
+    check_rows(rows, dfa, [reader.feed(0, text) for text in (b"^[", b"^[a", b"[a-z", b"a{1", b"(?:a")])
+
+
+def check_rows(rows: MaskRows, dfa: Dfa, states: Iterable[int]) -> None:
     start = rows.pool.add_dfa(dfa)
     reader = Reader(dfa, rows.lexicon.escapes)
-    states = range(len(dfa)) if len(dfa) < 12 else [*range(4), *range(4, len(dfa), len(dfa) // 8)]
     for state in states:
         for place in (layout.BODY, layout.ESCAPE):
             inside = rows.pool.flags[start + state] & layout.PARTIAL
