@@ -97,11 +97,10 @@ class Wait:
         self._began = time.monotonic()
         self.due = self._began + SECONDS  # when it is told next
         self._is_told = self._is_over = False
-        self._telling = threading.Lock()  # so that nothing comes after the last event
+        self.telling: threading.Lock | None = None  # so that nothing comes after the last event; None: it was not due
 
     def __enter__(self) -> Wait:
-        _WATCH.begin(self)
-        return self
+        return _WATCH.begin(self)
 
     def __exit__(self, *error: object) -> None:
         _WATCH.end(self)
@@ -109,8 +108,11 @@ class Wait:
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
         def waited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with Wait(self._what, self._total, self._once):
+            wait = _WATCH.begin(Wait(self._what, self._total, self._once))
+            try:
                 return function(*args, **kwargs)
+            finally:
+                _WATCH.end(wait)
 
         return waited
 
@@ -118,17 +120,26 @@ class Wait:
         """So many parts more are done."""
         self._done += parts
 
+    def is_due(self, now: float) -> bool:
+        """Whether it is to be told. The watch's lock is held, and taken once more before the wait is over."""
+        if self.due > now:
+            return False
+        self.telling = self.telling or threading.Lock()
+        return True
+
     def tell(self) -> None:
         """Say that it goes on, unless it is over."""
-        with self._telling:
+        assert self.telling is not None, "it was due"
+        with self.telling:
             if not self._is_over:
                 self.due = time.monotonic() + SECONDS
                 self._say(first=not self._is_told)
                 self._is_told = True
 
     def end(self) -> None:
-        """Say that it is over, if it was told of."""
-        with self._telling:
+        """Say that it is over, if it was told of. It was due."""
+        assert self.telling is not None, "it was due"
+        with self.telling:
             self._is_over = True
             if self._is_told:
                 self._say(first=False)
@@ -171,24 +182,25 @@ class _Watch:
         self._waits: list[Wait] = []
         self._thread: threading.Thread | None = None
 
-    def begin(self, wait: Wait) -> None:
+    def begin(self, wait: Wait) -> Wait:
         """Look after a wait."""
         with self._lock:
             self._waits.append(wait)
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._run, name="structgen-progress", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # the interpreter ends, or there are no more threads
-                self._thread = None
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="structgen-progress", daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the interpreter ends, or there are no more threads
+                    self._thread = None
+        return wait
 
     def end(self, wait: Wait) -> None:
         """Look after it no longer."""
         with self._lock:
             if wait in self._waits:  # not in a process that was forked meanwhile
                 self._waits.remove(wait)
-        wait.end()
+        if wait.telling is not None:
+            wait.end()
 
     def _run(self) -> None:
         pause = SECONDS
@@ -199,7 +211,7 @@ class _Watch:
                 if not self._waits:
                     self._thread = None
                     return
-                due = [wait for wait in self._waits if wait.due <= now]
+                due = [wait for wait in self._waits if wait.is_due(now)]
             for wait in due:
                 wait.tell()
             with self._lock:

@@ -8,7 +8,7 @@ forms); complements are taken within them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -150,9 +150,11 @@ def from_class_table(
 
 def _byte_classes(ascii_class: npt.NDArray[np.int32], tree: Utf8Tree) -> tuple[npt.NDArray[np.int32], int]:
     """Classes of bytes that a table over such a tree does not tell apart, numbered by first appearance."""
-    number: dict[Hashable, int] = {}
-    keys = (*ascii_class.tolist(), *tree.byte_keys)
-    return np.array([number.setdefault(key, len(number)) for key in keys], np.int32), len(number)
+    names = list(dict.fromkeys(ascii_class.tolist()))
+    number = np.empty(max(names) + 1, np.int32)
+    number[names] = np.arange(len(names))
+    others, count = tree.byte_classes
+    return np.concatenate([number[ascii_class], others + np.int32(len(names))]), len(names) + count
 
 
 @lru_cache(maxsize=1)

@@ -32,10 +32,13 @@ class Utf8Tree:
     root: npt.NDArray[np.int32]
 
     @cached_property
-    def byte_keys(self) -> list[tuple[int, ...]]:
-        """For each byte from ``0x80`` on what it leads to, wherever it stands: bytes with equal keys are alike."""
+    def byte_classes(self) -> tuple[npt.NDArray[np.int32], int]:
+        """For each byte from ``0x80`` on its class, and how many classes there are, numbered by first appearance: bytes
+        of one class lead to the same, wherever they stand."""
+        number: dict[tuple[int, ...], int] = {}
         after = self.children.T.tolist() + [()] * 64
-        return [(lead, *nodes) for lead, nodes in zip(self.root.tolist(), after, strict=True)]
+        keys = [(lead, *nodes) for lead, nodes in zip(self.root.tolist(), after, strict=True)]
+        return np.array([number.setdefault(key, len(number)) for key in keys], np.int32), len(number)
 
 
 class _Builder:

@@ -45,7 +45,7 @@ class Function:
             raise TypeError(f"the operation takes {len(self._dtypes)} arrays, got {len(arrays)}")
         return self.run(self.words(0, *arrays), x, y, z)
 
-    def run(self, words: list[int], x: int = 0, y: int = 0, z: int = 0) -> int:
+    def run(self, words: Sequence[int], x: int = 0, y: int = 0, z: int = 0) -> int:
         """The same, of the `words` of all arrays."""
         arguments = array("q", words)
         return self._run(arguments.buffer_info()[0], self._operation, x, y, z)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from structgen.engines.json.completion.lengths import Lengths
 from structgen.engines.json.goals import stored
 from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.graph import GoalGraph
-from structgen.engines.json.goals.liveness import reachable
+from structgen.engines.json.goals.liveness import live_goals, reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.sizes import goal_bytes
 from structgen.engines.json.masks.rows import mask_rows
+from structgen.engines.json.matcher import JsonMatcher
 from structgen.engines.json.tables.arrays import write_tables
 from structgen.engines.json.tables.verify import verify_tables
 from structgen.errors import OptionsError, SchemaTooComplexError, TokenizerError, TooComplexError
@@ -36,8 +37,6 @@ from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 if TYPE_CHECKING:
     from referencing import Registry
-
-    from structgen.engines.json.matcher import JsonMatcher
 
 
 KEEP = "STRUCTGEN_KEEP_GRAMMARS"  # the variable that asks for goals to be kept in the cache folder
@@ -96,8 +95,6 @@ class JsonGrammar:
 
     def matcher(self) -> JsonMatcher:
         """See `Grammar.matcher`. O(1)."""
-        from structgen.engines.json.matcher import JsonMatcher
-
         return JsonMatcher(self)
 
     def last_bytes(self) -> int:
@@ -127,7 +124,7 @@ class JsonGrammar:
         """About what this grammar takes: its arrays, its goals with their automata, and the schema. Rows and the pool,
         which others share, are not counted."""
         counted: set[int] = set()
-        goals = sum([goal_bytes(node, counted) for node in self.tables.places])
+        goals = sum([goal_bytes(node, counted) for node in live_goals(self._root)])
         return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     @property
@@ -195,11 +192,19 @@ def compile_json_schema(
     """
     check_arguments(vocabulary, registry)
     options = checked_options(options)
-    with Restated(options):
-        if registry is None and is_on(KEEP):
+    try:
+        if registry is None and keeps_goals():
             return _kept(schema, options, vocabulary)
         lowered = lower(schema, options, registry)
         return grammar_of(lowered, lowered.root, vocabulary)
+    except (TooComplexError, RecursionError) as error:
+        raise restated(error, options) from None
+
+
+@cache
+def keeps_goals() -> bool:
+    """Whether the environment asked for goals to be kept when the first schema was compiled."""
+    return is_on(KEEP)
 
 
 def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGrammar:
@@ -236,23 +241,11 @@ def _grammar(
     return JsonGrammar(lowered, ignored, root, vocabulary)
 
 
-class Restated:
-    """A block that compiles a schema: what is too much is said of the schema."""
-
-    __slots__ = ("_options",)
-
-    def __init__(self, options: JsonOptions) -> None:
-        self._options = options
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TooComplexError):
-            raise schema_too_complex(error, self._options) from None
-        if isinstance(error, RecursionError):
-            limit = sys.getrecursionlimit()
-            raise SchemaTooComplexError("the schema is nested too deeply", limit=limit) from None
+def restated(error: TooComplexError | RecursionError, options: JsonOptions) -> SchemaTooComplexError:
+    """What is too much where a schema is compiled, said of the schema."""
+    if isinstance(error, TooComplexError):
+        return schema_too_complex(error, options)
+    return SchemaTooComplexError("the schema is nested too deeply", limit=sys.getrecursionlimit())
 
 
 def _check_bytes(root: GoalNode, vocabulary: Vocabulary, options: JsonOptions) -> None:

@@ -29,6 +29,10 @@ _QUOTE = byte_set(b'"')
 _BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
 _LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
 _THREADS = layout.STATE_THREADS
+# What matchers begin with, copied: one configuration, which awaits the root's value; no open container; no text.
+_START = array("q", (-1, 0, 0, 0, 0, 1, layout.VALUE, 0, 0, -1)) + array("q", bytes(8 * (FIRST_TRAIL - 10)))
+_ARENA = array("q", bytes(8 * FIRST_ARENA))
+_TEXT = array("B", bytes(FIRST_TEXT))
 
 
 class JsonMatcher(BaseMatcher["JsonGrammar"]):
@@ -47,15 +51,10 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     def __init__(self, grammar: JsonGrammar, *, remembers: bool = True) -> None:
         """``remembers``: whether masks that were made before are copied; else each is made anew, for tests."""
         super().__init__(grammar)
-        self._bind(grammar, remembers)
-        blocked = 0 if grammar.tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
-        start = [-1, 0, 0, 0, 0, 1, layout.VALUE, grammar.tables.root, blocked, -1]
-        self._own(
-            array("q", start) + array("q", bytes(8 * (FIRST_TRAIL - len(start)))),
-            array("q", bytes(8 * FIRST_ARENA)),
-            array("B", bytes(FIRST_TEXT if grammar.tables.distinct else 1)),
-            0,
-        )
+        tables, trail = grammar.tables, _START[:]
+        trail[_THREADS + 1] = tables.root
+        trail[_THREADS + 2] = 0 if tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
+        self._own(remembers, trail, _ARENA[:], _TEXT[:] if tables.distinct else _TEXT[:1], 0)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -267,23 +266,20 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return np.array(self._threads(), np.int64).reshape(-1, 4), np.array(self._arena, np.int64)
 
     # --- internals ---
-    def _bind(self, grammar: JsonGrammar, remembers: bool) -> None:
-        self._remembers = remembers
-        self._rows = grammar.rows
-        self._tables = grammar.tables
-        self._vocabulary = grammar.vocabulary
-        self._size = grammar.vocabulary.size
-        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
-
-    def _own(self, trail: array[int], arena: array[int], text: array[int], place: int) -> None:
+    def _own(
+        self, remembers: bool, trail: array[int], arena: array[int], text: array[int], place: int
+    ) -> None:  # fmt: skip
         """Take these arrays, in which the present state is at ``place`` of the trail."""
-        self._trail, self._arena, self._text = trail, arena, text
-        self._block = array("q", bytes(8 * layout.BLOCK_SIZE))
-        self._block[layout.B_TABLES] = self._tables.addresses.buffer_info()[0]
-        self._block[layout.B_PLACE] = place
-        self._block[layout.B_REMEMBERS] = self._tables.number if self._remembers else 0
-        self._at = self._block.buffer_info()[0]
-        self._note_addresses()
+        grammar = self._grammar
+        tables = self._tables = grammar.tables
+        self._rows, self._vocabulary, self._size = grammar.rows, grammar.vocabulary, grammar.vocabulary.size
+        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
+        self._remembers, self._trail, self._arena, self._text = remembers, trail, arena, text
+        block = self._block = array("q", (  # in the order of the layout
+            tables.addresses.buffer_info()[0], *trail.buffer_info(), *arena.buffer_info(), *text.buffer_info(),
+            place, 0, 0, tables.number if remembers else 0,
+        ))  # fmt: skip
+        self._at = block.buffer_info()[0]
 
     def _note_addresses(self) -> None:
         block = self._block
@@ -295,11 +291,11 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """Another matcher with its own arrays, of which the trail is given."""
         twin = object.__new__(JsonMatcher)
         BaseMatcher.__init__(twin, self._grammar)
-        twin._bind(self._grammar, self._remembers)
         state = self._block[layout.B_PLACE]
         used, length = self._trail[state + _TOP], self._trail[state + _LENGTH]
         trail.extend([0] * FIRST_TRAIL)
-        twin._own(trail, self._arena[: max(used, FIRST_ARENA)], self._text[: max(2 * length, FIRST_TEXT)], place)
+        arena, text = self._arena[: max(used, FIRST_ARENA)], self._text[: max(2 * length, FIRST_TEXT)]
+        twin._own(self._remembers, trail, arena, text, place)
         twin._terminated = self._terminated
         return twin
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from structgen.automata.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
 from structgen.automata.pattern import full_match_dfa
-from structgen.engines.json.compiled import JsonGrammar, Restated, grammar_of
+from structgen.engines.json.compiled import JsonGrammar, grammar_of, restated
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import array_live, is_live, object_live
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.errors import TooComplexError
 from structgen.formula.language import Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.json_schema.lowering import Lowered, lower
@@ -103,7 +104,7 @@ class ObjectMembers:
 
     def __init__(self, schema: Any, options: JsonOptions) -> None:
         self.options = options
-        with Restated(options):
+        try:
             self.lowered: Lowered = lower(schema, options)
             self._root = and_(Type(OBJECT), self.lowered.root)
             root = GoalGraph(self.lowered, options).compile(self._root)
@@ -111,6 +112,8 @@ class ObjectMembers:
             self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
             self._values: dict[GoalNode, MemberValues] = {}
             self.cases = [self._case(spec) for spec in specs]
+        except (TooComplexError, RecursionError) as error:
+            raise restated(error, options) from None
 
     def grammar(self, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the objects."""
@@ -118,8 +121,10 @@ class ObjectMembers:
 
     def grammar_of(self, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the values of a formula."""
-        with Restated(self.options):
+        try:
             return grammar_of(self.lowered, formula, vocabulary)
+        except (TooComplexError, RecursionError) as error:
+            raise restated(error, self.options) from None
 
     def _of(self, node: GoalNode) -> MemberValues:
         known = self._values.get(node)

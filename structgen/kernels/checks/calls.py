@@ -23,6 +23,8 @@ Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 _I4, _I8, _U1 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8)
 
+_ZERO = array("q", (0,))
+
 run = kernel("checks")
 _check_tables = Function(run, CHECK_TABLES, [_I4, _I8, _U1, *[_I4] * 13], [_I8, _I4, _I4, _I8, _U1, _I8, _I8])
 _check_automaton = Function(run, CHECK_AUTOMATON, [_I4, _U1], [_U1])
@@ -36,14 +38,14 @@ def pool_words(
     labels: Int32,
     narrow: Int32,
     states: Int32,
-) -> list[int]:
+) -> array[int]:
     """The arrays of a pool as `TableChecks` takes them; they must live as long as the words are used.
 
     ``labels[state]`` is 0, or, where an automaton starts, STRING_START + 1, NUMBER_START + 1, CLASSES_START + the
     number of classes; ``narrow`` and ``states`` of it: whether it has beginnings of finitely many words; its size;
     ``class_words[state + c]``: how many words its class ``c`` has.
     """
-    return _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states)
+    return array("q", _check_tables.words(3, transitions, accepting, payload, class_words, labels, narrow, states))
 
 
 class TableChecks:
@@ -56,10 +58,10 @@ class TableChecks:
         self, layout: Int32, first: Int32, sizes: Int32, meanings: Int32, choose: Int32, dispatch: Int32
     ) -> None:
         self._arrays = layout, first, sizes, meanings, choose, dispatch
-        self._words = _check_tables.words(10, *self._arrays)
+        self._words = array("q", _check_tables.words(10, *self._arrays))
 
     def __call__(
-        self, grammar: array[int], words: array[int], texts: array[int], pool: list[int],
+        self, grammar: array[int], words: array[int], texts: array[int], pool: array[int],
         universal: int, roots: Sequence[int],
     ) -> tuple[int, int, int]:  # fmt: skip
         """A verdict, FINE or what is wrong; and at which place and in which field of it.
@@ -70,24 +72,27 @@ class TableChecks:
             universal: the start that stands for any string.
             roots: pairs of place and kind. ``meanings[kind]`` is what a kind is here, or -1.
         """
-        size, sets = len(grammar), len(words)
-        where = array("q", roots)
-        # seen and order, int32; allowed, int64; live, uint8; two tables of sets of obligations, int64
-        scratch = array("q", bytes(8 * (size + sets + -(-size // 8) + 2 * MAX_DUTY_SETS)))
-        start = scratch.buffer_info()[0]
-        ends = start + 8 * size, start + 8 * (size + sets), start + 8 * (size + sets + -(-size // 8))
-        arguments = [
-            *_vector(grammar), *_vector(words), *_vector(texts),
-            *pool, *self._words,
-            *_vector(where), start, size, size, start + 4 * size, size, size, ends[0], sets, sets, ends[1], size, size,
-            ends[2], MAX_DUTY_SETS, MAX_DUTY_SETS, ends[2] + 8 * MAX_DUTY_SETS, MAX_DUTY_SETS, MAX_DUTY_SETS,
-        ]  # fmt: skip
-        return _check_tables.run(arguments, len(roots) // 2, universal), where[0], where[1]
-
-
-def _vector(one: array[int]) -> tuple[int, int, int]:
-    address, size = one.buffer_info()
-    return address, size, size
+        size, sets, count = len(grammar), len(words), len(roots)
+        lives = -(-size // 8)
+        # where, int64; seen and order, int32; allowed, int64; live, uint8; two tables of sets of obligations, int64
+        scratch = _ZERO * (count + size + sets + lives + 2 * MAX_DUTY_SETS)
+        for place, root in enumerate(roots):
+            scratch[place] = root
+        where = scratch.buffer_info()[0]
+        seen = where + 8 * count
+        allowed = seen + 8 * size
+        live = allowed + 8 * sets
+        spare = live + 8 * lives
+        text, length = texts.buffer_info()
+        begin = array(
+            "q", (grammar.buffer_info()[0], size, size, words.buffer_info()[0], sets, sets, text, length, length)
+        )
+        end = array("q", (
+            where, count, count, seen, size, size, seen + 4 * size, size, size, allowed, sets, sets, live, size, size,
+            spare, MAX_DUTY_SETS, MAX_DUTY_SETS, spare + 8 * MAX_DUTY_SETS, MAX_DUTY_SETS, MAX_DUTY_SETS,
+        ))  # fmt: skip
+        arguments = begin + pool + self._words + end
+        return _check_tables.run(arguments, count // 2, universal), scratch[0], scratch[1]
 
 
 def check_automaton(transitions: Int32, accepting: Bytes) -> int:

@@ -13,9 +13,11 @@ from structgen.kernels.checks.tables import (
     is_allowed,
     labels,
     narrow,
+    order,
     payload,
     pool,
     set_allowed,
+    set_order,
     states,
     texts,
     words,
@@ -56,6 +58,8 @@ from structgen.kernels.json.layout import (
 )
 from structgen.kernels.memory import size
 
+MAX_LENGTH = 1 << 30  # of texts that tables of lengths speak of
+
 
 @internal
 def is_sorted(m, entries, count):
@@ -85,9 +89,11 @@ def _length_from(m, begin, row, period, k):
 
 
 @internal
-def _least_length(m, begin, row, period, start, state, k):
-    """The least length from ``k`` on of the texts that begin with one more byte; -1: there is none."""
-    found = -1
+def _least_lengths(m, begin, row, period, start, state, free):
+    """The least length from ``k`` on of the texts that begin with one more byte, -1 where there is none, for k up to
+    ``row``: into ``order`` from ``free`` on. Whether all fit there."""
+    for k in range(row + 1):
+        set_order(m, free + k, -1)
     before, taken = -1, -1
     for byte in range(256):
         after = pool(m, state * 256 + byte)
@@ -95,10 +101,14 @@ def _least_length(m, begin, row, period, start, state, k):
         if after < 0 or (after == before and more == taken):
             continue
         before, taken = after, more
-        length = _length_from(m, begin + (after - start) * row, row, period, max(k - more, 0))
-        if length >= 0 and (found < 0 or length + more < found):
-            found = length + more
-    return found
+        behind = begin + (after - start) * row
+        for k in range(row + 1):
+            length, found = _length_from(m, behind, row, period, max(k - more, 0)), order(m, free + k)
+            if length > MAX_LENGTH:
+                return False
+            if length >= 0 and (found < 0 or length + more < found):
+                set_order(m, free + k, length + more)
+    return True
 
 
 @internal
@@ -111,18 +121,20 @@ def _comes_back(m, start, number):
 
 
 @internal
-def _lengths_agree(m, number, table):
-    """Whether a table of lengths says of each state what it says of those that follow, and of its slack."""
+def _lengths_agree(m, number, table, free):
+    """Whether a table of lengths says of each state what it says of those that follow, and of its slack. ``order`` may
+    be written to from ``free`` on, for as many entries as the table has."""
     start, row, period = grammar(m, table + D_BASE), grammar(m, table + D_ROW), grammar(m, table + D_PERIOD)
     first = 0 if _comes_back(m, start, number) else 1
     begin, slack = table + D_TABLE, 0 if number > first else -1
     for state in range(number):
+        if not _least_lengths(m, begin, row, period, start, start + state, free):
+            return False
+        if accepting(m, start + state) & 1:
+            set_order(m, free, 0)
         for k in range(row + 1):  # the last stands for all that follow, period by period
             known = _length_from(m, begin + state * row, row, period, k)
-            least = _least_length(m, begin, row, period, start, start + state, k)
-            if k == 0 and accepting(m, start + state) & 1:
-                least = 0
-            if least != known:
+            if order(m, free + k) != known:
                 return False
             if state >= first and k < row:
                 slack = max(slack, known - k) if known >= 0 and slack >= 0 else -1
@@ -130,8 +142,8 @@ def _lengths_agree(m, number, table):
 
 
 @internal
-def check_lengths(m, record, universal):
-    """A string's limits, and its table of lengths, if there is one."""
+def check_lengths(m, record, universal, free):
+    """A string's limits, and its table of lengths, if there is one; ``free``: records end there in ``order``."""
     start, least, most = grammar(m, record + S_START), grammar(m, record + S_MIN), grammar(m, record + S_MAX)
     if 0 <= most < least:
         return BAD_LENGTHS
@@ -147,7 +159,7 @@ def check_lengths(m, record, universal):
     if begin + row * states(m, start) > size(m, A_GRAMMAR):
         return OUT_OF_RANGE
     shift = max(0, least - (row - period)) // period * period
-    if not _lengths_agree(m, states(m, start), table):
+    if free + row + 1 > size(m, A_ORDER) or not _lengths_agree(m, states(m, start), table, free):
         return BAD_LENGTHS
     found = grammar(m, begin + least - shift)
     return FINE if found >= 0 and (most < 0 or found + shift <= most) else BAD_LENGTHS

@@ -50,7 +50,7 @@ def _check_all(m, count, universal):
         elif meaning == ARRAY or meaning == COUNTED:
             verdict = BAD_DISTINCT if grammar(m, place + A_UNIQUE) and grammar(m, H_UNIQUE) == 0 else FINE
         elif meaning == DFA_STRING:
-            verdict = check_lengths(m, place, universal)
+            verdict = check_lengths(m, place, universal, count)
         elif meaning == ENUM_STRING and not is_sorted(m, grammar(m, place + S_ENTRIES), grammar(m, place + S_COUNT)):
             verdict = NOT_IN_ORDER
         if verdict != FINE:

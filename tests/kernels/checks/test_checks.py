@@ -79,12 +79,12 @@ OPTIONS = [JsonOptions(whitespace="compact"), JsonOptions.exact(), JsonOptions(w
 
 
 def faults(tables: JsonTables, random: Random, number: int) -> Any:
-    """Tables with one wrong number each, and where it is."""
+    """Tables with one wrong number each, and where it is: anywhere, or behind what is copied from other tables."""
     for _ in range(number):
         name = random.choices(["grammar", "words", "texts"], [8, 1, 1])[0]
         numbers = getattr(tables, name)[:]
         place, most = (
-            random.randrange(len(numbers)),
+            random.randrange(random.choice([0, tables.root]) if name == "grammar" else 0, len(numbers)),
             {"grammar": (1 << 31) - 1, "words": (1 << 62) - 1, "texts": 255}[name],
         )
         known = numbers[place]

@@ -48,22 +48,23 @@ NODE_STEPS = 50
 class GoalGraph:
     """The nodes of one schema."""
 
+    normal_form: NormalForm
+
     def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
         self.lowered = lowered
         self.options = options
         self.ignored: list[tuple[str, str]] = []
         self.nodes: dict[Formula, GoalNode] = {}
-        self._shared = SHARED.under(options)
+        self._shared = SHARED.under(options).goals
         self._pending: list[GoalNode] = []
         self.budget = GoalBudget(options.max_steps)
-        self.normal_form = NormalForm(lowered.refs, options.max_alternatives, self.budget, self._overlap)
+        self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
         self._active: set[GoalNode] = set()
         self._expansions: list[GoalNode] = []
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
         self._witnesses: dict[tuple[Formula, int], tuple[bool, int]] = {}  # whether there is one, and the steps
-        self._conjunctions = Conjunctions(self)
 
     def compile(self, formula: Formula) -> GoalNode:
         """The node of a formula with all that it leads to, solved. Once: the graph expands nothing afterwards.
@@ -76,7 +77,9 @@ class GoalGraph:
         try:
             return self._compiled(formula)
         finally:  # only expansion needs these; they refer to the graph, which would stay until cycles are looked for
-            del self.normal_form, self._conjunctions
+            if self._conjunctions is not None:
+                del self.normal_form
+                self._conjunctions = None
 
     def _compiled(self, formula: Formula) -> GoalNode:
         root = self.node(formula)
@@ -188,7 +191,8 @@ class GoalGraph:
             node.steps = NODE_STEPS
             return
         types = possible_types(formula)
-        alternatives, build = self.normal_form.alternatives, self._conjunctions
+        build = self._conjunctions or self.conjunctions()
+        alternatives = self.normal_form.alternatives
         if types & (NULL | BOOLEAN):
             node.flags = self._flags(formula, types)
         if types & NUMBER:
@@ -200,6 +204,14 @@ class GoalGraph:
         if types & ARRAY:
             node.arrays = _built(alternatives(formula, ARRAY), build.array)
         node.steps = before - budget.left
+
+    def conjunctions(self) -> Conjunctions:
+        """What builds specs; made, and the normal form with it, when a goal needs it: many schemas have none."""
+        if self._conjunctions is None:
+            limit = self.options.max_alternatives
+            self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap)
+            self._conjunctions = Conjunctions(self)
+        return self._conjunctions
 
     def _flags(self, formula: Formula, types: int) -> int:
         flags = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from structgen.automata.labelled import MANY_WORDS
 from structgen.engines.json.goals.budget import GoalBudget
@@ -16,6 +17,7 @@ from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 
 Live = Callable[[GoalNode], bool]
+_NO_NAMES: frozenset[str] = frozenset()
 MAX_LISTED = 2_000
 """Values of a goal that are listed, to see whether there are enough for an array of distinct items."""
 
@@ -49,10 +51,11 @@ def _is_scalar_live(node: GoalNode) -> bool:
 # --- objects ---
 def object_live(spec: ObjectSpec, live: Live) -> bool:
     """Whether the object has a value, given which nodes have. Sets ``spec.forbidden``."""
-    if live is is_live:
-        forbidden = {name for name, node in spec.keys.items() if not node.live}
-    else:
-        forbidden = {name for name, node in spec.keys.items() if not live(node)}
+    forbidden: AbstractSet[str] = _NO_NAMES
+    for node in spec.keys.values():
+        if not (node.live if live is is_live else live(node)):
+            forbidden = {name for name, node in spec.keys.items() if not live(node)}
+            break
     while spec.dependents:
         blocked = {
             name
@@ -234,6 +237,17 @@ def reachable(root: GoalNode) -> dict[GoalNode, None]:
                 reached[child] = None
                 stack.append(child)
     return reached
+
+
+def live_goals(root: GoalNode) -> dict[GoalNode, None]:
+    """The live nodes that a live node reaches through such, itself first."""
+    found, waiting = {root: None}, [root]
+    for node in waiting:
+        for child in children(node):
+            if child.live and child not in found:
+                found[child] = None
+                waiting.append(child)
+    return found
 
 
 def possibly_live(root: GoalNode, active: set[GoalNode], budget: GoalBudget) -> bool:

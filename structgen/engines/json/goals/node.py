@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, NumberChoice, ObjectSpec, StringSpec
 from structgen.formula.language import Formula
 
@@ -21,12 +23,9 @@ class GoalNode:
 
     def __init__(self, formula: Formula) -> None:
         self.formula = formula
-        self.flags = 0
-        self.strings: list[StringAlternative] = []
-        self.numbers: list[NumberChoice] = []
-        self.objects: list[ObjectSpec] = []
-        self.arrays: list[ArraySpec | CountedSpec] = []
-        self.expanded = False
-        self.live = False
-        self.shared = False
-        self.steps = 0
+        self.flags = self.steps = 0
+        self.strings: Sequence[StringAlternative] = ()
+        self.numbers: Sequence[NumberChoice] = ()
+        self.objects: Sequence[ObjectSpec] = ()
+        self.arrays: Sequence[ArraySpec | CountedSpec] = ()
+        self.expanded = self.live = self.shared = False

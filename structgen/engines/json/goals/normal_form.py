@@ -131,6 +131,8 @@ class NormalForm:
                 return [literals]
         elif isinstance(formula, Type):
             return [()] if formula.mask & kind else []
+        elif isinstance(formula, Enum) and formula.types == kind and kind not in (OBJECT, ARRAY):
+            return [(formula,)]
         return self._expand(self.restrict(formula, kind), kind)
 
     def possible(self, formula: Formula) -> bool:

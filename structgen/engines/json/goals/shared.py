@@ -16,34 +16,51 @@ MAX_BYTES = 16 << 20
 """What the shared goals may take, over all options; beyond it all are forgotten, and with them their formulas."""
 
 
+class GoalsUnder:
+    """Shared goals under the same options by formula, to be read; another object when all were forgotten."""
+
+    __slots__ = ("goals", "options")
+
+    def __init__(self, options: JsonOptions) -> None:
+        self.options = options
+        self.goals: dict[Formula, GoalNode] = {}
+
+
 class SharedGoals:
     """Shared goals by options and formula, up to a sum of bytes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of: dict[JsonOptions, dict[Formula, GoalNode]] = {}
+        self._of: dict[JsonOptions, GoalsUnder] = {}
+        self._last: GoalsUnder | None = None  # what was asked for last: options are mostly one object, rarely compared
         self._counted: set[int] = set()  # automata of these goals, by id: many goals may have one
         self.memory_bytes = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._of.values()))
+        return sum(len(under.goals) for under in self._of.values())
 
-    def under(self, options: JsonOptions) -> dict[Formula, GoalNode]:
-        """Those under some options, to be read; the same dictionary until all are forgotten."""
-        with self._lock:
-            return self._of.setdefault(options, {})
+    def under(self, options: JsonOptions) -> GoalsUnder:
+        """Those under some options."""
+        last = self._last
+        if last is None or last.options is not options:
+            with self._lock:
+                last = self._last = self._of.get(options) or self._of.setdefault(options, GoalsUnder(options))
+        return last
 
     def add(self, options: JsonOptions, nodes: Iterable[GoalNode]) -> None:
         """Share goals that were expanded and solved with all that they lead to, and whose formulas refer to nothing."""
+        found = self.under(options).goals
         with self._lock:
-            found = self._of.setdefault(options, {})
             for node in nodes:
                 if node.formula not in found:
                     node.shared = True
                     found[node.formula] = node
                     self.memory_bytes += goal_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
+                for forgotten in self._of.values():  # others may know what they were under
+                    forgotten.goals.clear()
                 self._of.clear()
+                self._last = None
                 self._counted.clear()
                 self.memory_bytes = 0
 

@@ -17,8 +17,10 @@ def goal_bytes(node: GoalNode, counted: set[int]) -> int:
     """Of a goal with its formula, but not of goals that it leads to. Automata are counted that are not ``counted``
     (their ids) yet, and are then."""
     size = GOAL_BYTES
-    for scalar in (*node.strings, *node.numbers):
-        size += scalar_bytes(scalar, counted)
+    for string in node.strings:
+        size += scalar_bytes(string, counted)
+    for number in node.numbers:
+        size += scalar_bytes(number, counted)
     for spec in node.objects:
         size += KEY_BYTES * len(spec.keys) + ITEM_BYTES * (len(spec.required) + len(spec.forbidden))
         if isinstance(spec.others, KeyClasses):

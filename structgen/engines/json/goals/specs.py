@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -69,7 +71,7 @@ class Undeclared:
 
     automaton: LabelledDfa
     nodes: list[GoalNode]
-    choices: list[list[Choice]]
+    choices: Sequence[list[Choice]]
     narrow: bool
 
 
@@ -89,10 +91,10 @@ class ObjectSpec:
     least: int
     most: int | None
     others: GoalNode | KeyClasses | None
-    forbidden: set[str] = field(default_factory=set)  # keys whose values no JSON satisfies; set when solved
+    forbidden: AbstractSet[str] = frozenset()  # keys whose values no JSON satisfies; set when solved
     duties: int = 0
     choices: dict[str, list[Choice]] = field(default_factory=dict)
-    other_choices: list[list[Choice]] = field(default_factory=list)
+    other_choices: Sequence[list[Choice]] = ()
     settled: tuple[Undeclared | None] | None = None
 
 

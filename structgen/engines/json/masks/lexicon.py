@@ -52,18 +52,18 @@ class JsonLexicon:
     points: Int32
     kinds: Int32
 
-    @property
+    @cached_property
     def longest_text(self) -> int:
         """No token of text stands for as many code points."""
         return int(self.points.max(initial=0)) + 1
 
-    @property
+    @cached_property
     def longest_written(self) -> int:
         """No token has as many code points, as it is written."""
         begun = np.concatenate([[0], np.cumsum(self.vocabulary.token_bytes & 0xC0 != 0x80)])
         return int(np.diff(begun[self.vocabulary.token_offsets]).max(initial=0)) + 1
 
-    @property
+    @cached_property
     def common_digits(self) -> int:
         """Most texts of so many digits are tokens, and of fewer too; of more, few are. At least 1."""
         numbers = np.flatnonzero(self.kinds & t.DIGITS)
@@ -106,12 +106,12 @@ class JsonLexicon:
         packed[(byte < 0x20) | (byte == 0x22) | (byte == 0x5C)] |= np.iinfo(np.int64).min
         return packed
 
-    @property
+    @cached_property
     def max_depth(self) -> int:
         """Longest token in bytes."""
         return int(self.nodes[:, layout.NODE_DEPTH].max(initial=0)) + 1
 
-    @property
+    @cached_property
     def width(self) -> int:
         """int32 words of a mask row."""
         return -(-self.vocabulary.size // 32)

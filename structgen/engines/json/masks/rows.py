@@ -6,6 +6,7 @@ import threading
 from array import array
 from collections import OrderedDict
 from functools import lru_cache
+from mmap import PAGESIZE
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -43,7 +44,8 @@ class MaskRows:
 
     is_outdated = False  # whether those that followed were left behind, too: nothing should be kept for later with it
 
-    def __init__(self, lexicon: JsonLexicon) -> None:
+    def __init__(self, lexicon: JsonLexicon, before: MaskRows | None = None) -> None:
+        """``before``: rows of the same lexicon, whose fixed ones are taken over; None: they are read or made."""
         self.lexicon = lexicon
         self.pool = AutomatonPool()
         self.lock = self.pool.lock
@@ -60,7 +62,8 @@ class MaskRows:
         self.limits[layout.L_WRITTEN] = lexicon.longest_written
         self.limits[layout.L_ALIKE] = bool((lexicon.next_same >= 0).any())
         self.memory = zero_pages(MEMORY_BYTES // 8, np.int64)
-        self.memory.fill(0)  # touched here, and not in the middle of a mask
+        if before is None:  # touched here, and not in the middle of a mask; later ones as they fill: a compile waits
+            self.memory[:: PAGESIZE // 8] = 0
         self.memory[[layout.M_HEAD, layout.M_LAST]] = layout.M_RING
         self.memory[layout.M_TAIL] = len(self.memory)
         self.slices = np.zeros(layout.SLICES, np.int32)
@@ -70,8 +73,8 @@ class MaskRows:
         self._local = threading.local()
         header = array("i", [0] * layout.H_SIZE)
         header[layout.H_ESCAPES] = int(lexicon.escapes)
-        self._header = JsonTables(header, array("q", [0]), array("B", [0]), 0, False)
-        self._fill_fixed()
+        self._header = JsonTables(header, array("q", [0]), array("B", [0]), 0, False, {})
+        self._fill_fixed(before)
 
     @property
     def memory_bytes(self) -> int:
@@ -121,10 +124,18 @@ class MaskRows:
         self.count += 1
         return number
 
-    def _fill_fixed(self) -> None:
+    def _fill_fixed(self, before: MaskRows | None) -> None:
         """Fill the rows that every vocabulary has; the last is that of text."""
-        made = load_fixed_rows(self.lexicon)
         universal = 2 * self.pool.universal + layout.BODY
+        if before is not None:
+            self.pool.slots[universal] = self._add_row()
+            self.slices[:], self.slice_sizes[:] = before.slices, before.slice_sizes
+            shared = self.count // layout.BLOCK_ROWS  # blocks that hold nothing else
+            self._blocks[:shared], self.blocks[:shared] = before._blocks[:shared], before.blocks[:shared]
+            for number in range(shared * layout.BLOCK_ROWS, self.count):
+                self.row(number)[:] = before.row(number)
+            return
+        made = load_fixed_rows(self.lexicon)
         if made is None:
             made = slice_rows(self.lexicon)
             self._take(made)
@@ -155,13 +166,16 @@ def _lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
 def mask_rows(vocabulary: Vocabulary, escapes: bool) -> MaskRows:
     """The rows that new grammars of a vocabulary share; a fresh set once the last has outgrown ``MAX_POOL_BYTES``."""
     key = (vocabulary.digest, escapes)
+    current = _CURRENT.get(key)
+    if current is not None and len(_CURRENT) == 1 and current.memory_bytes <= MAX_POOL_BYTES:
+        return current
     with _LOCK:
         current = _CURRENT.get(key)
         if current is None or current.memory_bytes > MAX_POOL_BYTES:
             if current is not None:
                 _leave(key)
             with waiting("making the first tables of a vocabulary"):
-                current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes))
+                current = _CURRENT[key] = MaskRows(_lexicon(vocabulary, escapes), current)
         _CURRENT.move_to_end(key)
         while len(_CURRENT) > 1 and (
             len(_CURRENT) > MAX_VOCABULARIES or sum(rows.memory_bytes for rows in _CURRENT.values()) > MAX_BYTES

@@ -84,7 +84,7 @@ class AutomatonPool:
         self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
-        self.templates: dict[Any, Any] = {}  # what tables of this pool begin with, by the goal (`tables.arrays`)
+        self.beginnings: dict[Any, Any] = {}  # of tables, by what goals are shared under (`tables.arrays`)
         self._starts: list[int] = []  # first states of the string automata, ascending
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)

@@ -87,6 +87,7 @@ DISPATCH: dict[str, tuple[int, dict[int, str]]] = {
     "plain array": (layout.A_UNIQUE, {0: "array", layout.DISTINCT: "array", layout.PAIRED: "paired array"}),
 }
 OBJECT_SIZE = layout.O_COUNTS + 1
+_HEADER, _NODE = KINDS["header"], KINDS["node"]
 
 
 def _object(kind: str, others: list[Field]) -> list[Field]:
@@ -208,22 +209,15 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
     checked = pool.checked  # states never change their meaning, so these arrays stay right
     if bool(tables.grammar[layout.H_UNIQUE]) != tables.distinct:
         raise InternalError("the head of a grammar does not say whether items are compared")
-    if not is_text(tables):
-        raise InternalError("the tables hold a key or string that is not UTF-8")
-    roots = [0, KINDS["header"], tables.root, KINDS["node"]]
+    try:
+        str(tables.texts, "utf-8")  # keys and strings, one after another
+    except UnicodeDecodeError:
+        raise InternalError("the tables hold a key or string that is not UTF-8") from None
+    roots = 0, _HEADER, tables.root, _NODE
     verdict, place, field = _CHECKS(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
     if verdict != c.FINE:
         what = WRONG.get(verdict, f"verdict {verdict}")
         raise InternalError(f"the tables of a grammar are wrong at {place}, field {field}: {what}")
-
-
-def is_text(tables: JsonTables) -> bool:
-    """Whether keys and strings, one after another, are UTF-8."""
-    try:
-        bytes(tables.texts).decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _layout() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:

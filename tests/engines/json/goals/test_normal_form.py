@@ -26,7 +26,9 @@ def branch(name: str, **members: Any) -> dict[str, Any]:
 def alternatives(schema: Any) -> int:
     options = JsonOptions()
     lowered = lower(schema, options)
-    return len(GoalGraph(lowered, options).normal_form.alternatives(lowered.root, OBJECT))
+    graph = GoalGraph(lowered, options)
+    graph.conjunctions()  # with which the normal form is made
+    return len(graph.normal_form.alternatives(lowered.root, OBJECT))
 
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}

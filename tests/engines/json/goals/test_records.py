@@ -115,7 +115,7 @@ def test_its_goal_is_that_of_the_conjunction(key_order: Any, formula: Formula) -
 def _expanded(graph: GoalGraph, formula: Formula) -> list[ObjectSpec]:
     node = graph.node(formula)
     graph._drain()
-    return node.objects
+    return list(node.objects)
 
 
 def test_a_plain_object_is_a_record() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -37,12 +38,14 @@ SCHEMA = {
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache folder of its own, in which everything is kept."""
     monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(compiled.KEEP, "1")
     monkeypatch.setattr(compiled, "KEPT_SECONDS", 0.0)
-    return tmp_path
+    compiled.keeps_goals.cache_clear()
+    yield tmp_path
+    compiled.keeps_goals.cache_clear()
 
 
 def files(folder: Path) -> list[Path]:
@@ -147,6 +150,7 @@ def test_only_who_asks_for_it_keeps_anything(folder: Path, monkeypatch: pytest.M
     structgen.compile_json_schema(SCHEMA, BYTES)  # compiled sooner than it would be read
     monkeypatch.setattr(compiled, "KEPT_SECONDS", 0.0)
     monkeypatch.delenv(compiled.KEEP)
+    compiled.keeps_goals.cache_clear()
     structgen.compile_json_schema(SCHEMA, BYTES)
     assert not files(folder)
 

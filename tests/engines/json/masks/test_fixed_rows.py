@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structgen.engines.json.masks import fixed_rows
+from structgen.engines.json.masks import fixed_rows, rows
 from structgen.engines.json.masks.lexicon import build_lexicon
 from structgen.engines.json.masks.rows import MaskRows
 from structgen.kernels.json import layout
@@ -39,10 +39,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def content(rows: MaskRows) -> list[list[int]]:
-    slot = rows.pool.slots[2 * rows.pool.universal + layout.BODY]
-    found = [rows.row(number).tolist() for number in range(rows.count)]
-    return [*found, [int(slot)], rows.slices.tolist(), rows.slice_sizes.ravel().tolist()]
+def content(found: MaskRows) -> list[list[int]]:
+    slot = found.pool.slots[2 * found.pool.universal + layout.BODY]
+    lines = [found.row(number).tolist() for number in range(found.count)]
+    return [*lines, [int(slot)], found.slices.tolist(), found.slice_sizes.ravel().tolist()]
 
 
 def test_what_is_kept_is_what_was_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +54,19 @@ def test_what_is_kept_is_what_was_made(folder: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(MaskRows, "compute", refuse)
     assert content(MaskRows(LEXICON)) == content(made)
+
+
+def test_rows_that_follow_others_begin_as_these_did(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MaskRows(LEXICON)
+    before, size = content(made), made.count
+    made.compute(made.pool.universal, layout.ESCAPE)
+    monkeypatch.setattr(rows, "load_fixed_rows", None)
+    following = MaskRows(LEXICON, made)
+    assert content(following) == before
+    following.compute(following.pool.universal, layout.ESCAPE)
+    assert made.row(size).tolist() == following.row(size).tolist()
+    following.row(size)[:] = -1  # what is not fixed is its own
+    assert made.row(size).tolist() != following.row(size).tolist()
 
 
 def test_files_that_are_not_whole_are_not_used(folder: Path) -> None:
