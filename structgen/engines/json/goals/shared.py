@@ -57,12 +57,20 @@ class SharedGoals:
                     found[node.formula] = node
                     self.memory_bytes += goal_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
-                for forgotten in self._of.values():  # others may know what they were under
-                    forgotten.goals.clear()
-                self._of.clear()
-                self._last = None
-                self._counted.clear()
-                self.memory_bytes = 0
+                self._forget()
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        for forgotten in self._of.values():  # others may know what they were under
+            forgotten.goals.clear()
+        self._of.clear()
+        self._last = None
+        self._counted.clear()
+        self.memory_bytes = 0
 
 
 SHARED = SharedGoals()
