@@ -266,9 +266,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return np.array(self._threads(), np.int64).reshape(-1, 4), np.array(self._arena, np.int64)
 
     # --- internals ---
-    def _own(
-        self, remembers: bool, trail: array[int], arena: array[int], text: array[int], place: int
-    ) -> None:  # fmt: skip
+    def _own(self, remembers: bool, trail: array[int], arena: array[int], text: array[int], place: int) -> None:
         """Take these arrays, in which the present state is at ``place`` of the trail."""
         grammar = self._grammar
         tables = self._tables = grammar.tables
