@@ -17,9 +17,10 @@ pytestmark = pytest.mark.timeout(900)
 def test_killed_twice(tmp_path: Path) -> None:
     model, file = make_folder(tmp_path / "model"), write_rows(tmp_path / "in.jsonl")
     here, broken = tmp_path / "here.jsonl", tmp_path / "broken.jsonl"
-    alone = run(command(file, here, model))
+    slowly = ("--batch-size", "1")  # else so small a model writes all rows at once, and no kill comes between
+    alone = run(command(file, here, model, *slowly))
     assert alone.returncode == 3, alone.stderr.decode()
-    arguments = command(file, broken, model, "--ray", "--actors", "2")
+    arguments = command(file, broken, model, *slowly, "--ray", "--actors", "2")
     first = run_and_kill(arguments, broken, COUNT // 8)
     second = run_and_kill(arguments, broken, first + 1)
     assert first < second < COUNT
