@@ -25,7 +25,7 @@ from structgen.json_schema.dialects import BY_NAME, Dialect
 from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
-from structgen.json_schema.plain import is_plain, plain_bytes, plain_json
+from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
 from structgen.json_schema.report import Report, Trace
 from structgen.options import JsonOptions
@@ -352,7 +352,7 @@ class Lowered:
         self.options, self.registry = options, registry
         self.serial = next(_serials) if serial is None else serial
         try:
-            self.schema = schema = schema if is_plain(schema) else plain_json(schema)
+            self.schema = schema = plain_json(schema)
             dialect = BY_NAME[options.dialect]
             if schema.__class__ is dict and "$schema" in schema:
                 dialect = dialect_of(schema, dialect, registry)

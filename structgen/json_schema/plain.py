@@ -27,10 +27,10 @@ def plain_json(value: Any, place: Place = ROOT) -> Any:
         SchemaError: a key is no string, or a value is of a type that JSON does not have; the pointer says where.
         RecursionError: what has to be copied is nested too deeply.
     """
-    return value if is_plain(value) else _copied(value, place)
+    return value if _is_plain(value) else _copied(value, place)
 
 
-def is_plain(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether this is plain JSON: dict, list, str, int, float, bool, None and Decimal, and no classes of one's own."""
     todo: list[Any] = [[value]]
     seen: set[int] = set()

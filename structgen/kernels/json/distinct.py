@@ -37,7 +37,7 @@ FIRST_NUMBER_BYTE = 23  # of the bytes above: what only numbers hold
 
 
 @internal
-def _count_values(m, state, kind):
+def count_values(m, state, kind):
     """How many values go on from a pool state; 0 if that is still to be computed, then ``regs[MISSING]`` names it."""
     count = count_of(m, 2 * state + kind)
     if count == 0:
@@ -55,9 +55,9 @@ def _strings_here(m, record, value):
     if grammar(m, record + S_DISTANCES) == 0 and state == limit(m, L_UNIVERSAL):
         return MANY if most < 0 or most > length else 1
     if most < 0 and length >= least:
-        return _count_values(m, state, 0)
+        return count_values(m, state, 0)
     if length >= least and most - length >= SHORT_WORDS:
-        return _count_values(m, state, 1)
+        return count_values(m, state, 1)
     return 1
 
 
@@ -71,7 +71,7 @@ def values_here(m):
         node = reg(m, A) & ((1 << 40) - 1)
         return max(1, grammar(m, node + NODE_FLAGS) >> VALUES_SHIFT) if reg(m, A) >> 40 == VALUE else 1
     if q == NUMBER:
-        return _count_values(m, reg(m, B), 0)
+        return count_values(m, reg(m, B), 0)
     mode = q & ~15
     if mode == STRING and q & 15 == BODY:
         return _strings_here(m, reg(m, A) & LOW32, reg(m, B))

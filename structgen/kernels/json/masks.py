@@ -3,7 +3,7 @@
 from structgen.kernels.bits import set_bit
 from structgen.kernels.jit import internal
 from structgen.kernels.json.containers import item_node
-from structgen.kernels.json.distinct import step
+from structgen.kernels.json.distinct import count_values, step
 from structgen.kernels.json.emit import and_row, or_row, ready
 from structgen.kernels.json.ends import key_done, value_done
 from structgen.kernels.json.frames import depth, load, new_frame
@@ -14,7 +14,6 @@ from structgen.kernels.json.recall import keep, recall
 from structgen.kernels.json.rivals import is_only_rivalled, unrivalled
 from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import (
-    count_of,
     end_token,
     flags,
     grammar,
@@ -47,23 +46,27 @@ def _numbers_of(m):
 
 
 @internal
+def _stay_row(m, state, place, out):
+    """Or in the tokens that stay inside a string, or number, from pool state ``state`` on."""
+    if slot_of(m, 2 * state + place) < 0:
+        set_reg(m, MISSING, state)
+        set_reg(m, ALTERNATIVES, place)
+        return MISS_ROW
+    or_row(m, slot_of(m, 2 * state + place), out)
+    return ALIVE
+
+
+@internal
 def _digit_row(m, state, distinct, out):
     """Or in the tokens that are wholly digits from a number state on, as the row says that.
 
     Where items must be ``distinct`` it does if there are as many values as one likes behind each of them: else DEAD.
     """
     if distinct:
-        if count_of(m, 2 * state) == 0:
-            set_reg(m, MISSING, state)
-            return MISS_COUNT
-        if count_of(m, 2 * state) <= MANY:
-            return DEAD
-    if slot_of(m, 2 * state + BODY) < 0:
-        set_reg(m, MISSING, state)
-        set_reg(m, ALTERNATIVES, BODY)
-        return MISS_ROW
-    or_row(m, slot_of(m, 2 * state + BODY), out)
-    return ALIVE
+        count = count_values(m, state, 0)
+        if count <= MANY:
+            return DEAD if count else MISS_COUNT
+    return _stay_row(m, state, BODY, out)
 
 
 @internal
@@ -109,17 +112,6 @@ def _structure_rows(m, distinct, out):
     if status == ALIVE:
         or_row(m, ROW_BLANK, out)
     return status
-
-
-@internal
-def _stay_row(m, state, place, out):
-    """Or in the tokens that stay inside a string from pool state ``state``."""
-    if slot_of(m, 2 * state + place) < 0:
-        set_reg(m, MISSING, state)
-        set_reg(m, ALTERNATIVES, place)
-        return MISS_ROW
-    or_row(m, slot_of(m, 2 * state + place), out)
-    return ALIVE
 
 
 @internal

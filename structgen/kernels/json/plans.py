@@ -9,7 +9,7 @@ from structgen.kernels.json.layout import *
 from structgen.kernels.json.limits import words_last
 from structgen.kernels.json.objects import others_admissible
 from structgen.kernels.json.obligations import all_classes_alive
-from structgen.kernels.json.rivals import is_unrivalled
+from structgen.kernels.json.rivals import may_repeat_from
 from structgen.kernels.json.strings import replay
 from structgen.kernels.json.tables import count_of, flags, grammar, limit, reg
 
@@ -31,13 +31,7 @@ def among_distinct(m):
 @internal
 def may_repeat(m):
     """Whether what is being written may still become an item, or part of one, that some open array has already."""
-    frame = reg(m, FRAME)
-    while frame >= 0:
-        head = load(m, frame)
-        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
-            return True
-        frame = load(m, frame + F_PARENT)
-    return False
+    return may_repeat_from(m, reg(m, FRAME))
 
 
 @internal

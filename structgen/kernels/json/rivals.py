@@ -219,19 +219,24 @@ def is_unrivalled(m, frame):
 
 
 @internal
+def may_repeat_from(m, frame):
+    """Whether the open item of an array, that of a frame or one around it, may still become one that is there."""
+    while frame >= 0:
+        head = load(m, frame)
+        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
+            return True
+        frame = load(m, frame + F_PARENT)
+    return False
+
+
+@internal
 def is_only_rivalled(m):
     """Whether the open item is of an array that is the innermost container, and repeats none of another array."""
     frame = reg(m, FRAME)
     head = load(m, frame)
     if not is_distinct(m, head & LOW32) or head >> 32 > FEW_ITEMS or depth(m, frame) >= SEEN_BITS:
         return False
-    frame = load(m, frame + F_PARENT)
-    while frame >= 0:
-        head = load(m, frame)
-        if head >> 32 > 1 and is_distinct(m, head & LOW32) and not is_unrivalled(m, frame):
-            return False
-        frame = load(m, frame + F_PARENT)
-    return True
+    return not may_repeat_from(m, load(m, frame + F_PARENT))
 
 
 @internal

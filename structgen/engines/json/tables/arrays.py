@@ -159,8 +159,8 @@ class _Writer:
                 for spec in node.arrays:
                     if spec.distinct or (spec.distinct is False and spec.__class__ is ArraySpec):
                         self.distinct = True
-                if len(found) > max_goals:
-                    self._check_goals(root)
+        if len(found) > max_goals:
+            self._check_goals(root)
         grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(found)))
         self._base = len(grammar)
         return found
