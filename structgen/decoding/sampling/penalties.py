@@ -54,10 +54,12 @@ class History:
         self._factor = np.ones(_FIRST_ROOM, np.float32)
         self._counts = np.zeros(_FIRST_ROOM, np.int64)
         for token, bias in params.bias_pairs:
-            self._bias[self._place(token)] = bias
+            place = self._place(token)  # first: it may put longer arrays in place of these
+            self._bias[place] = bias
         if params.repetition_penalty != 1:
             for token in prompt:
-                self._factor[self._place(token)] = params.repetition_penalty
+                place = self._place(token)
+                self._factor[place] = params.repetition_penalty
 
     def add(self, token: int) -> None:
         """A token was chosen (not forced)."""

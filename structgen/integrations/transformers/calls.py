@@ -21,6 +21,8 @@ class Generation:
 
     Attributes:
         prompt: int64 [rows, n], the sequences of its first call.
+        group: rows that have a constraint in common, side by side: the beams and returned sequences of a prompt where
+            each prompt has its own. A row goes on from one of its group only.
         written: int64 [rows, m], what those of the last call had behind the prompt.
         is_part: whether the last call had the beginning of a longer sequence: a view, as only verification has.
         verified: tokens that were kept when the verification began that the last call was part of (its last call has
@@ -29,6 +31,7 @@ class Generation:
     """
 
     prompt: Ids
+    group: int
     written: Ids
     is_part: bool = False
     verified: int | None = None
@@ -54,11 +57,13 @@ class Generation:
     def _parents(self, new: Ids, is_part: bool) -> list[int] | None:
         (rows, length), last = new.shape, self.written
         self.jumped = False
-        if length == last.shape[1] + 1 and (found := _found(new[:, :-1], last)) is not None:
+        if length == last.shape[1] + 1 and (found := _found(new[:, :-1], last, self.group)) is not None:
             return found
         if length == 0:
             return list(range(rows))
-        if rows > 1 or length > last.shape[1]:  # only single rows are assisted
+        if rows > 1:  # only single rows are assisted; what may come is the same call once more
+            return _found(new, last, self.group) if length == last.shape[1] else None
+        if length > last.shape[1]:
             return None
         shared = new[0] == last[0, :length]
         begins = (is_part or length == last.shape[1]) and shared.all()  # a draft is verified, or another one tried
@@ -66,14 +71,14 @@ class Generation:
         return [0] if begins or self.jumped else None
 
 
-def _found(beginnings: Ids, last: Ids) -> list[int] | None:
-    """For each beginning the row of ``last`` that it is, its own if possible; None if one is nowhere."""
+def _found(beginnings: Ids, last: Ids, group: int) -> list[int] | None:
+    """For each beginning the row of ``last`` in its group that it is, its own if possible; None if one is nowhere."""
     same = (beginnings == last).all(axis=1)
     if same.all():
         return list(range(len(last)))
-    places = {row.tobytes(): place for place, row in reversed(list(enumerate(last)))}
+    places = {(place // group, row.tobytes()): place for place, row in reversed(list(enumerate(last)))}
     found = [
-        place if same[place] else places.get(np.ascontiguousarray(row).tobytes(), -1)
+        place if same[place] else places.get((place // group, np.ascontiguousarray(row).tobytes()), -1)
         for place, row in enumerate(beginnings)
     ]
     return None if -1 in found else found

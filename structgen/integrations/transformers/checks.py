@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from structgen.constraints.json import as_constraint
 from structgen.engines.protocols import Grammar
@@ -62,14 +65,40 @@ def grammars_of(constraints: Any, vocabulary: Vocabulary) -> list[Grammar | None
     return [None if constraint is None else constraint.compile(vocabulary) for constraint in checked]
 
 
-def grammar_of_row(row: int, rows: int, grammars: list[Grammar | None]) -> Grammar | None:
-    """Of rows that `generate` has made of each prompt: beams and returned sequences of a prompt lie side by side.
+def grammars_of_rows(grammars: Sequence[Grammar | None], rows: int, copies: int) -> list[Grammar | None]:
+    """One for each row of a batch that holds so many copies of each prompt, side by side.
 
     Raises:
-        ConstraintError: the rows are no multiple of the constraints.
+        ConstraintError: there are several constraints, and not one a prompt.
     """
-    if rows % len(grammars):
+    if len(grammars) == 1:
+        return [grammars[0]] * rows
+    if len(grammars) * copies != rows:
         raise ConstraintError(
-            f"{len(grammars)} constraints for {rows} sequences; give one for all, or one a prompt of the batch"
+            f"{len(grammars)} constraints for {rows // copies} prompts; give one for all, or one a prompt of the batch"
         )
-    return grammars[row // (rows // len(grammars))]
+    return [grammar for grammar in grammars for _ in range(copies)]
+
+
+def rows_of_a_prompt(prompts: npt.NDArray[np.int64], constraints: int) -> int:
+    """How many rows `generate` has made of each prompt, where each has a constraint: its beams, or the sequences that
+    are to be returned, lie side by side. Where one constraint is for all it is not told; then all rows.
+
+    Args:
+        prompts: [rows, n], as the first call has them.
+
+    Raises:
+        ConstraintError: the rows are no multiple of the constraints, or those of one constraint are of several prompts.
+    """
+    rows = len(prompts)
+    if rows % constraints:
+        raise ConstraintError(
+            f"{constraints} constraints for {rows} sequences; give one for all, or one a prompt of the batch"
+        )
+    copies = rows // constraints
+    if constraints > 1 and (prompts != np.repeat(prompts[::copies], copies, axis=0)).any():
+        raise ConstraintError(
+            f"{constraints} constraints for {rows} sequences, but each {copies} that lie side by side are not of one "
+            "prompt; give one constraint for all, or one a prompt of the batch"
+        )
+    return copies

@@ -14,7 +14,7 @@ import numpy as np
 
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
-from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
+from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, vocabulary_of
 from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.models.transformers_model import TransformersModel
@@ -65,7 +65,7 @@ def generate_batch(
     width = TransformersModel(model).vocab_size
     vocabulary = vocabulary_of(tokenizer, width, settings.eos_token_id)
     grammars = grammars_of(constraint, vocabulary)
-    of_request = [grammar_of_row(row, len(inputs), grammars) for row in range(len(inputs))]
+    of_request = grammars_of_rows(grammars, len(inputs), 1)
     for grammar in grammars:
         if grammar is not None:
             check_budget(grammar, budget)

@@ -13,7 +13,7 @@ from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, OptionsError
 from structgen.generator import Generator
-from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
+from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, vocabulary_of
 from structgen.models.language_model import reads_asynchronously
 from structgen.models.transformers_model import TransformersModel
 
@@ -87,8 +87,10 @@ class _Generate:
         prompts = _prompts(input_ids, model_kwargs.get("attention_mask"))
         grammars = grammars_of(self._constraint, generator.vocabulary)
         outputs = [
-            _output(generator, grammar_of_row(row, len(prompts), grammars), params, prompt, _budget(config, input_ids))
-            for row, prompt in enumerate(prompts)
+            _output(generator, grammar, params, prompt, _budget(config, input_ids))
+            for grammar, prompt in zip(
+                grammars_of_rows(grammars, len(prompts), config.num_return_sequences or 1), prompts, strict=True
+            )
         ]
         speculator = generator.speculator()
         requests = [Request(prompt, output, speculator) for prompt, output in zip(prompts, outputs, strict=True)]

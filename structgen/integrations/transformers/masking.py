@@ -32,10 +32,10 @@ class Masker:
     def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
         """New scores [rows, width], on the same device; the given ones stay as they are.
 
-        Rows that are None, and those whose text the constraint does not allow, come out as they went in. In no row all
-        is -inf, if it was not before.
+        Rows that are None come out as they went in. Those whose text the constraint does not allow may only end: nothing
+        is left to write there. In no row all is -inf, if it was not before.
         """
-        places = [place for place, row in enumerate(rows) if row is not None and not row.is_dead]
+        places = [place for place, row in enumerate(rows) if row is not None]
         if not places:
             return scores
         bitmask = self._filled(rows)
@@ -57,10 +57,10 @@ class Masker:
         if len(self._bitmask) != len(rows):
             self._bitmask = allocate_token_bitmask(len(rows), self._size)
         masks = self._bitmask
-        writing = [row if row is None or not (row.is_dead or row.is_finished) else None for row in rows]
+        writing = [None if row is None or row.may_only_end else row for row in rows]
         fill_next_token_bitmasks([None if row is None else row.matcher for row in writing], masks)
         for place, row in enumerate(rows):
-            if row is not None and row.is_finished:
+            if row is not None and row.may_only_end:
                 masks[place] = 0
                 for token in row.matcher.grammar.vocabulary.eos_token_ids:
                     masks[place, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
@@ -101,7 +101,7 @@ def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
     wanted = (probs.cumsum(dim=1) - probs < SHARE).sum(dim=1).clamp(min=LEAST).tolist()
     kept = torch.full_like(scores, -float("inf"))
     for place, row in enumerate(rows):
-        if row is None or not row.has_budget or row.is_dead or row.is_finished:
+        if row is None or not row.has_budget or row.may_only_end:
             kept[place] = scores[place]
             continue
         allowed = ids[place][best[place] > -float("inf")].tolist()

@@ -10,7 +10,7 @@ import numpy as np
 
 from structgen.errors import TokenizerError
 from structgen.integrations.transformers.calls import Generation, Ids
-from structgen.integrations.transformers.checks import grammar_of_row, grammars_of, vocabulary_of
+from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, rows_of_a_prompt, vocabulary_of
 from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.options import check_count
@@ -30,8 +30,8 @@ class GrammarLogitsProcessor:
     again, for any prompts; not from two threads at once. A prompt that is exactly what the last call returned goes on
     with it; ``reset`` makes it a prompt like any other.
 
-    A text that is complete and cannot go on may only end, and so may rows that have ended. Sequences that the
-    constraint does not allow (drafts that are about to be turned down) are left as they are.
+    A text that is complete and cannot go on may only end, and so may rows that have ended, and sequences that the
+    constraint does not allow: drafts that are about to be turned down, beams whose score is -inf.
 
     Args:
         constraint: a constraint, or anything ``json_schema`` takes; a list: one for each prompt of the batch. None:
@@ -83,7 +83,7 @@ class GrammarLogitsProcessor:
 
         Raises:
             TokenizerError: the scores are those of another model's vocabulary.
-            ConstraintError: the number of rows does not fit that of the constraints.
+            ConstraintError: the rows are not those of as many prompts as there are constraints.
         """
         if not self._is_ours(scores.shape[1]):
             return scores
@@ -137,10 +137,11 @@ class GrammarLogitsProcessor:
                 f"the prompt has the token {ids.max()}, the tokenizer {self.vocabulary.size} tokens: pass the "
                 "tokenizer of this model"
             )
-        nothing = np.zeros((len(ids), 0), np.int64)
-        grammars = [grammar_of_row(row, len(ids), self._grammars) for row in range(len(ids))]
+        copies = rows_of_a_prompt(ids, len(self._grammars))
+        grammars = grammars_of_rows(self._grammars, len(ids), copies)
         rows = [None if grammar is None else ConstrainedRow(grammar.matcher(), self._budget) for grammar in grammars]
-        generation = Generation(ids.copy(), nothing, is_part, 0 if is_part else None)
+        nothing = np.zeros((len(ids), 0), np.int64)
+        generation = Generation(ids.copy(), copies, nothing, is_part, 0 if is_part else None)
         self._generations.appendleft((generation, rows))
         return rows
 

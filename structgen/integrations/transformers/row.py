@@ -51,8 +51,14 @@ class ConstrainedRow:
         return self.is_finished and self._length > len(self._taken)
 
     @property
+    def may_only_end(self) -> bool:
+        """Whether the text is finished or dead."""
+        return self.is_finished or self._length > len(self._taken)
+
+    @property
     def is_dead(self) -> bool:
-        """Whether the constraint does not allow the text (a draft that is about to be turned down)."""
+        """Whether the constraint does not allow the text: a draft that is about to be turned down, or a beam that took
+        a token whose score was -inf, for want of others."""
         return self._length > len(self._taken) and not self.is_finished
 
     def follow(self, text: npt.NDArray[np.int64]) -> None:

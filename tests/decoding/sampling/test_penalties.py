@@ -36,13 +36,39 @@ def test_penalties_are_those_of_their_definitions() -> None:
     assert np.allclose(adjusted(history, logits), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 129, 500, 3000])
+@pytest.mark.parametrize("kind", ["bias", "prompt", "written", "all"])
+def test_any_number_of_tokens(kind: str, size: int) -> None:
+    """Against the definition, with as many different tokens as there are."""
+    rng = np.random.default_rng(size)
+    logits, tokens = rng.normal(size=4000).astype(np.float32), rng.permutation(4000)[: 2 * size]
+    biases = {token: float(rng.normal()) for token in tokens[:size].tolist() if kind in ("bias", "all")}
+    prompt = tokens[size // 2 : size // 2 + size].tolist() if kind in ("prompt", "all") else []
+    written = tokens[size // 3 : size // 3 + size].tolist() * 2 if kind in ("written", "all") else []
+    params = SamplingParams(
+        1.0, repetition_penalty=1.5, presence_penalty=0.5, frequency_penalty=0.25, logit_bias=biases
+    )
+    history = History(params, prompt)
+    for token in written:
+        history.add(token)
+    expected = logits.astype(np.float64)
+    for token, bias in biases.items():
+        expected[token] += bias
+    for token in {*prompt, *written}:
+        expected[token] = expected[token] / 1.5 if expected[token] > 0 else expected[token] * 1.5
+    for token in set(written):
+        expected[token] -= 0.5 + 0.25 * written.count(token)
+    assert np.allclose(adjusted(history, logits), expected, atol=1e-5)
+
+
 def test_repetition_penalty_is_that_of_transformers() -> None:
     torch = pytest.importorskip("torch")
     processors = pytest.importorskip("transformers.generation.logits_process")
-    logits, prompt = torch.randn(1, 50, generator=torch.Generator().manual_seed(0)), [3, 5, 5, 8]
-    expected = processors.RepetitionPenaltyLogitsProcessor(1.3)(torch.tensor([prompt]), logits.clone())
-    history = History(SamplingParams(1.0, repetition_penalty=1.3), prompt)
-    assert np.allclose(adjusted(history, logits[0].numpy()), expected[0].numpy())
+    logits = torch.randn(1, 500, generator=torch.Generator().manual_seed(0))
+    for prompt in ([3, 5, 5, 8], list(range(0, 500, 2))):
+        expected = processors.RepetitionPenaltyLogitsProcessor(1.3)(torch.tensor([prompt]), logits.clone())
+        history = History(SamplingParams(1.0, repetition_penalty=1.3), prompt)
+        assert np.allclose(adjusted(history, logits[0].numpy()), expected[0].numpy())
 
 
 def test_nothing_to_adjust() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from structgen.errors import IncompleteOutputError, ModelError, OptionsError
+from structgen.errors import ConstraintError, IncompleteOutputError, ModelError, OptionsError
 from structgen.integrations.transformers import GrammarLogitsProcessor, continuous, generate_batch
 from tests.integrations.transformers.small import CASES, EOS, PAD, VOCABULARY, llama, text_of
 
@@ -61,6 +61,8 @@ def test_what_does_not_go_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) ->
         run(transformers.ContinuousBatchingConfig(use_async_batching=True))
     with pytest.raises(IncompleteOutputError, match="max_new_tokens=2"):
         run(budget=2)
+    with pytest.raises(ConstraintError, match="2 constraints for 4 prompts"):
+        generate_batch(llama(), PROMPTS, [None, EACH[0].constraint], VOCABULARY, generation_config=settings())
     monkeypatch.setattr(continuous, "VERSION", "5.99")
     with pytest.raises(ModelError, match=r"need transformers 5.99, not 5\.\d+"):
         run()

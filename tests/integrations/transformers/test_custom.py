@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import structgen
-from structgen.errors import IncompleteOutputError, OptionsError, TokenizerError
+from structgen.errors import ConstraintError, IncompleteOutputError, OptionsError, TokenizerError
 from structgen.integrations.transformers import GrammarLogitsProcessor, generate
 from tests.integrations.transformers.small import CASES, EOS, PAD, VOCABULARY, ids, llama, text_of, texts, tokenizer
 
@@ -82,6 +82,8 @@ def test_a_constraint_a_row_and_all_ends() -> None:
     each = [CASES["choice"], CASES["pairs"], CASES["list"]]
     out = run(generate([case.constraint for case in each], VOCABULARY), num_return_sequences=2, do_sample=True)
     assert all(each[place // 2].is_valid(text) for place, text in enumerate(texts(out, PROMPTS)))
+    with pytest.raises(ConstraintError, match="2 constraints for 4 prompts"):
+        run(generate([None, each[0].constraint], VOCABULARY), ids("a", "b", "c", "d"))
     made = tokenizer()
     ours = generate(structgen.choice(["yes please"]), made)
     out = run(ours, ONE, eos_token_id=[1], pad_token_id=PAD)

@@ -4,6 +4,7 @@ that decodes."""
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import structgen
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
+from structgen.engines.protocols import Grammar
 from structgen.errors import (
     ConstraintError,
     GenerationError,
@@ -188,6 +190,65 @@ def test_a_batch_of_beams_is_each_alone() -> None:
     assert together == [text for pair in alone for text in pair]
 
 
+def test_beams_of_equal_prompts_stay_under_their_own_constraints() -> None:
+    """Texts that are alike so far, under constraints that go on otherwise."""
+    each = [structgen.regex("ab{5}"), structgen.regex("a[cd]{5}|e{6}"), structgen.regex("[a-e]{3}"), None]
+    prompts = ids(*["ab"] * len(each))
+    for options in ({"num_beams": 3, "num_return_sequences": 2}, {"do_sample": True, "num_return_sequences": 3}):
+        together = run(GrammarLogitsProcessor(each, VOCABULARY), prompts, max_new_tokens=8, **options)
+        copies = options["num_return_sequences"]
+        for number, (constraint, judge) in enumerate(zip(each, ("ab{5}", "a[cd]{5}|e{6}", "[a-e]{3}"), strict=False)):
+            own = together[number * copies : (number + 1) * copies]
+            assert re.fullmatch(judge, own[0]), own
+            if "num_beams" in options:
+                assert own == run(GrammarLogitsProcessor(constraint, VOCABULARY), one(1), max_new_tokens=8, **options)
+
+
+def test_a_row_goes_on_from_a_row_of_its_own_constraint() -> None:
+    processor = GrammarLogitsProcessor([structgen.regex("ab{5}"), structgen.regex("a[cd]{5}|e{6}")], VOCABULARY)
+    for step in (["p", "p", "q", "q"], ["pa", "pa", "qa", "qe"], ["pab", "pab", "qee", "qac"]):
+        masked = processor(ids(*step)["input_ids"], torch.zeros(4, WIDTH))
+    assert allowed(masked, 2) == {3 + ord("e")}
+    assert allowed(masked, 3) == {3 + ord("c"), 3 + ord("d")}
+
+
+@pytest.mark.filterwarnings("ignore:The text has ended")
+def test_random_beams_are_masked_as_their_texts_alone() -> None:
+    """Rows change places within their prompts, some take what is not allowed, some calls come twice."""
+    rng = random.Random(7)
+    pool = [r"a[ab]{0,3}c|b{2,6}", r"[abc]{3}(c|aa)?", r"a(b|c)*", r"(ab|ac|b)+c"]
+    compiled = [structgen.regex(pattern).compile(VOCABULARY) for pattern in pool]
+    letters = [3 + byte for byte in b"abc"]
+    for _ in range(25):
+        group, own = rng.randrange(1, 5), [rng.randrange(len(pool)) for _ in range(rng.randrange(1, 4))]
+        processor = GrammarLogitsProcessor([structgen.regex(pool[number]) for number in own], VOCABULARY)
+        prompts = [[rng.choice(letters)] * 2 for _ in own]
+        written = [list[int]() for _ in range(group * len(own))]
+        for _ in range(8):
+            sequences = torch.tensor([[*prompts[row // group], *text] for row, text in enumerate(written)])
+            for _ in range(rng.choice([1, 1, 2])):
+                masked = processor(sequences, torch.zeros(len(written), WIDTH))
+                for row, text in enumerate(written):
+                    assert allowed(masked, row) == may_come(compiled[own[row // group]], text), (own, written, row)
+            parents = [row - row % group + rng.randrange(group) for row in range(len(written))]
+            written = [
+                [*written[parent], rng.choice(letters if rng.random() < 0.2 else sorted(allowed(masked, parent)))]
+                for parent in parents
+            ]
+
+
+def may_come(grammar: Grammar, text: list[int]) -> set[int]:
+    """What a fresh matcher allows behind a text; its ends, where the text is over or not allowed."""
+    matcher = grammar.matcher()
+    if not all(not matcher.is_terminated() and matcher.accept_token(token) for token in text):
+        return set(EOS)
+    if matcher.is_terminated():
+        return set(EOS)
+    mask = np.zeros((1, -(-VOCABULARY.size // 32)), np.int32)
+    matcher.fill_next_token_bitmask(mask)
+    return set(np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist())
+
+
 # Assistants.
 
 
@@ -318,13 +379,14 @@ def test_a_cut_off_output_goes_on_and_reset_makes_it_a_prompt() -> None:
     assert case.is_valid(run(processor, rest)[0])
 
 
-def test_dead_prefixes_are_left_alone_and_come_alive_again() -> None:
+def test_dead_prefixes_may_only_end_and_come_alive_again() -> None:
     processor = GrammarLogitsProcessor(CASES["choice"].constraint, VOCABULARY)
     fresh = processor(torch.tensor([[5]]), torch.zeros(1, WIDTH))
     whole = torch.tensor([[5, 3 + ord("z"), 3 + ord("y"), WIDTH + 7, PAD]])
     scores = torch.randn(1, WIDTH)
     for end in range(2, 6):
-        assert torch.equal(processor(whole[:, :end], scores), scores)
+        masked = processor(whole[:, :end], scores)
+        assert allowed(masked) == set(EOS) and torch.equal(masked[0, list(EOS)], scores[0, list(EOS)])
     assert torch.equal(processor(torch.tensor([[5]]), torch.zeros(1, WIDTH)), fresh)
 
 
@@ -431,6 +493,8 @@ def test_wrong_choices_say_what_to_do() -> None:
         GrammarLogitsProcessor(constraint, VOCABULARY)(torch.tensor([[5000]]), torch.zeros(1, 9000))
     with pytest.raises(ConstraintError, match="2 constraints for 3 sequences"):
         run(GrammarLogitsProcessor([constraint, None], VOCABULARY))
+    with pytest.raises(ConstraintError, match="each 2 that lie side by side are not of one prompt"):
+        run(GrammarLogitsProcessor([constraint, None], VOCABULARY), ids("a", "b", "c", "d"))
 
 
 def test_a_vocabulary_without_the_bytes_is_told() -> None:
