@@ -1,23 +1,34 @@
-"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``."""
+"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``, and so
+is an integer of so many digits that Python writes none of it."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+import re
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from structgen.errors import GenerationError
+
+_STRING_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*', re.DOTALL)
+
+
+class UnreadableNumberError(ValueError):
+    """A number whose exponent no ``Decimal`` has."""
 
 
 def loads_exact(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        GenerationError: no JSON, or nested deeper than Python's parser goes.
+        GenerationError: no JSON, nested deeper than Python's parser goes, or a number in it has an exponent that no
+            ``Decimal`` has (from about 10**18 on).
     """
     try:
-        return json.loads(text, parse_float=_exact_float, parse_int=_exact_int)
-    except json.JSONDecodeError as error:
+        return json.loads(text, parse_float=_exact_float, parse_int=exact_integer, parse_constant=_no_constant)
+    except UnreadableNumberError:
+        raise GenerationError(unreadable_number(text) or "", text=text) from None
+    except ValueError as error:
         raise GenerationError(f"The output is no JSON: {error}. The output: {text[:200]}", text=text) from error
     except RecursionError:
         raise GenerationError(
@@ -26,26 +37,65 @@ def loads_exact(text: str) -> Any:
 
 
 def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
-    """The JSON value that begins at a place of a text, and the place behind it; None: there is none."""
+    """The JSON value that begins at a place of a text, and the place behind it; None: there is none, or none that can
+    be read."""
     try:
-        return _DECODER.raw_decode(text, at)
+        return EXACT_DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
 
 
+def unreadable_number(text: str, start: int = 0) -> str | None:
+    """What is to be said of the first number from a place on that cannot be read; None: there is none."""
+    for found in _STRING_OR_NUMBER.finditer(text, start):
+        try:
+            if found[0][0] != '"':
+                _exact_float(found[0])
+        except UnreadableNumberError:
+            return (
+                f"The output has a number at character {found.start()} whose exponent no number of Python has: "
+                f"{found[0][:60]}; read .text instead."
+            )
+        except ValueError:  # no number
+            continue
+    return None
+
+
+def exact_decimal(text: str) -> Decimal:
+    """A number of JSON as it is written; 0, whatever its exponent, is 0.
+
+    Raises:
+        UnreadableNumberError: its exponent is too large.
+    """
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        exact = Decimal("nan")
+    if not exact.is_nan():  # which it also is under a context that traps nothing
+        return exact
+    mantissa = text.lower().partition("e")[0]
+    if mantissa.strip("-.0"):
+        raise UnreadableNumberError(f"no number of Python has the exponent of {text[:60]}")
+    return Decimal(mantissa)
+
+
+def exact_integer(text: str) -> int | Decimal:
+    """An integer of JSON: a ``Decimal`` where Python does not read as many digits (4,300 by default), and so would not
+    write them either."""
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
 def _exact_float(text: str) -> float | Decimal:
-    number = float(text)
-    exact = Decimal(text)
+    number, exact = float(text), exact_decimal(text)
     return number if Decimal(repr(number)) == exact else exact
-
-
-def _exact_int(text: str) -> int:
-    # Decimal has no limit of digits (CPython refuses int() beyond 4,300).
-    return int(text) if len(text) < 4000 else int(Decimal(text))
 
 
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=_exact_int, parse_constant=_no_constant)
+EXACT_DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=exact_integer, parse_constant=_no_constant)
+"""Reads JSON with exact numbers; raises ``ValueError``s and ``RecursionError``."""

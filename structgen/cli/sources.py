@@ -126,7 +126,8 @@ def _value(text: str) -> bool | int | str | None:
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
-    return int(text.replace("_", "")) if text.replace("_", "").isdecimal() else text
+    digits = text.replace("_", "")
+    return int(digits) if digits.isdecimal() and len(digits) < 20 else text
 
 
 def _grammar(file: str) -> Constraint:

@@ -9,6 +9,7 @@ from typing import Any
 from structgen.constraints.cache import COMPILED, joined
 from structgen.constraints.combined import Combinable
 from structgen.errors import ConstraintError, GenerationError
+from structgen.json_text import unreadable_number
 from structgen.options import JsonOptions, check_choice, checked_options
 from structgen.tool_calls.arguments import members_of
 from structgen.tool_calls.calls import CallPieces, Calls, FreeText, ToolCall, check_names
@@ -59,7 +60,8 @@ class ToolCalls(Combinable):
         pieces, wrong = CallReader(self.calls, text).read()
         if wrong is not None:
             raise GenerationError(
-                f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
+                unreadable_number(text, wrong)
+                or f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
                 f"has it: {text[wrong : wrong + 200]!r}",
                 text=text,
             )

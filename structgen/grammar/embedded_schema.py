@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from structgen.errors import GrammarError, OptionsError
 from structgen.grammar.normal_form import Place
+from structgen.json_text import EXACT_DECODER
 from structgen.options import JsonOptions, changed_options
 
 OPTIONS_KEY = "x-structgen"
@@ -32,10 +33,15 @@ def read_json(text: str, start: int, what: str) -> tuple[Any, int]:
         GrammarError: there is none; ``what`` says what it would be.
     """
     try:
-        return json.JSONDecoder().raw_decode(text, start)
+        return EXACT_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        place = place_at(text, error.pos)
-        raise GrammarError(f"{what}: {error.msg}", line=place.line, column=place.column, source=text) from None
+        reason, at = error.msg, error.pos
+    except ValueError as error:  # a number, NaN
+        reason, at = str(error), start
+    except RecursionError:
+        reason, at = "it is nested too deeply for Python's JSON parser", start
+    place = place_at(text, at)
+    raise GrammarError(f"{what}: {reason}", line=place.line, column=place.column, source=text)
 
 
 def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSchema, int]:

@@ -88,6 +88,8 @@ def parse(pattern: str, flags: int = 0) -> Node:
         ) from None
     except OverflowError as error:
         raise PatternError(f"not a usable regular expression: {error}", pattern=pattern) from None
+    except ValueError:
+        raise PatternError("not a usable regular expression: a number has too many digits", pattern=pattern) from None
     except RecursionError:
         raise nested_too_deeply(pattern) from None
     return _Converter(pattern).sequence(tree, flags)

@@ -21,7 +21,7 @@ def parse_tree(pattern: str, flags: int) -> tuple[Any, int]:
     """Python's parse tree of an expression, nodes (operation of ``constants``, argument), and all flags of it.
 
     Raises:
-        re.error, OverflowError, RecursionError: as ``re.compile``.
+        re.error, OverflowError, ValueError, RecursionError: as ``re.compile``.
     """
     tree = _parser.parse(pattern, flags)
     return tree, tree.state.flags

@@ -15,6 +15,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.cache import Same
 from structgen.errors import TokenizerError
 from structgen.options import JsonOptions
+from structgen.serving.errors import RequestError
 from structgen.serving.formats import structured_constraint
 from structgen.serving.openai_types import StructuredOutputs
 from structgen.serving.reading import read_request
@@ -39,11 +40,18 @@ def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: Js
         RequestError: it is too large, or cannot be read; with its place.
     """
     if kind == "choice" and isinstance(value, str):
-        value = json.loads(value)
+        value = _choices(value)
     given = read_request(StructuredOutputs, {kind: True if kind == "json_object" else value})
     placed = structured_constraint(given, _LIMITS, options, special_names(vocabulary))
     assert placed is not None
     return placed.constraint
+
+
+def _choices(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"choice is a JSON list of texts; this cannot be read: {error}", param="choice") from None
 
 
 def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = ()) -> Vocabulary:

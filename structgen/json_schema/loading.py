@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
 from structgen.errors import SchemaError, SchemaTooComplexError
+from structgen.json_text import UnreadableNumberError, exact_decimal, exact_integer
 
 
 def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
@@ -19,7 +19,7 @@ def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     the same key the last one counts, as `json.loads` has it; RFC 8259 leaves that open.
 
     Raises:
-        SchemaError: not JSON (line and column), NaN or an infinity, not UTF-8, or neither an object nor a Boolean.
+        SchemaError: not JSON (line and column), NaN, an infinity or an exponent that no ``Decimal`` has, not UTF-8, or neither an object nor a Boolean.
         SchemaTooComplexError: nested deeper than the recursion limit.
         OSError: the file cannot be read.
     """
@@ -50,20 +50,18 @@ def _parse(text: str) -> Any:
     if not text.strip():
         raise SchemaError("the schema is empty", hint="{} allows any JSON value")
     try:
-        return json.loads(text, parse_float=Decimal, parse_int=_integer, parse_constant=_refuse_constant)
+        return json.loads(text, parse_float=exact_decimal, parse_int=exact_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         line = text.splitlines()[error.lineno - 1] if text.splitlines() else ""
         start = max(0, error.colno - 41)
         caret = f"\n  {line[start : start + 80]}\n  {' ' * (error.colno - 1 - start)}^"
         message = f"the schema is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{caret}\n"
         raise SchemaError(message) from None
+    except UnreadableNumberError as error:
+        raise SchemaError(f"the schema has a number that cannot be read: {error}") from None
     except RecursionError:
         limit = sys.getrecursionlimit()
         raise SchemaTooComplexError("the schema is nested too deeply for Python's JSON parser", limit=limit) from None
-
-
-def _integer(text: str) -> int | Decimal:
-    return int(text) if len(text) < 4000 else Decimal(text)  # CPython refuses int() of more than 4,300 digits
 
 
 def _refuse_constant(name: str) -> NoReturn:

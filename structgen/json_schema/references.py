@@ -7,6 +7,7 @@ a reference needs it: most schemas use nothing but JSON Pointers into themselves
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Keywords whose value is a schema, an array of schemas or an object of schemas (all drafts together); only there can
 # an identifier stand. "$id" inside "enum" or an unknown keyword is data.
+_INDEX = re.compile("0|[1-9][0-9]{0,15}")  # RFC 6901
 _ARRAYS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items", "extends", "type", "disallow"})
 _OBJECTS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 _SINGLE = frozenset(
@@ -164,7 +166,7 @@ class Resources:
                 resource = self.enter(node, where, resource)
             if node.__class__ is dict and token in node:
                 node = node[token]
-            elif isinstance(node, list) and token.isdecimal() and int(token) < len(node):
+            elif isinstance(node, list) and _INDEX.fullmatch(token) and int(token) < len(node):
                 node = node[int(token)]
             else:
                 found = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"

@@ -299,10 +299,19 @@ def _choices(schema: Any, part: JsonPart) -> Iterator[Any]:
         names = [path[0] for path in paths if len(path) == 1]
     for name in names:
         tag = given.get(name)
-        if isinstance(tag, WholeValue) and (value := from_json(tag.text)) in choices:
-            yield choices[value]
+        chosen = _named(tag.text, choices) if isinstance(tag, WholeValue) else None
+        if chosen is not None:
+            yield chosen
             return
     yield from choices.values()
+
+
+def _named(text: str, choices: dict[Any, Any]) -> Any:
+    """The choice that a text of JSON names; None where it names none."""
+    try:
+        return choices.get(from_json(text))
+    except (ValueError, TypeError):  # a number without end; an array
+        return None
 
 
 def _string(schema: Any, text: str, config: CoreConfig) -> Any:

@@ -101,7 +101,7 @@ class Admission:
         """
         most = self._settings.max_body
         announced = headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > most:
+        if announced.isdecimal() and (len(announced) > 20 or int(announced) > most):
             raise _too_large(most)
         try:
             async with asyncio.timeout(self._settings.body_seconds):

@@ -123,7 +123,7 @@ def _fits(grammar: Grammar, text: str) -> bool:
 
 def _json_values(answer: str) -> Iterator[str]:
     """Objects and arrays in a text, none of them within another."""
-    decoder, place = json.JSONDecoder(), 0
+    decoder, place = json.JSONDecoder(parse_int=str, parse_float=str), 0  # numbers of any size; only their end counts
     for _ in range(MAX_CANDIDATES):
         starts = [at for at in (answer.find("{", place), answer.find("[", place)) if at >= 0]
         if not starts:

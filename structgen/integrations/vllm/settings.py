@@ -29,7 +29,7 @@ def json_options() -> JsonOptions:
 def _read(text: str) -> JsonOptions:
     try:
         changes = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OptionsError(f"{JSON_SETTING} is no JSON object: {error}; it is {text!r:.100}") from None
     return changed_options(JsonOptions(), changes)
 
