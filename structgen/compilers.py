@@ -289,7 +289,7 @@ def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, nami
         try:
             contents[terminal] = compile_json_schema(schema, vocabulary, options)
         except SchemaError as error:
-            error.add_note(f"The schema is that of %json {json.dumps(schema)[:100]} in the grammar.")
+            error.add_note(f"The schema is that of %json {json.dumps(schema, default=str)[:100]} in the grammar.")
             raise
     return contents
 

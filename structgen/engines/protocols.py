@@ -99,6 +99,9 @@ class Matcher(Protocol):
 
         False, and nothing changes, if the text with it is not viable or the end of sequence was accepted. No bytes are
         always accepted, and count as a step.
+
+        Raises:
+            TypeError: ``data`` is not bytes-like.
         """
         ...
 

@@ -64,6 +64,7 @@ class FixedTextsMatcher(BaseMatcher[FixedTexts]):
         return self._step(b"", ends=True) if is_end else self._step(vocabulary.tokens[token_id])
 
     def accept_bytes(self, data: bytes) -> bool:
+        data = bytes(memoryview(data))
         return self._step(data) if data else self._keep()
 
     def _step(self, data: bytes, ends: bool = False) -> bool:

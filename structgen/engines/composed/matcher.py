@@ -76,6 +76,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
+        if not isinstance(data, bytes):
+            data = bytes(memoryview(data))
         if self._terminated and data:
             return False
         before, dropped = [(branch, branch.steps) for branch in self._branches], self._dropped

@@ -159,14 +159,15 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
-        if not data:
+        text = np.frombuffer(data, np.uint8)  # first: it refuses what is no bytes
+        if not len(text):
             self._repeat(ended=self._terminated)
             return True
         if self._terminated:
             return False
         block, before, dropped = self._block, self._block[layout.B_PLACE], self.dropped
         context = self._rows.context()
-        context.set_data(np.frombuffer(data, np.uint8))
+        context.set_data(text)
         try:
             for start in range(0, len(data), PIECE):
                 end = min(start + PIECE, len(data))

@@ -17,7 +17,7 @@ from structgen.automata.joining import alternation, with_any_ending
 from structgen.errors import GrammarError, TooComplexError
 from structgen.grammar.limits import grammar_refusal
 from structgen.grammar.llguidance.draft import GrammarDraft
-from structgen.grammar.llguidance.nullable import with_empties_apart
+from structgen.grammar.llguidance.nullable import with_empties_apart, without_endless
 from structgen.grammar.normal_form import Rule
 
 MAX_STATES = 4_000
@@ -45,6 +45,7 @@ def with_laziness(draft: GrammarDraft, start: int, text: str) -> int:
     if not any(precedence.changes(t, frozenset([other])) for t in used for other in lazy):
         return start
     start = with_empties_apart(draft, start)
+    draft.rules = without_endless(draft.rules)  # others are in no state that is ever reached
     positions = _Positions(draft.rules, start, lazy, text)
     left: dict[Occurrence, int] = {}
     for (state, terminal), found in positions.neighbours().items():

@@ -13,6 +13,18 @@ MOST_NULLABLE = 8
 
 def nullable_of(rules: list[Rule]) -> set[int]:
     """The nonterminals that have the empty text. O(symbols)."""
+    return _derived(rules, from_terminals=False)
+
+
+def without_endless(rules: list[Rule]) -> list[Rule]:
+    """The rules that some text can be made by: conditions on parameters, and recursion without an end, leave
+    nonterminals that have none. O(symbols)."""
+    textual = _derived(rules, from_terminals=True)
+    return [rule for rule in rules if all(symbol < 0 or symbol in textual for symbol in rule.rhs)]
+
+
+def _derived(rules: list[Rule], *, from_terminals: bool) -> set[int]:
+    """The nonterminals that have a derivation to nothing, or to terminals."""
     found: set[int] = set()
     waiting: dict[int, list[int]] = {}  # rules, by a nonterminal of theirs that is not known to be nullable
     todo = list(range(len(rules)))
@@ -21,7 +33,7 @@ def nullable_of(rules: list[Rule]) -> set[int]:
         rule = rules[number]
         if rule.lhs in found:
             continue
-        missing = next((symbol for symbol in rule.rhs if symbol < 0 or symbol not in found), None)
+        missing = next((s for s in rule.rhs if (s < 0 and not from_terminals) or (s >= 0 and s not in found)), None)
         if missing is None:
             found.add(rule.lhs)
             todo += waiting.pop(rule.lhs, [])

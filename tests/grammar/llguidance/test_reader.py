@@ -34,6 +34,13 @@ CASES = {
     'start: x ";"\nx[max_chars=2]: /[a-zé]*/': ({";", "a;", "éé;"}, {"abc;", "éaé;"}),
     'start: x "b"\nx[max_chars=3, suffix="!"]: /.*/': ({"!b", "abc!b"}, {"abcd!b", "a!!b"}),
     "start: x\nx[lazy, max_chars=1]: /[ab]*c/": ({"c"}, {"ac"}),
+    # a rule that no text has, beside a lazy one: its condition never holds, it never ends, it is only ever empty
+    'start: "q" | c::0 B x\nB: /a|ab/\nc::_ : "." %if eq(_,2)\nx[lazy]: /[a-z]*/ "ab"': ({"q"}, {".aab", "aab"}),
+    'start: "q" | c B x\nB: /a|ab/\nc: c "."\nx[lazy]: /[a-z]*/ "ab"': ({"q"}, {".aab", "aab"}),
+    'start: "q" | c B x\nB: /a|ab/\nc: ""\nx[lazy]: /[a-z]*/ "ab"': ({"q", "aab", "acab"}, {".aab"}),
+    'start: x | c\nc: d B\nB: /a|ab/\nd: c\nx[lazy]: /[a-z]*/ "ab"': ({"ab", "cab"}, {"a", "abab"}),
+    # what is ignored stands behind %json, where a terminal follows, and not before it
+    'start: "a" %json {"type": "boolean"} "b"\n%ignore " "': ({"atrueb", "atrue b"}, {"a trueb", "atrueb "}),
     # docs/syntax.md: "will match only the empty string", "will only match a single digit"
     'start: foo "x"\nfoo[lazy]: /.*/': ({"x"}, {"ax"}),
     'start: foo "x"\nfoo[lazy]: /[0-9]+/': ({"1x"}, {"12x", "x"}),
