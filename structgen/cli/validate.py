@@ -37,8 +37,11 @@ def run(constraint: Constraint, text: str, as_json: bool) -> int:
     if isinstance(constraint, JsonSchemaConstraint):
         try:
             errors = schema_errors(constraint.schema, loads_exact(text))
-        except GenerationError as error:  # no JSON
-            errors = [{"pointer": "", "message": str(error)}]
+        except GenerationError as error:  # no JSON; or the engine has read it, and Python cannot
+            if offset is None and not notes:
+                notes.append(f"not judged by python-jsonschema: {error}")
+            else:
+                errors = [{"pointer": "", "message": str(error)}]
         except Exception as error:  # it reads expressions as Python's, and checks no schema first
             notes.append(f"not judged by python-jsonschema: {type(error).__name__}: {error}")
     if len(notes) > 1:

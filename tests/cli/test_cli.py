@@ -143,6 +143,23 @@ def test_validate(tmp_path: Path) -> None:
     assert code == 1 and json.loads(stdout)["refused_at_byte"] == 4
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        ("1e99999999999999999999", 0, "no number of Python has"),
+        ("0e99999999999999999999", 0, ""),
+        ("9" * 5000, 0, ""),
+        ("-1e-400", 0, ""),
+        ("1e", 1, "no JSON"),
+    ],
+    ids=["1e9...", "0e9...", "9*5000", "1e-400", "1e"],
+)
+def test_numbers_that_python_cannot_hold_are_judged_by_the_engine(number: str, code: int, said: str) -> None:
+    found = run("validate", '{"type": "number"}', "-", stdin=number)
+    assert found[:2] == (code, "invalid\n" if code else "valid\n") and said in found[2]
+    assert said or not found[2]
+
+
 def test_show_mask() -> None:
     code, stdout, _ = run("show-mask", ENUM, "--text", '"gre', "--json")
     facts = json.loads(stdout)

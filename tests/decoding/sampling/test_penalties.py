@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import numpy as np
 import pytest
 
+import structgen
 from structgen.decoding.sampling import SamplingParams
 from structgen.decoding.sampling.penalties import History
+from structgen.generator import Generator
+from structgen.models.tiny import TinyModel
+from tests.serving.tiny import EOS, VOCABULARY, ByteTokenizer
 
 
 def adjusted(history: History, logits: np.ndarray) -> np.ndarray:
@@ -80,3 +87,44 @@ def test_nothing_to_adjust() -> None:
     history.add(4)
     adjustments = history.adjustments()
     assert adjustments is not None and adjustments.token_ids.tolist() == [4] and adjustments.minus.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("draft", [None, "ngram"])
+def test_greedy_outputs_of_random_batches_are_those_of_plain_python(draft: str | None) -> None:
+    """Prompts with many different tokens, biases of any number, many tokens written; alone, in a batch, with drafts."""
+    rng = random.Random(5)
+    for biased in (0, 3, 64, 65, 200):
+        biases = {token: rng.uniform(-6, 2) for token in rng.sample(range(EOS), biased)}
+        params = SamplingParams(
+            repetition_penalty=rng.choice([1.0, 1.3]),
+            presence_penalty=rng.choice([0.0, 0.7]),
+            frequency_penalty=rng.choice([0.0, 0.3]),
+            logit_bias=biases,
+        )
+        count, model = rng.choice([5, 90]), TinyModel(VOCABULARY.size, seed=biased)
+        prompts = ["".join(map(chr, rng.choices(range(33, 700), k=length))) for length in (1, 40, 400)]
+        wanted = [plain(model, list(prompt.encode()), count, params) for prompt in prompts]
+        made = Generator(model, ByteTokenizer(None), vocabulary=VOCABULARY, draft=draft)
+        options: dict[str, Any] = {
+            name: getattr(params, name) for name in ("repetition_penalty", "presence_penalty", "frequency_penalty")
+        }
+        options |= {"logit_bias": biases, "schema_in_prompt": False}
+        constraint = structgen.regex(f"[0-9a-z]{{{count}}}")
+        assert [made.generate(prompt, constraint, **options).text for prompt in prompts] == wanted
+        assert [result.text for result in made.batch(prompts, constraint, **options)] == wanted
+
+
+def plain(model: TinyModel, prompt: list[int], count: int, params: SamplingParams) -> str:
+    """So many of the likeliest letters and digits, by the definitions of bias and penalties."""
+    letters, written = b"0123456789abcdefghijklmnopqrstuvwxyz", list[int]()
+    for _ in range(count):
+        logits = model.read_after([[*prompt, *written]])[0].astype(np.float64)
+        for token, bias in params.bias_pairs:
+            logits[token] += bias
+        for token in {*prompt, *written}:
+            factor = params.repetition_penalty
+            logits[token] = logits[token] / factor if logits[token] > 0 else logits[token] * factor
+        for token in set(written):
+            logits[token] -= params.presence_penalty + params.frequency_penalty * written.count(token)
+        written.append(max(letters, key=lambda token: logits[token]))
+    return bytes(written).decode()
