@@ -1,5 +1,5 @@
-"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``, and so
-is an integer of so many digits that Python writes none of it."""
+"""JSON text as Python values; of whole texts no digit is lost: a number that float would change is a ``Decimal``, as is
+an integer of more digits than Python writes."""
 
 from __future__ import annotations
 

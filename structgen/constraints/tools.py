@@ -59,12 +59,11 @@ class ToolCalls(Combinable):
         """
         pieces, wrong = CallReader(self.calls, text).read()
         if wrong is not None:
-            raise GenerationError(
-                unreadable_number(text, wrong)
-                or f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
-                f"has it: {text[wrong : wrong + 200]!r}",
-                text=text,
+            no_call = (
+                f"What begins at character {wrong} of the output is no call as the format {self.calls.format.name!r} "
+                f"has it: {text[wrong : wrong + 200]!r}"
             )
+            raise GenerationError(unreadable_number(text, wrong) or no_call, text=text)
         against = self._against(pieces)
         if against is not None:
             raise GenerationError(against, text=text)

@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -379,8 +380,8 @@ def _check_calls(grammar: Grammar) -> None:
         _raises(TokenError, partial(matcher.accept_token, token), "errors", f"token {token}", b"")
         step = partial(matcher.advance_and_fill, token, allocate_token_bitmask(1, size))
         _raises(TokenError, step, "errors", f"a step by token {token}", b"")
-    wrong: Any
-    for wrong in (None, "", "1", 0, [], ()):  # text is bytes; what is empty and none is not
+    others: list[Any] = [None, "", "1", 0, [], ()]  # some are as empty as no bytes
+    for wrong in others:
         _raises(TypeError, partial(matcher.accept_bytes, wrong), "errors", f"{wrong!r} in place of bytes", b"")
     _raises(MatcherStateError, lambda: matcher.rollback(1), "errors", "a rollback before the start", b"")
     wide = allocate_token_bitmask(1, size + 32)

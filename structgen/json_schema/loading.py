@@ -19,7 +19,8 @@ def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     the same key the last one counts, as `json.loads` has it; RFC 8259 leaves that open.
 
     Raises:
-        SchemaError: not JSON (line and column), NaN, an infinity or an exponent that no ``Decimal`` has, not UTF-8, or neither an object nor a Boolean.
+        SchemaError: not JSON (line and column), NaN, an infinity or an exponent that no ``Decimal`` has, not UTF-8, or
+            neither an object nor a Boolean.
         SchemaTooComplexError: nested deeper than the recursion limit.
         OSError: the file cannot be read.
     """

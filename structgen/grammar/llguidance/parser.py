@@ -136,7 +136,10 @@ class _Parser:
             wanted: list[Any] = ["repeat", "once"] if name == "skip_repetition" else [True, False]
             if not any(value is w or (isinstance(w, str) and value == w) for w in wanted):
                 shown = " or ".join(map(json.dumps, wanted))
-                self._fail(keyword.at, f"the option {name} of %llguidance is {shown}, not {json.dumps(value, default=str)[:40]}")
+                self._fail(
+                    keyword.at,
+                    f"the option {name} of %llguidance is {shown}, not {json.dumps(value, default=str)[:40]}",
+                )
             if value is True and name == "allow_invalid_utf8":
                 self._fail(keyword.at, "allow_invalid_utf8 is not supported: outputs are text, in UTF-8")
         scope.ignored_once = keyword.value.get("skip_repetition", "repeat") == "once" or (

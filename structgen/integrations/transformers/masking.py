@@ -32,8 +32,8 @@ class Masker:
     def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
         """New scores [rows, width], on the same device; the given ones stay as they are.
 
-        Rows that are None come out as they went in. Those whose text the constraint does not allow may only end: nothing
-        is left to write there. In no row all is -inf, if it was not before.
+        Rows that are None come out as they went in. Those whose text the constraint does not allow may only end. In no
+        row all is -inf, if it was not before.
         """
         places = [place for place, row in enumerate(rows) if row is not None]
         if not places:
