@@ -81,8 +81,8 @@ WAYS: list[Callable[[str], object]] = [
     lambda text: LarkConstraint(text).instruction() and LarkConstraint(text).compile(BYTES),
 ]  # fmt: skip
 PATHS = [
-    "one.lark", " one.lark", "one.lark\n", "{here}/one.lark", "../{name}/one.lark", "nowhere.lark", "/etc/hostname.lark",
-    "start: KEY.lark", "sub/private.lark",
+    "one.lark", " one.lark", "one.lark\n", "{here}/one.lark", "../{name}/one.lark", "nowhere.lark",
+    "/etc/hostname.lark", "start: KEY.lark", "sub/private.lark",
 ]  # fmt: skip
 IMPORTS = [
     "start: KEY\n%import .sub.private.KEY\n",
@@ -112,9 +112,7 @@ def test_texts_open_no_file(
 
 
 @pytest.mark.parametrize("there, not_there", [(".sub.private", ".sub.nowhere"), ("private", "absent")])
-def test_errors_do_not_tell_which_files_there_are(
-    there: str, not_there: str, opened: Callable[[], list[str]]
-) -> None:
+def test_errors_do_not_tell_which_files_there_are(there: str, not_there: str, opened: Callable[[], list[str]]) -> None:
     said = []
     for name in (there, not_there):
         with pytest.raises((ConstraintError, RequestError)) as refused:
