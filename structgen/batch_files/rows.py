@@ -66,7 +66,7 @@ class RowFile:
         """A file, which is CSV if its name ends so. It is read more than once, so it is no pipe."""
 
         def opened() -> BinaryIO:
-            if path.exists() and not path.is_file():
+            if path.exists() and not path.is_file() and not path.is_dir():
                 raise OSError("it is no regular file (pipe rows in, and name the file -)")
             return path.open("rb")
 
