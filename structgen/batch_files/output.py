@@ -121,7 +121,7 @@ def _begins_any(line: bytes, heads: Iterable[str]) -> bool:
 def _opened(path: Path) -> BinaryIO:
     """The file, to be read and appended to."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # before a device or a pipe is opened, which may do something
+        if path.exists() and not path.is_file() and not path.is_dir():  # opening a device may do something
             raise InputFileError(_irregular(path))
         file: BinaryIO = path.open("a+b")
     except OSError as error:

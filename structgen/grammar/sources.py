@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from structgen.errors import ConstraintError
+from structgen.grammar.limits import MAX_TEXT
 
 SUFFIX = ".lark"
 
@@ -25,7 +26,8 @@ def load_text(source: str | Path) -> tuple[str, Path | None]:
     if not isinstance(source, Path):
         raise ConstraintError(f"a grammar is text or a Path, not {type(source).__name__}")
     try:
-        return source.read_text(encoding="utf-8"), source
+        with source.open(encoding="utf-8") as file:
+            return file.read(MAX_TEXT + 1), source  # what is longer is refused, and may have no end
     except (OSError, UnicodeDecodeError) as error:
         raise ConstraintError(f"cannot read the grammar {str(source)!r}: {error}") from error
 

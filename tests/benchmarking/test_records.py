@@ -38,8 +38,8 @@ def test_another_run_and_another_kind_of_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b'{"type":"object"}', b"x", b'{"a": 1}\n{"b": 2}', b'{"a": 1}\n', b"7\n", b'{"run":{"seed":0},"versions":{}}\nx',
-        b"\xff", b'{"run":{"seed":1}', b"{}", b"\n",
+        b'{"type":"object"}', b"x", b'{"a": 1}\n{"b": 2}', b'{"a": 1}\n', b"7\n",
+        b'{"run":{"seed":0},"versions":{}}\nx', b"\xff", b'{"run":{"seed":1}', b"{}", b"\n",
     ],
 )  # fmt: skip
 def test_nothing_is_cut_from_a_file_of_another_kind(tmp_path: Path, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -146,3 +147,31 @@ def test_what_others_write_never_comes_through_the_door_for_programs() -> None:
             if isinstance(node, ast.ImportFrom):
                 found += [(path.name, alias.name) for alias in node.names if alias.name in ("lark", "compile_lark")]
     assert found == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's devices")
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])
+def test_files_without_end_are_not_read_on(path: str) -> None:
+    for make in (lark, structgen.gbnf):
+        with pytest.raises(ConstraintError, match="too long"):
+            make(Path(path)).compile(BYTES)
+    with pytest.raises(ConstraintError, match="more than 268,435,456 bytes"):
+        structgen.json_schema(path)
+
+
+@pytest.mark.parametrize("text", ["one.json", "{here}/one.json", "file:///etc/passwd", "/etc/passwd"])
+def test_schemas_of_requests_are_no_paths(text: str, opened: Callable[[], list[str]], tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"const": "hunter2"}')
+    text = text.replace("{here}", str(tmp_path))
+    for given in (text, {"$ref": text}, {"$schema": text}, {"$id": text, "$ref": "#/x"}):
+        written = given if isinstance(given, str) else json.dumps(given)
+        for compiled in (
+            lambda given=given: engine_constraint("json", given, BYTES).compile(BYTES),
+            lambda written=written: ConstraintSpecification("schema", written).compile(BYTES),
+        ):
+            try:
+                compiled()
+                assert given == {"$schema": text}  # a name, which nothing looks up
+            except (ConstraintError, RequestError) as refused:
+                assert "hunter2" not in str(refused)
+    assert opened() == []
