@@ -45,6 +45,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(KEY)
+    (tmp_path / "one.json").write_text('{"const": "hunter2"}')
     monkeypatch.chdir(tmp_path)
     _watched = []
     inside = str(tmp_path)
@@ -161,7 +162,6 @@ def test_files_without_end_are_not_read_on(path: str) -> None:
 
 @pytest.mark.parametrize("text", ["one.json", "{here}/one.json", "file:///etc/passwd", "/etc/passwd"])
 def test_schemas_of_requests_are_no_paths(text: str, opened: Callable[[], list[str]], tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text('{"const": "hunter2"}')
     text = text.replace("{here}", str(tmp_path))
     for given in (text, {"$ref": text}, {"$schema": text}, {"$id": text, "$ref": "#/x"}):
         written = given if isinstance(given, str) else json.dumps(given)
