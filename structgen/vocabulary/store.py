@@ -30,7 +30,7 @@ from structgen.cache_folder import cache_folder, is_own, make_folder
 # Part of every path: raise it when the meaning of any stored array changes; old files are then never looked at.
 FORMAT = 2
 _SEAL = 32
-"""Bytes of the checksum behind a file, of its name and content."""
+"""Bytes of the checksum behind a file. (Readers of zip files do not look there.)"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -43,21 +43,20 @@ def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
     if not is_own(path, cache_folder()):
         return None
     try:
-        whole = path.read_bytes()
-        data = whole[:-_SEAL]
-        if _seal(kind, key, data) != whole[-_SEAL:]:
-            return None  # nothing of what is damaged is looked at
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
-        return None  # ValueError: an array of pickled objects
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}  # which checks the CRC of what is read
+            file.seek(-_SEAL, os.SEEK_END)
+            return arrays if file.read() == _seal(kind, key, stored.zip, arrays) else None
+    except Exception:  # numpy and zipfile raise errors of all kinds for what is damaged; objects are a ValueError
+        return None
 
 
-def _seal(kind: str, key: str, data: bytes) -> bytes:
-    """The checksum of a file under its name. About a millisecond a megabyte."""
-    digest = hashlib.blake2b(f"{kind}/{key}".encode() + b"\0", digest_size=_SEAL)
-    digest.update(data)
-    return digest.digest()
+def _seal(kind: str, key: str, members: zipfile.ZipFile, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The checksum of a file: its name, and of each array its name, type, shape and CRC. So it costs next to nothing,
+    and all bytes of all arrays are those that were written. It is for damage and for what came here by mistake; no
+    checksum could keep out those who may write here."""
+    said = [(name, a.dtype.str, a.shape, members.getinfo(f"{name}.npy").CRC) for name, a in sorted(arrays.items())]
+    return hashlib.blake2b(repr((kind, key, said)).encode(), digest_size=_SEAL).digest()
 
 
 def save(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -76,10 +75,11 @@ def save(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
             return False
         content = io.BytesIO()
         np.savez(content, **cast("dict[str, Any]", arrays))
-        data = content.getvalue()
+        with zipfile.ZipFile(content) as members:
+            seal = _seal(kind, key, members, arrays)
         handle, temporary = tempfile.mkstemp(prefix=f".{key[:32]}-", suffix=".tmp", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            file.write(data + _seal(kind, key, data))
+            file.write(content.getvalue() + seal)
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
