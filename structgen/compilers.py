@@ -27,6 +27,7 @@ from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.regular import regular_grammar
+from structgen.grammar.sources import load_text, named_file
 from structgen.grammar.token_terminals import resolved
 from structgen.options import JsonOptions, check_count
 from structgen.progress import waiting
@@ -47,6 +48,7 @@ __all__ = [
     "compile_json_lines",
     "compile_json_schema",
     "compile_lark",
+    "compile_lark_source",
     "compile_regex",
     "compile_tag_dispatch",
 ]
@@ -64,7 +66,6 @@ class Compilable(Protocol):
         ...
 
 
-@waiting("compiling the grammar")
 def compile_lark(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -106,6 +107,31 @@ def compile_lark(
     Warns:
         GrammarWarning: rules that are never used.
     """
+    return compile_lark_source(
+        named_file(source),
+        vocabulary,
+        start,
+        lexer,
+        json_options=json_options,
+        captures=captures,
+        dialect=dialect,
+        grammars=grammars,
+    )
+
+
+@waiting("compiling the grammar")
+def compile_lark_source(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
+    """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
@@ -132,7 +158,7 @@ def compile_lark(
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=3)
+        warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if read.embedded:
         return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
@@ -153,7 +179,7 @@ def _compile_llguidance(
     others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
     read = read_llguidance(source, start, json_options, texts, others)
     for warning in read.warnings:
-        warnings.warn(warning, GrammarWarning, stacklevel=4)
+        warnings.warn(warning, GrammarWarning, stacklevel=5)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     if not (read.embedded or read.references):
         return compile_grammar(grammar, naming)
@@ -201,7 +227,7 @@ def compile_gbnf(
         )
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
-    text = _text(source)
+    text = load_text(source)[0]
     read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
     return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
 
@@ -296,14 +322,3 @@ def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, nami
 
 def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:
     return PatternTooComplexError(message, budget=budget, limit=limit, pattern=pattern)
-
-
-def _text(source: str | Path) -> str:
-    if isinstance(source, str):
-        return source
-    if not isinstance(source, Path):
-        raise ConstraintError(f"a grammar is text or a Path, not {type(source).__name__}")
-    try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConstraintError(f"cannot read the grammar {str(source)!r}: {error}") from error

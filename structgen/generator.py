@@ -17,7 +17,7 @@ from structgen.decoding.batching.inline import ROWS, steps
 from structgen.decoding.batching.request import Event
 from structgen.decoding.option_probs import option_log_probs
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Prompt
 from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import GenerationOptions, checked_settings
 from structgen.generation_results import (
@@ -53,6 +53,8 @@ class Generator(AlignedSampling):
         vocabulary: in place of the tokenizer's own.
         draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
+        max_prompt_length: longest text of a prompt, in characters; None: as long as what the model reads could be
+            at the most, so that no time goes into the tokens of what cannot fit.
         progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
             ``report_progress``); None: the log.
 
@@ -328,7 +330,7 @@ class Generator(AlignedSampling):
             raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
-        ids = prompt_token_ids(self.tokenizer, prompt)
+        ids = self._prompt_ids(prompt, None, None)
         logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
         highest = max(logprobs.values())
         weights = {option: math.exp(value - highest) for option, value in logprobs.items()}

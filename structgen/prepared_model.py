@@ -14,7 +14,7 @@ from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
+from structgen.decoding.prompts import Place, Prompt, longest_prompt, prompt_token_ids
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
@@ -25,6 +25,7 @@ from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.generation_options import OWN_DRAFT, GenerationSettings
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
+from structgen.options import check_count
 from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -38,6 +39,7 @@ class PreparedModel:
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
         reader: of the model's rows.
+        max_prompt_length: longest text of a prompt, in characters; None: any.
         progress: what is told of waiting.
     """
 
@@ -51,8 +53,10 @@ class PreparedModel:
         dtype: Any = None,
         vocabulary: Vocabulary | None = None,
         draft: Any = None,
+        max_prompt_length: int | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
+        check_count("max_prompt_length", max_prompt_length, optional=True)
         self.progress = progress
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.loading import load_model
@@ -79,6 +83,8 @@ class PreparedModel:
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
             )
+        longest = longest_prompt(model.context_length, self.vocabulary)
+        self.max_prompt_length = longest if max_prompt_length is None else max_prompt_length
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
@@ -101,8 +107,8 @@ class PreparedModel:
     def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
         """Token ids of a prompt, in which the model may be told of the constraint."""
         if constraint is None or instruct is None:
-            return prompt_token_ids(self.tokenizer, prompt)
-        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
+            return prompt_token_ids(self.tokenizer, prompt, max_length=self.max_prompt_length)
+        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct, self.max_prompt_length)
 
     def _request(
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False

@@ -44,6 +44,7 @@ class BatchJob:
         options: of generation, without ``seed``.
         seed: rows are drawn with seeds made of this one and their ids, wherever and whenever they are written.
         batch_size: rows that are written at once.
+        max_prompt_length: see ``Generator``; a row whose prompt is longer fails.
     """
 
     model: str | None = None
@@ -56,10 +57,14 @@ class BatchJob:
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     batch_size: int = 64
+    max_prompt_length: int | None = None
 
     def load(self) -> Generator:
         """The model."""
-        return Generator(self.model, backend=self.backend, device=self.device, dtype=self.dtype, draft=self.draft)
+        return Generator(
+            self.model, backend=self.backend, device=self.device, dtype=self.dtype, draft=self.draft,
+            max_prompt_length=self.max_prompt_length,
+        )  # fmt: skip
 
     def row_seed(self, id: RowId) -> int:
         """The seed of a row, 64 bits."""
@@ -72,6 +77,10 @@ class BatchJob:
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
         asked = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
+
+    def head(self, row: PromptRow) -> str:
+        """How the line of a row begins, whatever comes of it."""
+        return _text({"id": row.id, "key": self.key(row)})[:-1]
 
     def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:
         """The rows' lines, in their order; a row's error stands in its line.
@@ -97,17 +106,17 @@ class BatchJob:
                     place += 1
 
     def _line(self, row: PromptRow, outcome: Outcome) -> RowLine:
-        head = {"id": row.id, "key": self.key(row)}
+        head = self.head(row)
         if isinstance(outcome, StructgenError):
-            return RowLine(_text({**head, "error": error_fields(outcome)}), True, 0)
+            return RowLine(f"{head}, {_text({'error': error_fields(outcome)})[1:]}", True, 0)
         tokens = len(outcome.token_ids)
-        end = {"finish_reason": outcome.finish_reason, "tokens": tokens}
+        end = _text({"finish_reason": outcome.finish_reason, "tokens": tokens})[1:]
         own = self.constraint if row.specification is None else row.specification.constraint
         if not isinstance(own, JsonSchemaConstraint):
-            return RowLine(_text({**head, "text": outcome.text, **end}), False, tokens)
+            return RowLine(f"{head}, {_text({'text': outcome.text})[1:-1]}, {end}", False, tokens)
         # The JSON text as it was written, in which every digit stands; line ends in it are white space.
         value = outcome.text.replace("\r", " ").replace("\n", " ")
-        return RowLine(f'{_text(head)[:-1]}, "value": {value}, {_text(end)[1:]}', False, tokens)
+        return RowLine(f'{head}, "value": {value}, {end}', False, tokens)
 
 
 def error_fields(error: Exception) -> dict[str, Any]:

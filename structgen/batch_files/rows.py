@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -18,6 +19,8 @@ from structgen.options import JsonOptions
 RowId: TypeAlias = "str | int"
 MAX_NAMED = 10  # lines that one error names
 MAX_CELL = 1 << 27  # characters; Python's own limit, 131,072, is less than a document
+MAX_LINE = 1 << 27
+"""Bytes of a line, of rows or of an output: what is longer is no line of a batch, and its end may never come."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,14 @@ class RowFile:
 
     @classmethod
     def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
-        """A file, which is CSV if its name ends so."""
-        return cls(str(path), lambda: path.open("rb"), path.suffix.lower() == ".csv", options)
+        """A file, which is CSV if its name ends so. It is read more than once, so it is no pipe."""
+
+        def opened() -> BinaryIO:
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise OSError("it is no regular file (pipe rows in, and name the file -)")
+            return path.open("rb")
+
+        return cls(str(path), opened, path.suffix.lower() == ".csv", options)
 
     @classmethod
     def of(cls, name: str, data: bytes, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
@@ -75,14 +84,22 @@ class RowFile:
             InputFileError: the file cannot be read, or lines of it are wrong: the first of them are named.
         """
         wrong: list[InputFileError] = []
+        count = 0
         seen: dict[RowId, int] = {}
-        for row in self._rows(wrong.append):
+
+        def refuse(error: InputFileError) -> None:
+            nonlocal count
+            count += 1
+            if count <= MAX_NAMED:  # a file may have more wrong lines than memory holds
+                wrong.append(error)
+
+        for row in self._rows(refuse):
             if row.id in seen:
-                wrong.append(InputFileError(f"id {row.id!r} stands in line {seen[row.id]} already", line=row.line))
+                refuse(InputFileError(f"id {row.id!r:.100} stands in line {seen[row.id]} already", line=row.line))
             seen.setdefault(row.id, row.line)
         if wrong:
-            places = [f"{self.name}, line {error.line}: {error}" for error in wrong[:MAX_NAMED]]
-            more = [f"and {len(wrong) - MAX_NAMED} more lines"] if len(wrong) > MAX_NAMED else []
+            places = [f"{self.name}, line {error.line}: {error}" for error in wrong]
+            more = [f"and {count - MAX_NAMED} more lines"] if count > MAX_NAMED else []
             raise InputFileError("\n".join([*places, *more]), line=wrong[0].line, text=wrong[0].text)
         return len(seen)
 
@@ -169,8 +186,11 @@ def _csv_records(file: BinaryIO) -> Iterator[tuple[int, Record]]:
 
 
 def _lines(file: BinaryIO) -> Iterator[str | InputFileError]:
-    """Each line with its end, without a byte order mark."""
-    for number, data in enumerate(file):
+    """Each line with its end, without a byte order mark; none after one that is too long."""
+    for number, data in enumerate(iter(partial(file.readline, MAX_LINE + 1), b"")):
+        if len(data) > MAX_LINE:
+            yield InputFileError(f"a line of more than {MAX_LINE:,} bytes; what follows is not looked at")
+            return
         try:
             yield data.decode("utf-8-sig" if not number else "utf-8")
         except UnicodeDecodeError as error:

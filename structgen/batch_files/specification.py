@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from structgen.compilers import LarkDialect
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import json_schema
-from structgen.constraints.text import choice, gbnf, lark, regex
+from structgen.constraints.text import LarkConstraint, choice, gbnf, regex
 from structgen.engines.protocols import Grammar
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
@@ -47,8 +47,8 @@ class ConstraintSpecification:
             return json_schema(load_schema(self.source), self.options)
         if self.kind == "choice":
             return choice(json.loads(self.source))
-        if self.kind == "lark":  # with a second line: one alone might be read as a path
-            return lark(f"{self.source}\n//", dialect=lark_dialect(self.source))
+        if self.kind == "lark":
+            return LarkConstraint(self.source, dialect=lark_dialect(self.source))
         if self.kind in ("gbnf", "ebnf"):
             return gbnf(self.source, dialect="llama.cpp" if self.kind == "gbnf" else "xgrammar")
         return regex(self.source)

@@ -6,6 +6,7 @@ The first line of each run says how it was made: ``{"run": {...}, "versions": {.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +21,8 @@ class RecordFile:
         run: what must agree between two runs for their records to stand in one file.
 
     Attributes:
-        records: those of earlier runs. A last line that an interruption cut short is dropped from the file.
+        records: those of earlier runs. A last line that an interruption cut short is dropped from the file; nothing
+            is cut from a file that does not begin as a run of this kind.
         versions: of the engines, as the earlier runs noted them.
 
     Raises:
@@ -35,24 +37,40 @@ class RecordFile:
         self._lock = threading.Lock()
         if path.is_file():
             self._read()
+        elif path.exists() and path != Path(os.devnull):
+            raise ValueError(f"{path} is no regular file; choose another --out")
 
     records: list[dict[str, Any]]
 
     def _read(self) -> None:
-        *lines, tail = self.path.read_text(encoding="utf-8").split("\n")
+        head = json.dumps({"run": self._run}, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
+        with self.path.open("rb") as file:
+            begun = file.read(len(head))
+            if not (begun == head or (head.startswith(begun) and b"\n" not in begun) or begun.startswith(b'{"run":')):
+                raise ValueError(f"{self.path}:1 is no record of a run: {begun[:60]!r}; choose another --out")
+            lines = (begun + file.read()).split(b"\n")
+        for number, line in enumerate(lines[:-1], 1):
+            self._take(number, line)
+        tail = lines[-1]
+        if tail and not (tail.startswith(b"{") if lines[:-1] else head.startswith(tail) or tail.startswith(head)):
+            raise ValueError(f"{self.path}:{len(lines)} is no record: {tail[:60]!r}; choose another --out")
         if tail:
-            self.path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{self.path}:{number} is no record: {error}; choose another --out") from error
-            if "run" not in entry:
-                self.records.append(entry)
-            elif entry["run"] != self._run:
-                raise ValueError(f"{self.path} holds a run with {entry['run']}, not {self._run}: choose another --out")
-            else:
-                self.versions.update(entry.get("versions", {}))
+            os.truncate(self.path, self.path.stat().st_size - len(tail))
+
+    def _take(self, number: int, line: bytes) -> None:
+        """Note what a whole line says."""
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{self.path}:{number} is no record: {error}; choose another --out") from error
+        if not isinstance(entry, dict):
+            raise ValueError(f"{self.path}:{number} is no record: {line[:60]!r}; choose another --out")
+        if "run" not in entry:
+            self.records.append(entry)
+        elif entry["run"] != self._run:
+            raise ValueError(f"{self.path} holds a run with {entry['run']}, not {self._run}: choose another --out")
+        else:
+            self.versions.update(entry.get("versions", {}))
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)

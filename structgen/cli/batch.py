@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from structgen.batch_files.job import BatchJob, RowLine
 from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import PromptRow, RowFile
-from structgen.cli.common import INCOMPLETE, BadInput, print_json, read_text
+from structgen.cli.common import INCOMPLETE, BadInput, print_json, read_bytes, read_text
 from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
 from structgen.constraints.base import Constraint
@@ -25,6 +25,7 @@ from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import InputFileError
 from structgen.options import JsonOptions
 
+MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once
 TELL_SECONDS = 10.0  # between lines of progress where there is no terminal
 Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
 
@@ -51,7 +52,7 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
 def input_file(path: str, options: JsonOptions) -> RowFile:
     """The rows; ``-`` is standard input, JSON lines."""
     if path == "-":
-        return RowFile.of("standard input", sys.stdin.buffer.read(), options)
+        return RowFile.of("standard input", read_bytes("-", MAX_INPUT), options)
     return RowFile.at(Path(path), options)
 
 
@@ -81,7 +82,7 @@ def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json
         raise BadInput("--json is about a file of outputs; name one with --output.")
     total = rows.check()
     with ExitStack() as files:
-        file = None if output is None else files.enter_context(OutputFile(output))
+        file = None if output is None else files.enter_context(OutputFile(output, map(job.head, rows)))
         tally = Tally(total)
         if file is not None:
             tally.skipped = sum(_is_written(row, job, file) for row in rows)

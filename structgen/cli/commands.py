@@ -177,6 +177,10 @@ def batch(
     decoding: DecodingOptions = DEFAULT_DECODING,
     seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    max_prompt_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Characters of a prompt; longer rows fail. Default: what the model could read."),
+    ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
     actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
@@ -196,7 +200,7 @@ def batch(
         options = decoding.as_arguments()
         job = BatchJob(
             **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
-            options=options, seed=seed, batch_size=batch_size,
+            options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
         )  # fmt: skip
         rows = batches.input_file(file, json_options)
         raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))

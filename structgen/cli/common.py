@@ -113,16 +113,36 @@ def print_json(value: Any, stream: TextIO | None = None) -> None:
     stream.flush()
 
 
+MAX_FILE = 1 << 28
+"""Bytes of a file that is read whole: what is longer, or has no end, is none that a command is about."""
+
+
+def read_bytes(path: str, most: int = MAX_FILE) -> bytes:
+    """What a file holds, or standard input for ``-``.
+
+    Raises:
+        BadInput: it cannot be read, or holds more than ``most`` bytes.
+    """
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(most + 1)
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror or error}") from error
+    if len(data) > most:
+        raise BadInput(f"{path} holds more than {most:,} bytes, which are not read whole.")
+    return data
+
+
 def read_text(path: str) -> str:
     """The UTF-8 text of a file, or of standard input for ``-``.
 
     Raises:
-        BadInput: it cannot be read, or is not UTF-8 (the byte offset is named).
+        BadInput: it cannot be read, is too long, or is not UTF-8 (the byte offset is named).
     """
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise BadInput(f"Cannot read {path}: {error.strerror or error}") from error
+    data = read_bytes(path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -7,13 +7,19 @@ from pathlib import Path
 
 from structgen.cli.common import BadInput, print_json, read_text
 from structgen.cli.consoles import out
-from structgen.decoding.speculative.datastore import Datastore
+from structgen.decoding.speculative.datastore import Datastore, is_datastore
 from structgen.loading import load_tokenizer
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
 def run(files: list[Path], output: Path, lines: bool, model: str | None, as_json: bool) -> int:
-    """Write the datastore of some files; exit code 0."""
+    """Write the datastore of some files; exit code 0.
+
+    Raises:
+        BadInput: a file cannot be read, or the output cannot be written, or is there and no datastore.
+    """
+    if output.exists() and not is_datastore(output):
+        raise BadInput(f"{output} is no datastore, and would be overwritten. Name another file with -o, or remove it.")
     tokenizer = load_tokenizer(model)
     vocabulary = Vocabulary.from_transformers(tokenizer)
     ids = [tokenizer.encode(text, add_special_tokens=False) for text in _texts(files, lines)]

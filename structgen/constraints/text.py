@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark_source, compile_regex
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.captured import CapturesOption, checked_captures
+from structgen.grammar.sources import load_text, named_file
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -57,7 +58,11 @@ class TextConstraint(Combinable):
 
 @dataclass(frozen=True)
 class LarkConstraint(TextConstraint):
-    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them; ``captured``: its ``captures`` in pairs."""
+    """Text of a Lark grammar. Attributes as ``compile_lark`` takes them; ``captured``: its ``captures`` in pairs.
+
+    ``source`` is text if it is a string, and no path: what others wrote becomes a constraint by this class, not by
+    ``lark``.
+    """
 
     source: str | Path = field(repr=False)
     start: str = "start"
@@ -78,7 +83,7 @@ class LarkConstraint(TextConstraint):
         return joined("lark", own, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        return compile_lark(
+        return compile_lark_source(
             self.source,
             vocabulary,
             self.start,
@@ -91,7 +96,7 @@ class LarkConstraint(TextConstraint):
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
-        return f"Answer with a text of this grammar (Lark):\n{_text(self.source)}"
+        return f"Answer with a text of this grammar (Lark):\n{load_text(self.source)[0]}"
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class GbnfConstraint(TextConstraint):
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
         name = "GBNF" if self.dialect == "llama.cpp" else "XGrammar's EBNF"
-        return f"Answer with a text of this grammar ({name}):\n{_text(self.source)}"
+        return f"Answer with a text of this grammar ({name}):\n{load_text(self.source)[0]}"
 
 
 @dataclass(frozen=True)
@@ -160,10 +165,8 @@ def lark(
     grammars: Mapping[str, Any] | None = None,
 ) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
-    if isinstance(source, str) and "\n" not in source.strip() and source.strip().endswith(".lark"):
-        source = Path(source.strip())
     others = tuple((grammars or {}).items())
-    return LarkConstraint(source, start, lexer, json_options, checked_captures(captures), dialect, others)
+    return LarkConstraint(named_file(source), start, lexer, json_options, checked_captures(captures), dialect, others)
 
 
 def gbnf(
@@ -211,7 +214,3 @@ def choice(options: Iterable[str]) -> ChoiceConstraint:
 
 
 _FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
-
-
-def _text(source: str | Path) -> str:
-    return source.read_text(encoding="utf-8") if isinstance(source, Path) else source

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from structgen.errors import GenerationError, OptionsError
+from structgen.vocabulary.vocabulary import Vocabulary
 
 Message: TypeAlias = "Mapping[str, Any]"
 Prompt: TypeAlias = "str | Sequence[Message]"
@@ -33,8 +34,20 @@ def place_of_instruction(schema_in_prompt: bool | str) -> Place | None:
     )
 
 
+def longest_prompt(context_length: int | None, vocabulary: Vocabulary) -> int | None:
+    """How many characters a prompt can have at the most, so that the model reads it: those of its longest token, as
+    often as it reads tokens. None: there is no limit."""
+    if context_length is None:
+        return None
+    return context_length * max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
+
+
 def prompt_token_ids(
-    tokenizer: Any, prompt: Prompt, instruction: str | None = None, place: Place = "user"
+    tokenizer: Any,
+    prompt: Prompt,
+    instruction: str | None = None,
+    place: Place = "user",
+    max_length: int | None = None,
 ) -> list[int]:
     """Token ids of a prompt.
 
@@ -43,17 +56,27 @@ def prompt_token_ids(
     are refused.
 
     Raises:
-        GenerationError: the prompt is neither a string nor messages, or the tokenizer cannot read it.
+        GenerationError: the prompt is neither a string nor messages, the tokenizer cannot read it, or it has more than
+            ``max_length`` characters (None: any number): no time goes into the tokens of what cannot fit.
     """
     messages = as_messages(prompt)
     if getattr(tokenizer, "chat_template", None):
         text = _render(tokenizer, noted(messages, [(instruction, place)] if instruction else []))
+        _check_length(text, max_length)
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
     if not isinstance(prompt, str):
         raise GenerationError("This model's tokenizer has no chat template; give the prompt as one string.")
     texts = [prompt, instruction] if place == "user" else [instruction, prompt]
     text = "".join(f"{text}\n\n" for text in texts) if instruction else prompt
+    _check_length(text, max_length)
     return list(tokenizer.encode(text))
+
+
+def _check_length(text: str, most: int | None) -> None:
+    if most is not None and len(text) > most:
+        raise GenerationError(
+            f"The prompt has {len(text):,} characters, and at most {most:,} are read (max_prompt_length); shorten it."
+        )
 
 
 def as_messages(prompt: Prompt) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Any
 
 
@@ -55,11 +56,43 @@ class LalrParser:
         return lexers, lexer_of
 
 
-def load_grammar(text: str, name: str, folders: list[str]) -> Any:
-    """``lark.load_grammar.Grammar``: terminal and rule definitions after imports and ``%extend``."""
+class MissingImport(Exception):
+    """What ``%import`` names is in none of the places where it is looked for. ``name``: of the grammar."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def load_grammar(text: str, file: Path | None, folders: list[str]) -> Any:
+    """``lark.load_grammar.Grammar``: terminal and rule definitions after imports and ``%extend``.
+
+    A grammar that is no file (None) imports from ``folders`` and Lark's library, and from nowhere else.
+
+    Raises:
+        MissingImport: it imports from another grammar, which is in neither.
+    """
+    from lark.load_grammar import PackageResource, stdlib_loader
     from lark.load_grammar import load_grammar as load
 
-    grammar, _ = load(text, name, folders, False)  # type: ignore[no-untyped-call]
+    def library(base: Any, path: str) -> tuple[Any, str]:
+        """The last place: Lark would go on to files below the working directory, if only to say that they are there."""
+        if isinstance(base, str):  # a file imports what lies beside it, which is looked for next
+            raise FileNotFoundError(path)
+        try:
+            found: tuple[Any, str] = stdlib_loader(base, path)
+        except OSError:
+            raise MissingImport(PurePath(path).stem) from None
+        return found
+
+    class Text(PackageResource):
+        """To Lark, what a package imports is for loaders to find; what another name imports, are files."""
+
+        def __str__(self) -> str:
+            return "<grammar>"
+
+    name = Text("", "") if file is None else str(file)
+    grammar, _ = load(text, name, [*folders, library], False)  # type: ignore[no-untyped-call]
     return grammar
 
 

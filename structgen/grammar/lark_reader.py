@@ -24,12 +24,13 @@ from structgen.errors import (
 )
 from structgen.grammar.captured import capture_symbols
 from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
-from structgen.grammar.lark_internals import load_grammar
+from structgen.grammar.lark_internals import MissingImport, load_grammar
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
+from structgen.grammar.sources import load_text
 from structgen.grammar.token_terminals import TokenPattern, token_pattern
 from structgen.options import JsonOptions, checked_options
 
@@ -71,9 +72,9 @@ def read_lark(
     """Read a grammar in Lark's language.
 
     Args:
-        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        source: the grammar's text (any string), or the path of a file (``Path``).
         start: the rule that texts must match.
-        import_paths: folders where ``%import`` looks, besides the grammar's own and Lark's library.
+        import_paths: folders where ``%import`` looks, besides Lark's library and the folder of a file.
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
         captures: rules and terminals that are captured, and the names of what they capture.
 
@@ -82,18 +83,22 @@ def read_lark(
         ConstraintError: the package lark is missing, or the file cannot be read.
         OptionsError: ``captures`` names what is no rule or terminal, or none that is used.
     """
-    text, name, folders = load_text(source)
+    text, file = load_text(source)
     check_text(text)
     with limited(grammar_refusal(text)):
-        extended = [*folders, *map(str, import_paths)]
-        return _read(text, name, start, extended, checked_options(json_options), tuple(captures))
+        return _read(text, file, start, list(map(str, import_paths)), checked_options(json_options), tuple(captures))
 
 
 def _read(
-    text: str, name: str, start: str, folders: list[str], options: JsonOptions, captures: tuple[tuple[str, str], ...]
+    text: str,
+    file: Path | None,
+    start: str,
+    folders: list[str],
+    options: JsonOptions,
+    captures: tuple[tuple[str, str], ...],
 ) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
-    terminals, rules, ignored, defined = _compile(plain, text, name, start, folders)
+    terminals, rules, ignored, defined = _compile(plain, text, file, start, folders)
     places = Places(text)
     builder = _Builder(text, places, extras, captures)
     grammar = builder.build(terminals, rules, ignored, start)
@@ -106,19 +111,6 @@ def _read(
         if rule not in reached and "__" not in rule  # of imported ones, which have "__", some are not asked for
     )
     return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text)
-
-
-def load_text(source: str | Path) -> tuple[str, str, list[str]]:
-    """Text, name and import folders of a source."""
-    if isinstance(source, str) and not ("\n" not in source.strip() and source.strip().endswith(".lark")):
-        return source, "<grammar>", []
-    if not isinstance(source, (str, Path)):
-        raise ConstraintError(f"a grammar is text or a Path, not {type(source).__name__}")
-    path = Path(source)
-    try:
-        return path.read_text(encoding="utf-8"), str(path), [str(path.parent)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConstraintError(f"cannot read the grammar {str(path)!r}: {error}") from error
 
 
 @dataclass
@@ -216,11 +208,11 @@ class Places:
 
 
 def _compile(
-    plain: str, text: str, name: str, start: str, folders: list[str]
+    plain: str, text: str, file: Path | None, start: str, folders: list[str]
 ) -> tuple[list[TerminalDef], list[LarkRule], list[str], list[str]]:
     """Terminals, rules, ignored terminals and names of all rules, by Lark's loader."""
     with lark_errors(text):
-        grammar = load(plain, text, name, folders)
+        grammar = load(plain, text, file, folders)
         defined = [definition[0] for definition in grammar.rule_defs]
         if start not in defined:
             near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
@@ -229,14 +221,14 @@ def _compile(
     return terminals, rules, ignored, defined
 
 
-def load(plain: str, text: str, name: str, folders: list[str]) -> Any:
+def load(plain: str, text: str, file: Path | None, folders: list[str]) -> Any:
     """A grammar as Lark's loader reads it, checked for its size; to be called where `lark_errors` holds.
 
     Args:
         plain: the text that Lark is given.
         text: the text that errors are about.
-        name: the path of the file, or any name.
-        folders: where imports are looked for.
+        file: that it was read from; its imports are looked for beside it, too.
+        folders: where imports are looked for, besides Lark's library.
     """
 
     def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
@@ -244,7 +236,7 @@ def load(plain: str, text: str, name: str, folders: list[str]) -> Any:
         return grammar_refusal(text, place.line, place.column)(message, budget, limit)
 
     check_depth(plain)
-    grammar = load_grammar(plain, name, folders)
+    grammar = load_grammar(plain, file, folders if file is None else [str(file.parent), *folders])
     check_size(grammar, refuse)
     return grammar
 
@@ -260,6 +252,8 @@ def lark_errors(text: str) -> Iterator[None]:
         yield
     except (ConstraintError, RecursionError, MemoryError):
         raise
+    except MissingImport as error:
+        raise _missing(error.name, text) from None
     except UnexpectedInput as error:
         raise GrammarError(
             f"cannot read the grammar: {str(error).splitlines()[0]}", line=error.line, column=error.column, source=text
@@ -276,11 +270,7 @@ def translated(error: Exception, text: str) -> GrammarError:
     """Lark's error as ours, with the place that its message names, or that of the name in quotes."""
     message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, OSError):
-        wanted = Path(error.filename or message).stem
-        place = Places(text).of(wanted)
-        return GrammarError(
-            f"there is no grammar {wanted!r} to import from", line=place.line, column=place.column, source=text
-        )
+        return _missing(Path(error.filename or message).stem, text)
     line, column = 0, 0
     found = re.search(r"at line (\d+) column (\d+)", str(error))
     if found:
@@ -290,6 +280,17 @@ def translated(error: Exception, text: str) -> GrammarError:
         place = Places(text).of(quoted.group(1)) if quoted else Place()
         line, column = place.line, place.column
     return GrammarError(message, line=line, column=column, source=text)
+
+
+def _missing(name: str, text: str) -> GrammarError:
+    place = Places(text).of(name)
+    return GrammarError(
+        f"there is no grammar {name!r} to import from",
+        line=place.line,
+        column=place.column,
+        source=text,
+        hint="A text imports from Lark's library (%import common.INT); a file, from those beside it, too.",
+    )
 
 
 class _Builder:

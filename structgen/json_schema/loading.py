@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 from structgen.errors import SchemaError, SchemaTooComplexError
 from structgen.json_text import UnreadableNumberError, exact_decimal, exact_integer
 
+MAX_FILE = 1 << 28
+"""Bytes of a file with a schema."""
+
 
 def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     """The parsed schema of a JSON text (str, or bytes in UTF-8), a file (`pathlib.Path`), or a parsed one as it is.
@@ -26,7 +29,7 @@ def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     """
     if isinstance(source, (Mapping, bool)):
         return source
-    data = source.read_bytes() if isinstance(source, Path) else source
+    data = _content(source) if isinstance(source, Path) else source
     if isinstance(data, (bytes, bytearray)):
         try:
             text = data.decode("utf-8-sig")
@@ -45,6 +48,14 @@ def load_schema(source: str | bytes | Path | Mapping[str, Any] | bool) -> Any:
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a schema is an object, true or false; this text holds a {type(schema).__name__}")
     return schema
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:  # it may have no end
+        raise SchemaError(f"the file {str(path)!r} holds more than {MAX_FILE:,} bytes, which is no schema")
+    return data
 
 
 def _parse(text: str) -> Any:

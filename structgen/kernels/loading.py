@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from structgen import cache_folder as caches
 from structgen.kernels import objects
 from structgen.kernels.objects import Kernel
 from structgen.progress import Wait, waiting
@@ -29,44 +30,76 @@ KEPT = 6  # folders of objects of other versions of the sources that stay in the
 @cache
 def kernel(name: str) -> Kernel:
     """The entry of a kernel (a name of `structgen.kernels.objects.ENTRIES`), ready to be called."""
-    if not objects.is_on("STRUCTGEN_JIT") and (path := _object(name)) is not None:
+    target = None if objects.is_on("STRUCTGEN_JIT") else objects.host_target()
+    found = None if target is None else _shipped(name, target) or _made(name, target)
+    return found or importlib.import_module(objects.ENTRIES[name]).run  # type: ignore[no-any-return]
+
+
+def _shipped(name: str, target: str) -> Kernel | None:
+    """From an object of this package, if it was made from these sources and is whole."""
+    for each in _names(name):
+        path = objects.shipped_object(each, target, objects.is_checked())
+        try:
+            if path is not None:
+                return objects.load_object(path)
+        except (OSError, RuntimeError):  # one is made, as if there were none
+            continue
+    return None
+
+
+def _made(name: str, target: str) -> Kernel | None:
+    """From an object in the cache folder, which is made if it is not there, and made anew if it is damaged."""
+    said = ""
+    for _ in range(2):
+        paths = [objects.object_path(cache_folder(), each, target, objects.is_checked()) for each in _names(name)]
+        if not all(path.is_file() for path in paths):
+            build()
+        path = next((path for path in paths if path.is_file()), None)
+        if path is None:
+            return None  # and `build` has said why
         try:
             return objects.load_object(path)
         except (OSError, RuntimeError) as error:
-            warnings.warn(f"{path} could not be loaded ({error}); using numba's JIT", RuntimeWarning, stacklevel=2)
-    return importlib.import_module(objects.ENTRIES[name]).run  # type: ignore[no-any-return]
+            said = f"{path} could not be loaded ({error}); using numba's JIT"
+            if is_whole(path):
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+    warnings.warn(said, RuntimeWarning, stacklevel=4)
+    return None
 
 
-def _object(name: str) -> Path | None:
-    target, checked = objects.host_target(), objects.is_checked()
-    if target is None:
-        return None
-    names = [name]
-    if name in objects.VECTORS:
-        names = [*(objects.wider_name(name, width) for width in objects.widths()), name]
-    shipped = (objects.shipped_object(each, target, checked) for each in names)
-    if (path := next(filter(None, shipped), None)) is not None:
-        return path
-    if not objects.object_path(cache_folder(), name, target, checked).is_file():
-        build()
-    made = (objects.object_path(cache_folder(), each, target, checked) for each in names)
-    return next((path for path in made if path.is_file()), None)
+def is_whole(path: Path) -> bool:
+    """Whether an object is as it was written."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return data == objects.sealed(data[: -len(objects.sealed(b""))])
+
+
+def _names(name: str) -> list[str]:
+    """The objects of a kernel that this processor runs, the best first."""
+    wider = [objects.wider_name(name, width) for width in objects.widths()] if name in objects.VECTORS else []
+    return [*wider, name]
 
 
 @cache
 def cache_folder() -> Path:
-    """Where objects made on this machine lie, by the hash of the sources; a temporary folder if none can be written.
+    """Where objects made on this machine lie, by the hash of the sources; a temporary folder if none can be written, or
+    if others can write there.
 
     Below the folder of all caches (``STRUCTGEN_CACHE_DIR``), or where ``STRUCTGEN_KERNELS_DIR`` says.
     """
-    import platformdirs
-
-    caches = os.environ.get("STRUCTGEN_CACHE_DIR") or platformdirs.user_cache_dir("structgen")
-    folder = Path(os.environ.get("STRUCTGEN_KERNELS_DIR") or Path(caches) / "kernels")
+    own = os.environ.get("STRUCTGEN_KERNELS_DIR")
+    folder = Path(own) if own else caches.cache_folder() / "kernels"
+    kernels = folder / objects.sources_hash()[:16]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder / objects.sources_hash()[:16]
+        caches.make_folder(folder)
+        root = folder if own else caches.cache_folder()
+        objects_there = kernels.glob("*/*.o")
+        if os.access(folder, os.W_OK) and all(caches.is_own(path, root) for path in (folder, kernels, *objects_there)):
+            return kernels
     except OSError:
         pass
     import atexit
@@ -87,10 +120,11 @@ def build(names: Sequence[str] | None = None) -> bool:
     with _locked(folder):
         missing = [
             name for name in names or objects.ENTRIES
-            if not objects.object_path(folder, name, target, checked).is_file()
+            if not all(objects.object_path(folder, each, target, checked).is_file() for each in _names(name))
         ]  # fmt: skip
         if not missing:
             return True
+        caches.make_folder(objects.object_path(folder, missing[0], target, checked).parent)
         with waiting("compiling structgen's kernels, once per installation", len(missing), once=True) as wait:
             failed = _run_builders(missing, folder, wait)
         _forget_old(folder)
@@ -130,7 +164,7 @@ def _run_builders(names: Sequence[str], folder: Path, wait: Wait) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
+    caches.make_folder(folder)
     try:
         import fcntl
     except ImportError:  # not on Windows: processes that start together each build, and the last one's files stay

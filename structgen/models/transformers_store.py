@@ -12,12 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from structgen.cache_folder import cache_folder, is_own, make_folder
 from structgen.errors import ModelError
 from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.model_names import check_device, check_name, reaches_hub
 from structgen.models.transformers_model import TransformersModel
 from structgen.progress import Wait, waiting
-from structgen.vocabulary.store import cache_folder
 
 _INSTALL_TRANSFORMERS = "pip install 'structgen-lm[transformers]'"
 
@@ -28,14 +28,19 @@ def default_model_folder() -> Path:
     Safe with several processes: each converts into its own temporary folder, and the first rename wins.
 
     Raises:
-        ModelError: a package is missing, or the folder cannot be written.
+        ModelError: a package is missing, the folder cannot be written, or others can write to it.
     """
     target = cache_folder() / "models" / DEFAULT_MODEL
+    if not is_own(target / "config.json", cache_folder()):
+        raise ModelError(
+            f"Others can write to {target}, so nothing is read there. Remove it, or set STRUCTGEN_CACHE_DIR to a "
+            "folder that only this user can write to."
+        )
     if (target / "config.json").is_file():
         return target
     source = default_model_file()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         work = Path(tempfile.mkdtemp(prefix=f".{DEFAULT_MODEL}-", dir=target.parent))
     except OSError as error:
         raise ModelError(

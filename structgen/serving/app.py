@@ -21,7 +21,7 @@ from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
-from structgen.serving.engine import AsyncEngine
+from structgen.serving.engine import AsyncEngine, with_prompt_length
 from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.metrics import ServerMetrics
@@ -59,7 +59,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = _with_prompt_length(settings or ServingSettings(), model)
+        self.settings = with_prompt_length(settings or ServingSettings(), model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None
@@ -331,16 +331,6 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
-
-
-def _with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
-    """Prompts may be as long as they can be if all of their tokens are the longest."""
-    context = model.model.context_length if isinstance(model, Generator) else model.context_length
-    if settings.max_prompt_length is not None or context is None:
-        return settings
-    vocabulary = model.vocabulary
-    longest = max(map(len, (*vocabulary.tokens, *vocabulary.special_tokens)))
-    return replace(settings, max_prompt_length=context * longest)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

@@ -9,13 +9,14 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from structgen.constraints.base import Constraint
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle
 from structgen.decoding.output import Output
+from structgen.decoding.prompts import longest_prompt
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generator import Generator
@@ -124,7 +125,7 @@ class AsyncEngine(AsyncWriting):
         progress: ProgressCallback | None = None,
     ) -> None:
         self._progress = progress or (model.progress if isinstance(model, Generator) else None)
-        self.settings = settings or ServingSettings()
+        self.settings = with_prompt_length(settings or ServingSettings(), model)
         served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
         self.tokenizer, self.vocabulary, self.context_length = (
             served.tokenizer,
@@ -141,6 +142,7 @@ class AsyncEngine(AsyncWriting):
         )
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
+        self.max_prompt_length = self.settings.max_prompt_length
         own = compile or (lambda constraint: constraint.compile(served.vocabulary))
 
         def compiled(constraint: Constraint) -> Grammar:
@@ -392,3 +394,12 @@ def _told(error: Exception) -> Exception:
     if isinstance(error, QueueError):
         return overloaded(str(error), 1.0, "queue_timeout")
     return error
+
+
+def with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
+    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    if settings.max_prompt_length is not None:
+        return settings
+    if isinstance(model, Generator):
+        return replace(settings, max_prompt_length=model.max_prompt_length)
+    return replace(settings, max_prompt_length=longest_prompt(model.context_length, model.vocabulary))

@@ -8,7 +8,7 @@ from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import json_schema
-from structgen.constraints.text import TextConstraint, choice, gbnf, lark, regex
+from structgen.constraints.text import LarkConstraint, TextConstraint, choice, gbnf, regex
 from structgen.errors import ConstraintError
 from structgen.grammar.gbnf import read_gbnf
 from structgen.grammar.lark_reader import read_lark
@@ -132,7 +132,6 @@ def grammar_text(text: str) -> TextConstraint:
     Raises:
         ConstraintError: neither reads it; the error of the first.
     """
-    text += "\n"  # of one line: text, and never a path
     ways: list[tuple[Callable[[], Any], TextConstraint]]
     if "::=" in text:
         ways = [
@@ -141,8 +140,8 @@ def grammar_text(text: str) -> TextConstraint:
         ]
     else:
         ways = [
-            (partial(read_lark, text), lark(text)),
-            (partial(read_llguidance, text), lark(text, dialect="llguidance")),
+            (partial(read_lark, text), LarkConstraint(text)),
+            (partial(read_llguidance, text), LarkConstraint(text, dialect="llguidance")),
         ]
     refusal: ConstraintError | None = None
     for read, constraint in ways:

@@ -15,7 +15,7 @@ from structgen.constraints.base import Constraint
 from structgen.constraints.combined import concat, union
 from structgen.constraints.composed import tag_dispatch
 from structgen.constraints.json import json_schema
-from structgen.constraints.text import TextConstraint, choice, lark, regex
+from structgen.constraints.text import LarkConstraint, TextConstraint, choice, regex
 from structgen.options import JsonOptions
 from structgen.serving.errors import Place, RequestError
 from structgen.vocabulary.special_tokens import SpecialToken
@@ -110,7 +110,7 @@ class StructuralTags:
         if not excluded:
             return regex("(?s:.*)")
         words = "|".join(re.escape(word).replace("/", r"\/") for word in excluded)
-        return lark(f"start: T\nT: /(?s:.*)/ & ~/(?s:.*(?:{words}).*)/\n", dialect="llguidance")
+        return LarkConstraint(f"start: T\nT: /(?s:.*)/ & ~/(?s:.*(?:{words}).*)/\n", dialect="llguidance")
 
     def _sequence(self, given: Any, place: Place, ends: tuple[str, ...]) -> Constraint:
         elements = self._elements(given, place)
@@ -143,7 +143,7 @@ class StructuralTags:
 
     def _repeated(self, given: Any, place: Place, times: str) -> Constraint:
         content = self._format(given.get("content"), (*place, "content"))
-        return lark(f"start: @content{times}\n", dialect="llguidance", grammars={"content": content})
+        return LarkConstraint(f"start: @content{times}\n", dialect="llguidance", grammars=(("content", content),))
 
     def _tag(self, given: Any, place: Place) -> Constraint:
         return concat(self._mark(given.get("begin"), (*place, "begin")), *self._rest(given, place))
@@ -198,8 +198,8 @@ class StructuralTags:
         names: dict[str, Constraint] = {"tag": union(*tags) if len(tags) > 1 else tags[0], "separator": separator}
         more = "" if given.get("stop_after_first") is True else " (@separator @tag)*"
         whole = f"@tag{more}" if given.get("at_least_one") is True else f"(@tag{more})?"
-        used = {name: names[name] for name in names if f"@{name}" in whole}
-        return lark(f"start: {whole}\n", dialect="llguidance", grammars=used)
+        used = tuple((name, names[name]) for name in names if f"@{name}" in whole)
+        return LarkConstraint(f"start: {whole}\n", dialect="llguidance", grammars=used)
 
     def _token(self, given: Any, place: Place) -> Constraint:
         return self._mark({"type": "token", **given}, place)
@@ -211,7 +211,7 @@ class StructuralTags:
             number = self._specials.get(token) if isinstance(token, str) else token
             if not isinstance(number, int):
                 raise RequestError.at(place, f"there is no special token {token!r:.60}")
-            return lark(f"start: {self._written(number)}\n", dialect="llguidance")
+            return LarkConstraint(f"start: {self._written(number)}\n", dialect="llguidance")
         if not isinstance(given, str):
             raise RequestError.at(place, "what begins or ends a tag is a string or a token")
         return self._text(given)
@@ -223,7 +223,7 @@ class StructuralTags:
             return choice([text])
         specials = self._specials
         written = [self._written(specials[piece]) if piece in specials else json.dumps(piece) for piece in pieces]
-        return lark(f"start: {' '.join(written)}\n", dialect="llguidance")
+        return LarkConstraint(f"start: {' '.join(written)}\n", dialect="llguidance")
 
     def _written(self, token_id: int) -> str:
         """A token as grammars name it: by its name, by which texts can be taken apart, where they have such names."""

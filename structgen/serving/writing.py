@@ -39,6 +39,7 @@ class AsyncWriting(ABC):
     """Writes outputs that satisfy constraints, for many callers at once, by what a subclass does with requests."""
 
     vocabulary: Vocabulary
+    max_prompt_length: int | None = None
 
     @abstractmethod
     async def read(self, tokenize: Callable[[Any], _Read]) -> _Read:
@@ -117,7 +118,8 @@ class AsyncWriting(ABC):
         settings = checked_settings(**options)
         place = settings.instruct
         instruction = constraint.instruction() if constraint is not None and place is not None else None
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user"))
+        most = self.max_prompt_length
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user", most))
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(

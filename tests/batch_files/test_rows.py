@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,12 @@ from structgen.batch_files.output import OutputFile, encoded
 from structgen.batch_files.rows import RowFile
 from structgen.batch_files.specification import ConstraintSpecification
 from structgen.cli import batch, commands
-from structgen.errors import ConstraintError, InputFileError
+from structgen.cli.common import BadInput, read_bytes
+from structgen.errors import ConstraintError, GenerationError, InputFileError, OptionsError
+from structgen.generator import Generator
 from structgen.options import JsonOptions
 from tests.fakes import vocabulary
+from tests.serving.tiny import ByteTokenizer, generator
 
 BYTES = vocabulary(eos=1)
 
@@ -155,6 +159,9 @@ def test_no_column_names_a_file(tmp_path: Path) -> None:
             ConstraintSpecification(kind, str(path)).compile(BYTES)
 
 
+HEADS = ['{"id": "\ud800", "key": "1"', '{"id": 2, "key": "2"']
+
+
 def test_outputs_are_taken_up_behind_the_last_whole_line(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     with OutputFile(path) as file:
@@ -163,17 +170,126 @@ def test_outputs_are_taken_up_behind_the_last_whole_line(tmp_path: Path) -> None
     whole = path.read_bytes()
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])
-        with OutputFile(path) as file:
+        with OutputFile(path, HEADS) as file:
             assert len(file.written) == whole[:cut].count(b"\n") and file.failed == (cut == len(whole))
         assert path.read_bytes() == whole[: whole[:cut].rfind(b"\n") + 1]
+    path.write_bytes(whole)
     assert list(OutputFile(path).written) == ["\ud800", 2]
     for bad in (b"\n", b"7\n", b'{"id": 1}\n', b'{"id": [], "key": ""}\n', b'{"id": 2, "key": ""}\n', b"\xff\n"):
         path.write_bytes(whole + bad)
         with pytest.raises(InputFileError, match="line 3 was not written by a batch"):
-            OutputFile(path)
+            OutputFile(path, HEADS)
         assert path.read_bytes() == whole + bad
     with pytest.raises(InputFileError, match="Cannot write"):
         OutputFile(tmp_path / "none" / "out.jsonl")
+
+
+FOREIGN = [
+    b'{"type":"object"}', b"x", b'{"id": 7', b'{"id": 1, "key": "0', b'{"id": 2, "key": "3', b"\xff", b" ", b"\0",
+    b'{"id": 2, "key": "2 ', b'{"id":2,"key":"2"}', b'[{"id": 2}]', b'{"id": 2, "key": "22", "text": ""}', b'{"id": 22',
+    b"# notes", b'{"prompt": "a"}', b"%PDF-1.7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tail", FOREIGN, ids=repr)
+@pytest.mark.parametrize("before", [b"", b'{"id": 9, "key": "9"}\n'], ids=["alone", "behind a line"])
+def test_nothing_is_cut_that_this_batch_did_not_write(tmp_path: Path, before: bytes, tail: bytes) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(before + tail)
+    for heads in (HEADS, []):
+        with pytest.raises(InputFileError, match=f"line {2 if before else 1} was not written"):
+            OutputFile(path, heads)
+        assert path.read_bytes() == before + tail
+
+
+@pytest.mark.parametrize("name", ["/dev/full", "/dev/zero", "/dev/null", "pipe"])
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's devices")
+def test_outputs_and_rows_are_regular_files(tmp_path: Path, name: str, written: list[Any]) -> None:
+    path, rows = Path(name), tmp_path / "rows.jsonl"
+    rows.write_text('{"prompt": "a"}\n')
+    if name == "pipe":
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+    code, _, stderr = invoke(str(rows), "-o", str(path))
+    assert code == 2 and "it is no regular file" in " ".join(stderr.split())
+    code, _, stderr = invoke(str(path))
+    assert code == 2 and "it is no regular file" in " ".join(stderr.split())
+    assert written == []
+
+
+class Endless(io.RawIOBase):
+    """A file without end; counts what is read of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.read_bytes = data, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        buffer[:] = (self.data * (len(buffer) // len(self.data) + 1))[: len(buffer)]
+        self.read_bytes += len(buffer)
+        return len(buffer)
+
+
+@pytest.mark.parametrize("is_csv", [False, True])
+def test_a_line_without_end_is_not_read_on(is_csv: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("structgen.batch_files.rows.MAX_LINE", 1 << 20)
+    file = Endless(b"x")
+    with pytest.raises(InputFileError, match=r"line 1: .*a line of more than 1,048,576 bytes"):
+        RowFile("rows", lambda: io.BufferedReader(file), is_csv).check()
+    assert file.read_bytes < 2 << 20
+
+
+def test_a_huge_first_line_of_a_file_that_is_no_output_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.write(b'{"type": "object", ')
+        file.truncate(4 << 30)  # no more on the disk than its beginning
+    tracemalloc.start()
+    with pytest.raises(InputFileError, match="line 1 was not written by a batch"):
+        OutputFile(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert path.stat().st_size == 4 << 30
+
+
+def test_standard_input_and_files_have_a_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MAX_INPUT", 10)
+    code, _, stderr = invoke("-", stdin=b'{"prompt": "a"}\n')
+    assert code == 2 and "more than 10 bytes" in " ".join(stderr.split())
+    with pytest.raises(BadInput, match="more than 5 bytes"):
+        (tmp_path / "x").write_bytes(b"123456")
+        read_bytes(str(tmp_path / "x"), 5)
+
+
+def test_a_schema_is_not_an_output(tmp_path: Path, written: list[Any]) -> None:
+    rows, schema = tmp_path / "r.jsonl", tmp_path / "s.json"
+    rows.write_text('{"prompt": "a"}\n')
+    for content in (b'{"type":"object"}', b'{"type":"object"}\n', b'{"id": {"type": "string"}}', b"\x89PNG\r\n"):
+        schema.write_bytes(content)
+        code, _, stderr = invoke(str(rows), "-o", str(schema))
+        assert code == 2 and "was not written by a batch of these rows" in " ".join(stderr.split())
+        assert schema.read_bytes() == content
+    assert invoke(str(rows), "-o", str(rows))[0] == 2 and rows.read_text() == '{"prompt": "a"}\n'
+    assert written == []
+
+
+def test_a_torn_line_is_dropped_only_where_it_is_this_batch(tmp_path: Path, written: list[Any]) -> None:
+    rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
+    assert invoke(str(rows), "-o", str(out))[0] == 0
+    whole = out.read_bytes()
+    for cut in range(len(whole)):
+        out.write_bytes(whole[:cut])
+        assert invoke(str(rows), "-o", str(out))[0] == 0
+        assert out.read_bytes() == whole
+    first = whole.index(b"\n") + 1
+    for arguments in (("--seed", "1"), ("--regex", "a")):  # another batch of the same rows
+        for cut in (first - 1, len(whole) - 1):
+            out.write_bytes(whole[:cut])
+            assert invoke(str(rows), "-o", str(out), *arguments)[0] == 2
+            assert out.read_bytes() == whole[:cut]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of files are POSIX's here")
@@ -257,3 +373,29 @@ def test_without_an_output_rows_go_to_standard_output(written: list[Any]) -> Non
 
 def test_a_line_is_bytes_of_json() -> None:
     assert json.loads(encoded(json.dumps({"a": "\udfff\ud800 ä"}, ensure_ascii=False))) == {"a": "\udfff\ud800 ä"}
+
+
+def test_prompts_that_are_too_long_fail_and_are_not_taken_to_pieces() -> None:
+    class Counting(ByteTokenizer):
+        read = 0
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            self.read += len(text)
+            return super().encode(text, add_special_tokens)
+
+    made = generator(context_length=50)
+    assert made.max_prompt_length == 50  # all tokens have a byte
+    assert generator().max_prompt_length is None
+    tokenizer = Counting()
+    for most, longest in ((None, 50), (20, 20)):
+        own = Generator(made.model, tokenizer, vocabulary=made.vocabulary, max_prompt_length=most)
+        long = "x" * (60 << 20)
+        rows = RowFile.of("rows", json.dumps({"prompt": long}).encode() + b'\n{"prompt": "ab"}')
+        lines = [json.loads(line.text) for line in BatchJob(options={"max_new_tokens": 2}).lines(own, rows)]
+        assert f"at most {longest} are read" in lines[0]["error"]["message"] and "text" in lines[1]
+        assert tokenizer.read < 100
+        tokenizer.read = 0
+        with pytest.raises(GenerationError, match="max_prompt_length"):
+            own.choice("x" * 51, ["a", "b"])
+    with pytest.raises(OptionsError, match="max_prompt_length"):
+        Generator(made.model, tokenizer, max_prompt_length=0)

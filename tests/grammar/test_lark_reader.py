@@ -138,7 +138,7 @@ def test_empty_language() -> None:
 
 def test_missing_file() -> None:
     with pytest.raises(ConstraintError, match="cannot read"):
-        read_lark("nowhere.lark")
+        read_lark(Path("nowhere.lark"))
 
 
 def test_unknown_lexer() -> None:

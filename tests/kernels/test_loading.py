@@ -70,7 +70,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kernels.mkdir(parents=True)
     for path in objects.FOLDER.glob("*.py"):
         shutil.copy(path, kernels)
-    shutil.copy(objects.FOLDER.parent / "progress.py", copy)  # how it is told that kernels are compiled; alone, too
+    for name in ("progress.py", "cache_folder.py"):  # how it is told that kernels are compiled, and where they lie
+        shutil.copy(objects.FOLDER.parent / name, copy)
     (kernels / "small.py").write_text(SMALL)
     source = (kernels / "objects.py").read_text()
     start, end = source.index("ENTRIES = {"), source.index("}", source.index("ENTRIES = {"))
@@ -96,6 +97,50 @@ def test_an_object_is_built_once_and_numba_stays_out(package: Path, tmp_path: Pa
     again = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
     assert again.stdout == first.stdout and again.stderr == ""
     assert built.stat().st_mtime_ns == made
+
+
+def test_a_damaged_object_is_built_anew(package: Path, tmp_path: Path) -> None:
+    first = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
+    (built,) = tmp_path.rglob("small.o")
+    whole = built.read_bytes()
+    middle = len(whole) // 2
+    damaged = (b"", b"no object", whole[:-1], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    for content in damaged:
+        built.write_bytes(content)
+        found = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
+        assert found.stdout == first.stdout and "could not be loaded" not in found.stderr
+        assert built.read_bytes() == whole
+    broken = objects.sealed(b"no object")  # as it was written, and none: making it anew would not help
+    built.write_bytes(broken)
+    found = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path / "numba"))
+    assert found.stdout.startswith("45 True ") and "could not be loaded" in found.stderr
+    assert built.read_bytes() == broken
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's here")
+@pytest.mark.parametrize("place", ["", "kernels", "kernels/*/*", "kernels/*/*/small.o"])
+def test_a_folder_that_others_can_write_is_not_read(package: Path, tmp_path: Path, place: str) -> None:
+    cache = tmp_path / "cache"
+    first = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(cache))
+    (built,) = cache.rglob("small.o")
+    built.write_bytes(b"a stranger's")
+    open_to_all = next(path for path in cache.glob(place) if path.name != "lock") if place else cache
+    open_to_all.chmod(0o777)
+    found = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(cache))
+    assert found.stdout == first.stdout and found.stderr.count("not this user's alone") == 1
+    assert built.read_bytes() == b"a stranger's"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's here")
+def test_objects_are_made_so_that_nobody_else_can_write(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    before = os.umask(0o002)  # as many systems have it
+    try:
+        python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(cache))
+    finally:
+        os.umask(before)
+    again = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(cache))
+    assert again.stderr == "" and len(list(cache.rglob("small.o"))) == 1
 
 
 def test_checked_objects_lie_beside_the_others(package: Path, tmp_path: Path) -> None:

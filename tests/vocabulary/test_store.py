@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from structgen.cache_folder import cache_folder as cache_folder_of_user
 from structgen.vocabulary import store
 
 ARRAYS: dict[str, NDArray[Any]] = {
@@ -58,6 +60,64 @@ def test_a_damaged_file_is_a_miss_or_still_right(cache_folder: Path) -> None:
         path.write_bytes(content)
         found = store.load("kind", "key")
         assert found is None or same(found, ARRAYS)  # some bytes of a zip file, such as times, say nothing
+    path.write_bytes(whole)
+    found = store.load("kind", "key")
+    assert found is not None and same(found, ARRAYS)
+
+
+def test_a_file_is_read_under_its_own_name_only(cache_folder: Path) -> None:
+    """As a copy of another would be well formed, and wrong."""
+    store.save("kind", "key", ARRAYS)
+    whole = only_file(cache_folder).read_bytes()
+    for kind, key in (("kind", "other"), ("other", "key")):
+        store.save(kind, key, {"a": np.zeros(1)})
+        (path,) = (p for p in cache_folder.rglob(f"{key}.npz") if p.parent.name == kind)
+        path.write_bytes(whole)
+        assert store.load(kind, key) is None
+
+
+def test_well_formed_arrays_that_were_not_saved_here_are_a_miss(cache_folder: Path) -> None:
+    store.save("kind", "key", ARRAYS)
+    np.savez(only_file(cache_folder), **ARRAYS)  # type: ignore[arg-type]
+    assert store.load("kind", "key") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX's here")
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o722, 0o1777])
+@pytest.mark.parametrize("place", ["", "v{}", "v{}/kind", "v{}/kind/key.npz"])
+def test_a_folder_that_others_can_write_is_not_read(cache_folder: Path, place: str, mode: int) -> None:
+    store.save("kind", "key", ARRAYS)
+    path = cache_folder / place.format(store.FORMAT)
+    before = path.stat().st_mode
+    path.chmod(mode)
+    with pytest.warns(RuntimeWarning, match="not this user's alone: others can write to it") as told:
+        assert store.load("kind", "key") is None
+        assert store.load("kind", "key") is None
+    assert len(told) == 1 and "\n" not in str(told[0].message) and "STRUCTGEN_CACHE_DIR" in str(told[0].message)
+    if not place.endswith("npz"):
+        assert not store.save("kind", "other", ARRAYS)
+    path.chmod(before)
+    assert store.load("kind", "key") is not None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("place", ["", "v{}", "v{}/kind", "v{}/kind/key.npz"])
+def test_a_folder_of_somebody_else_is_not_read(cache_folder: Path, place: str) -> None:
+    store.save("kind", "key", ARRAYS)
+    os.chown(cache_folder / place.format(store.FORMAT), 12345, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to the user 12345"):
+        assert store.load("kind", "key") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's here")
+def test_folders_are_made_so_that_nobody_else_can_write(cache_folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert store.save("kind", "key", ARRAYS)
+    finally:
+        os.umask(before)
+    assert store.load("kind", "key") is not None
+    assert all(not path.stat().st_mode & 0o022 for path in [cache_folder, *cache_folder.rglob("*")])
 
 
 def test_pickled_objects_are_neither_stored_nor_loaded(cache_folder: Path) -> None:
@@ -95,12 +155,13 @@ def test_names_that_leave_the_folder_are_refused(name: str) -> None:
 
 def test_the_default_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STRUCTGEN_CACHE_DIR")
-    assert store.cache_folder().name == "structgen"
+    assert cache_folder_of_user().name == "structgen"
 
 
 WRITER = """
 import sys
 import numpy as np
+from structgen.cache_folder import cache_folder as cache_folder_of_user
 from structgen.vocabulary import store
 for i in range(150):
     assert store.save("kind", "key", {"a": np.full(20_000, int(sys.argv[1]) + 2 * i, dtype=np.int32)})

@@ -345,15 +345,47 @@ class PrefixStore(Generic[T]):
         try:
             with np.load(path, allow_pickle=False) as file:
                 key, nodes, edges = str(file["key"]), file["nodes"], file["edges"]
-        except (OSError, ValueError, KeyError) as error:
+        except Exception as error:  # numpy and zipfile raise errors of all kinds
             raise GenerationError(f"{path} is no prefix store: {error}") from error
         if key != target.key or nodes.dtype != _NODE or edges.dtype != _EDGE:
             raise GenerationError(f"{path} is the store of another target (key {key}, not {target.key}).")
+        if not _holds_together(nodes, edges, target.vocabulary.size):
+            raise GenerationError(f"The prefix store {path} is damaged; delete it, or draw its samples anew.")
         store.node_count, store.edge_count = len(nodes), len(edges)
         store.nodes = np.concatenate([nodes, np.zeros(max(256, len(nodes)), dtype=_NODE)])
         store.edges = np.concatenate([edges, np.zeros(max(4096, len(edges)), dtype=_EDGE)])
         store.clock = int(nodes["used"].max(initial=0))
         return store
+
+
+def _holds_together(nodes: npt.NDArray[Any], edges: npt.NDArray[Any], size: int) -> bool:
+    """Whether a stored trie is one: each node lies behind its parent, edges and children are there, numbers are
+    numbers. Walks read it without looking, so a wrong one would send them astray or round for ever."""
+    if nodes.ndim != 1 or edges.ndim != 1:
+        return False
+    count, place = len(nodes), np.arange(len(nodes))
+    parent, child, sibling, start = (nodes[name].astype(np.int64) for name in ("parent", "child", "sibling", "start"))
+    last = start + nodes["count"]
+    is_node = edges["child"] >= 0
+    fits = [
+        (parent[1:] >= 0) & (parent < place)[1:],
+        parent[:1] == -1,
+        (nodes["token"] >= EOS) & (nodes["token"] < size) & (nodes["count"] >= 0) & (nodes["depth"] >= 0),
+        (start >= -1) & ((start < 0) | (last <= len(edges))),
+        (child == -1) | ((child > place) & (child < count)),
+        (sibling == -1) | ((sibling > 0) & (sibling < place)),
+        (edges["token"] >= EOS) & (edges["token"] < size) & (edges["child"] < count),
+        is_node | np.isin(edges["child"], (k.UNSEEN, k.COMPLETE)),
+        *(~np.isnan(nodes[name]) for name in ("logp", "high", "low", "mass")),
+        ~np.isnan(edges["logp"]),
+    ]
+    if not all(map(np.all, fits)):
+        return False
+    owners = np.flatnonzero((start >= 0) & (nodes["count"] > 0))
+    owned = np.repeat(owners, nodes["count"][owners])
+    owned_edges = np.concatenate([np.arange(start[node], last[node]) for node in owners.tolist()] or [np.zeros(0, int)])
+    behind = edges["child"][owned_edges]
+    return bool((parent[behind[behind >= 0]] == owned[behind >= 0]).all())
 
 
 _GUESS_WHERE = math.log(0.05)  # guesses where fewer walks come cost more than they save

@@ -74,14 +74,19 @@ class Datastore:
         try:
             with np.load(path, allow_pickle=False) as data:
                 tokens, order, digest = data["tokens"], data["order"], str(data["vocabulary"])
-        except (OSError, ValueError, KeyError) as error:
+        except Exception as error:  # numpy and zipfile raise errors of all kinds
             raise GenerationError(f"{path} is no datastore ({error}); make one with: structgen datastore") from error
         if digest != fingerprint(vocabulary):
             raise GenerationError(
                 f"The datastore {path} holds tokens of another vocabulary; build it with this model: "
                 "structgen datastore --model ..."
             )
-        return cls(tokens.astype(np.uint32), order.astype(np.int32), digest)
+        known = tokens.ndim == order.ndim == 1 and tokens.dtype == np.uint32 and order.dtype == np.int32
+        if not known or not (
+            ((tokens < vocabulary.size) | (tokens == SEPARATOR)).all() and ((order >= 0) & (order < len(tokens))).all()
+        ):
+            raise GenerationError(f"The datastore {path} is damaged; make it anew with: structgen datastore")
+        return cls(tokens, order, digest)
 
     def following(self, tail: Sequence[int]) -> tuple[int, Counter[int]]:
         """The longest end of ``tail`` that occurs (its length, at most ``TAIL``), and how often each token follows it
@@ -139,6 +144,15 @@ class _RetrievalSource(Source):
     def propose(self, node: Node) -> list[Proposal]:
         own = self._written + node.depth  # tokens of the output: what it begins with is what texts begin with
         return self._drafter.following(node.tail if own >= TAIL else (SEPARATOR, *node.tail[len(node.tail) - own :]))
+
+
+def is_datastore(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a datastore, of any vocabulary; nothing of its arrays is read."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return {*data.files} == {"tokens", "order", "vocabulary"}
+    except Exception:  # numpy and zipfile raise errors of all kinds
+        return False
 
 
 def fingerprint(vocabulary: Vocabulary) -> str:

@@ -21,10 +21,11 @@ from structgen.automata.ecma_ast import Node
 from structgen.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.lark_internals import LalrParser, build_lalr
-from structgen.grammar.lark_reader import Places, lark_errors, load, load_text, special_tokens
+from structgen.grammar.lark_reader import Places, lark_errors, load, special_tokens
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
 from structgen.grammar.python_regex import parse
+from structgen.grammar.sources import load_text
 from structgen.kernels.lalr.layout import FINAL, PENDING_END
 
 END = "$END"
@@ -87,11 +88,11 @@ def read_tables(
         GrammarError: not a legal grammar, not LALR(1), or a terminal that looks too far around itself.
         ConstraintError: the package lark is missing, or the file cannot be read.
     """
-    text, name, folders = load_text(source)
+    text, file = load_text(source)
     check_text(text)
     _refuse_special_tokens(text)
     with _building, limited(grammar_refusal(text)):
-        parser = _build(text, name, start, [*folders, *map(str, import_paths)])
+        parser = _build(text, file, start, list(map(str, import_paths)))
         return _Reader(text, parser, absent).read()
 
 
@@ -107,11 +108,11 @@ def _refuse_special_tokens(text: str) -> None:
         )
 
 
-def _build(text: str, name: str, start: str, folders: list[str]) -> LalrParser:
+def _build(text: str, file: Path | None, start: str, folders: list[str]) -> LalrParser:
     """Lark's own parser."""
     with lark_errors(text):
         postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
-        grammar = load(text, text, name, folders)
+        grammar = load(text, text, file, folders)
         try:
             return build_lalr(grammar, start, postlex)
         except re.error as error:  # Lark puts all terminals of a lexer into one expression

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from structgen.errors import ConstraintError, GrammarError
 from structgen.grammar.embedded_schema import EmbeddedSchema
-from structgen.grammar.lark_reader import load_text
 from structgen.grammar.limits import check_text, limited
 from structgen.grammar.llguidance.endings import with_endings
 from structgen.grammar.llguidance.ignoring import with_ignored
@@ -18,6 +17,7 @@ from structgen.grammar.llguidance.rules import RuleWriter
 from structgen.grammar.llguidance.syntax import Scope
 from structgen.grammar.llguidance.tokens import GrammarText
 from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.sources import load_text
 from structgen.options import JsonOptions, checked_options
 
 
@@ -50,7 +50,7 @@ def read_llguidance(
     """Read a grammar in Lark's language as llguidance has it.
 
     Args:
-        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        source: the grammar's text (any string), or the path of a file (``Path``).
         start: the rule that texts must match.
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
         grammars: texts of other grammars that ``@name`` refers to, by name; each begins with its rule ``start``.

@@ -157,6 +157,37 @@ def test_save_and_load(tmp_path: Path) -> None:
         PrefixStore(case.target(model_id=None)).save(tmp_path / "x.npz")
 
 
+def test_a_stored_trie_that_leads_out_of_itself_is_refused(tmp_path: Path) -> None:
+    case = cf.dyck()
+    store, path = case.store(), tmp_path / "store.npz"
+    Sampler(store, "weighted", seed=0).draw(50)
+    store.save(path)
+    with np.load(path) as data:
+        good = dict(data)
+    count, edges = len(good["nodes"]), len(good["edges"])
+    assert count > 3
+    wrong: list[tuple[str, str, list[float]]] = [
+        ("nodes", "parent", [count, -2, 1 << 30]), ("nodes", "child", [count, -2]), ("nodes", "sibling", [count, -2]),
+        ("nodes", "start", [edges, 1 << 60, -2]), ("nodes", "count", [-1, edges + 1, 1 << 30]),
+        ("nodes", "token", [1 << 20, -2]), ("edges", "token", [1 << 20, -2]), ("edges", "child", [count, -99]),
+        ("nodes", "high", [math.nan]), ("edges", "logp", [math.nan]),
+    ]  # fmt: skip
+    for array, name, values in wrong:
+        for value in values:
+            changed = good[array].copy()
+            changed[name][1] = value
+            np.savez(path, **{**good, array: changed})
+            with pytest.raises(GenerationError, match="is damaged"):
+                PrefixStore.load(path, case.target())
+    round_for_ever = good["nodes"].copy()
+    round_for_ever["parent"][1] = 1
+    np.savez(path, **{**good, "nodes": round_for_ever})
+    with pytest.raises(GenerationError, match="is damaged"):
+        PrefixStore.load(path, case.target())
+    np.savez(path, **good)
+    assert PrefixStore.load(path, case.target()).node_count == count
+
+
 def test_guesses_change_calls_not_bounds() -> None:
     """A store whose drafts are always right reads whole texts in one call; wrong drafts do no harm."""
     case = cf.fibonacci()

@@ -153,8 +153,32 @@ def test_datastores_are_saved_and_belong_to_a_vocabulary(tmp_path: Path) -> None
     with pytest.raises(GenerationError, match="another vocabulary"):
         Datastore.load(path, vocabulary(b"more"))
     (tmp_path / "no.npz").write_bytes(b"no")
-    with pytest.raises(GenerationError, match="is no datastore"):
-        Datastore.load(tmp_path / "no.npz", words)
+    for content in (b"no", b"", path.read_bytes()[:-40]):
+        (tmp_path / "no.npz").write_bytes(content)
+        with pytest.raises(GenerationError, match="is no datastore"):
+            Datastore.load(tmp_path / "no.npz", words)
+
+
+@pytest.mark.parametrize(
+    "name, wrong",
+    [
+        ("tokens", np.array([1 << 30] * 5, np.uint32)),
+        ("tokens", np.zeros((5, 1), np.uint32)),
+        ("tokens", np.zeros(5)),
+        ("order", np.array([5, 1], np.int32)),
+        ("order", np.array([-1], np.int32)),
+        ("order", np.array([[0]], np.int32)),
+        ("order", np.array([1 << 40])),
+    ],
+)
+def test_a_datastore_that_leads_out_of_itself_is_refused(tmp_path: Path, name: str, wrong: Any) -> None:
+    words, path = vocabulary(), tmp_path / "x.draft.npz"
+    Datastore.build([[5, 6, 7]], words).save(path)
+    with np.load(path) as data:
+        arrays = {**data, name: wrong}
+    np.savez(path, **arrays)
+    with pytest.raises(GenerationError, match="is damaged"):
+        Datastore.load(path, words)
 
 
 class PairTokenizer:

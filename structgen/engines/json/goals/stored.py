@@ -1,10 +1,10 @@
 """Solved goals as plain arrays: what took long to compile can be kept in the cache folder, for other processes.
 
-Nothing of a file is executed or unpickled: it holds a JSON text (the graph) and integer arrays (automata). Automata
-are looked at here, and tables by `tables.verify`, before anything is handed out, so a wrong file cannot make a kernel
-read astray or a text come to a dead end; what it *allows* is as trustworthy as whoever can write to the folder, which
-holds object code, too. A file is found by what it was made from: the schema, the options, this
-version and the sources that compile. Goals do not depend on a vocabulary.
+Nothing of a file is executed or unpickled: it holds a JSON text (the graph) and integer arrays (automata). Automata are
+looked at here, and tables by `tables.verify`, before anything is handed out, so a wrong file cannot make a kernel read
+astray or a text come to a dead end; what it *allows* is as trustworthy as whoever can write to the folder, which holds
+object code, too, and is read only if nobody else can (`structgen.cache_folder`). A file is found by what it was made
+from: the schema, the options, this version and the sources that compile. Goals do not depend on a vocabulary.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from structgen.engines.json.masks.remainders import find_remainders
 from structgen.kernels.json import layout
+from structgen.kernels.objects import sources_hash
 from structgen.kernels.tokens import calls as t
 from structgen.vocabulary import store
 from structgen.vocabulary.trie import Trie, subtrie
@@ -168,7 +169,7 @@ _SAVED = {
 
 def load_lexicon(vocabulary: Vocabulary, escapes: bool) -> JsonLexicon:
     """The lexicon from the cache folder, or built and saved there."""
-    key = f"{vocabulary.digest}-{'any' if escapes else 'minimal'}"
+    key = f"{vocabulary.digest}-{'any' if escapes else 'minimal'}-{sources_hash()[:16]}"  # kernels know the kinds
     stored = store.load("lexicon", key)
     if stored is not None and _is_whole(stored, vocabulary.size):
         return JsonLexicon(vocabulary=vocabulary, escapes=escapes, next_same=vocabulary.trie.next_same, **stored)
