@@ -17,6 +17,7 @@ from structgen.grammar.rust_regex import parse_rust_search
 from structgen.python_types.functions import LENGTHS, Functions, function_name
 from structgen.python_types.json_texts import NotRegularError, json_text
 from structgen.python_types.notes import JsonDict, checked, narrowed
+from structgen.python_types.rust_classes import as_pydantic_reads
 
 _SPACE = r"\t-\r \x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000"  # Unicode's White_Space, as Rust trims
 _TRIMMED = rf"^(?![{_SPACE}])(?:[^]*[^{_SPACE}])?$"
@@ -265,6 +266,6 @@ def _searched(pattern: Any, engine: str) -> tuple[str | None, str | None]:
             return ecma_source(python_regex.parse(pattern.pattern, pattern.flags)), None
         if engine == "python-re":
             return ecma_source(python_regex.parse(pattern)), None
-        return ecma_source(parse_rust_search(pattern)), None
+        return ecma_source(parse_rust_search(pattern, as_pydantic_reads)), None
     except PatternError as error:
         return None, f"that it matches {pattern!r:.100}: {str(error).splitlines()[0]}"

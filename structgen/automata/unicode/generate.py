@@ -1,7 +1,7 @@
 """Write ``tables.npz``: the Unicode properties that ECMA-262 regular expressions can name.
 
 Run by hand when the Unicode version is to change, with the packages ``regex`` (the data), ``fonttools`` (the spelling
-of script names) and ``idna`` (RFC 5892): ``python structgen/automata/unicode/generate.py 17.0.0``. Nothing at run time
+of script names) and ``idna`` (RFC 5892): ``python structgen/automata/unicode/generate.py 18.0.0``. Nothing at run time
 needs them. Besides, the table holds what the rules for internationalised host names ask for (kind ``idn``).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 import unicodedata
-from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,11 +115,11 @@ def pvalid() -> list[int]:
 
 def orbits() -> list[int]:
     """Groups of characters with equal simple case folding: size, members, size, members …"""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for char in TEXT:
-        full, lower = char.casefold(), char.lower()
-        groups[full if len(full) == 1 else lower if len(lower) == 1 else char].append(ord(char))
-    return [n for group in groups.values() if len(group) > 1 for n in (len(group), *sorted(group))]
+    cased = "".join(regex.findall(r"[\p{Cased}\p{CWCM}\p{CWCF}]", TEXT))
+    groups = {"".join(sorted(set(regex.findall(f"(?i){char}", cased)))) for char in cased}
+    # `regex` holds the Turkic letters for equal to i and I, simple case folding does not.
+    ordered = sorted(("".join(sorted({*group} - {*"ıİ"})) for group in groups), key=lambda group: group[:1])
+    return [n for group in dict.fromkeys(ordered) if len(group) > 1 for n in (len(group), *map(ord, group))]
 
 
 def main() -> None:
