@@ -11,6 +11,7 @@ from pydantic.types import Base64Encoder, Base64UrlEncoder
 from pydantic_core import core_schema
 
 from structgen.automata.ecma_writer import ecma_source
+from structgen.automata.regex_format import READ_BY_PYTHON
 from structgen.errors import PatternError
 from structgen.grammar import python_regex
 from structgen.grammar.rust_regex import parse_rust_search
@@ -84,6 +85,7 @@ PATTERNS: dict[str, str] = {
     "ipvanyaddress": f"^(?:{_IPV4}|{_IPV6})$",
     "email": f"^{_NO_SPECIAL_USE}{_EMAIL}$",
     "name-email": rf"^{_NO_SPECIAL_USE}(?:{_EMAIL}|[A-Za-z0-9]{{1,30}}(?: [A-Za-z0-9]{{1,30}}){{0,4}} <{_EMAIL}>)$",
+    "regex": READ_BY_PYTHON,
 }
 """What strings of a format are, where pydantic's functions read them."""
 

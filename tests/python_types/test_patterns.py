@@ -163,3 +163,10 @@ def test_texts_of_one_shape_are_compared() -> None:
         for day in [*days, limit]:
             assert bool(least.fullmatch(day.isoformat())) is (day >= limit)
             assert bool(most.fullmatch(day.isoformat())) is (day <= limit)
+
+
+def test_a_field_of_expressions_takes_those_of_python() -> None:
+    grammar = structgen.json_schema(re.Pattern[str]).compile(BYTES)
+    for text, legal in (("^a+[bc]$", True), ("(?<n>a)", False), ("(?<=a+)b", False), ("[^]", False), (r"\\cA", False)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(f'"{text}"'.encode()) and matcher.is_accepting()) is legal
