@@ -8,8 +8,8 @@ compared with others. What is accepted is therefore a subset of ECMA-262:
 - ranges of a class within the digits, the upper or the lower case letters, or from ``!``, space or ``\\x00``,
   ``\\u0000`` and the like; a literal ``-`` only at either end of a class;
 - one named group, outside of groups; in it and after it neither groups nor ``{n,m}``, and of ranges those of all digits
-  or letters; ``\\k`` names it if its name is one of the letters `REFERRED`, and neither escapes but ``\\d``, ``\\w`` and
-  ``\\s`` nor counts stand in it and after it;
+  or letters; ``\\k`` names it if its name is one of the letters `REFERRED`, and neither counts nor escapes but ``\\d``,
+  ``\\w`` and ``\\s`` stand in it and after it;
 - no numbered back-references, flags, ``\\p`` or literal ``{``.
 
 Python's ``re`` reads them too, but for named groups, lookbehinds, ``[]``, ``[^]`` and ``\\c``: see `READ_BY_PYTHON`.

@@ -43,6 +43,8 @@ Variation_Selector=VS White_Space=space XID_Continue=XIDC XID_Start=XIDS
 """ECMA-262 (15th edition) table 67: the name and its alias."""
 
 DERIVED = {"Any": r"[\s\S]", "ASCII": r"[\x00-\x7f]", "Assigned": r"\P{gc=Cn}"}
+OLDEST = "14.0.0"
+"""The Unicode version of the oldest supported Python, with whose tables the package ``idna`` judges host names."""
 SCRIPT_ALIASES = {"Coptic": "Qaac", "Inherited": "Qaai"}
 
 TEXT = "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, 0x110000)))
@@ -71,7 +73,11 @@ def nfkc_casefold_changes() -> list[int]:
             text = unicodedata.normalize("NFKC", ignorable.sub("", unicodedata.normalize("NFKC", text).casefold()))
         return text
 
-    marks = [nfkc_casefold(char) != char for char in TEXT]
+    return edges([nfkc_casefold(char) != char for char in TEXT])
+
+
+def edges(marks: list[bool]) -> list[int]:
+    """The characters that are marked, as low, past, low, past …"""
     ends = [0, *(i for i, (a, b) in enumerate(pairwise(marks), 1) if a != b), len(marks)]
     return [ord(TEXT[i]) if i < len(TEXT) else 0x110000 for a, b in pairwise(ends) if marks[a] for i in (a, b)]
 
@@ -105,7 +111,22 @@ def collect() -> dict[str, list[int]]:
     enter("idn", ["NFC"], bounds(r"\p{NFC_Quick_Check=Yes}"))
     for value in ["L", "R", "AL", "AN", "EN", "NSM"]:
         enter("idn", [f"Bidi_{value}"], bounds(rf"\p{{Bidi_Class={value}}}"))
+    for value in ["L", "R", "D", "T"]:
+        enter("idn", [f"Joining_{value}"], bounds(rf"\p{{Joining_Type={value}}}"))
+    enter("idn", ["Known"], known())
     return sets
+
+
+def known() -> list[int]:
+    """The characters that the interpreter's Unicode version, the oldest in use, has and reads as the newest does."""
+    assert unicodedata.unidata_version == OLDEST, f"run this with a Python whose Unicode version is {OLDEST}"
+
+    def same(char: str) -> bool:
+        bidi, order = unicodedata.bidirectional(char), unicodedata.combining(char)
+        return bidi != "" and regex.match(rf"[\p{{bc={bidi}}}&&\p{{ccc={order}}}]", char, regex.V1) is not None
+
+    marks = [unicodedata.category(char) != "Cn" and same(char) for char in TEXT]
+    return edges(marks)
 
 
 def pvalid() -> list[int]:
