@@ -59,10 +59,10 @@ _ATOM = rf"(?:[^\^$\\.*+?()\[\]{{}}|]|[\]}}.]|{_ESCAPE}|{_CLASS})"
 _ASSERTION = r"(?:[\^$]|\\[bB])"
 
 
-def _expression(depth: int, lookarounds: bool = False) -> str:
-    """Alternatives of terms with groups nested up to ``depth`` deep."""
+def _expression(depth: int, lookarounds: str = "") -> str:
+    """Alternatives of terms with groups nested up to ``depth`` deep, and lookarounds that begin so."""
     group = rf"|\((?:\?:)?{_expression(depth - 1)}\)" if depth else ""
-    look = rf"|\(\?<?[=!]{_expression(0)}\)" if lookarounds else ""
+    look = rf"|\({lookarounds}{_expression(0)}\)" if lookarounds else ""
     return rf"(?:(?:{_ATOM}{group})(?:{_QUANTIFIER})?|{_ASSERTION}{look}|\|)*"
 
 
@@ -88,11 +88,18 @@ def _referred(letter: str) -> str:
 
 def _whole() -> str:
     named = "|".join([_named(), *map(_referred, REFERRED)])
-    return f"{_expression(DEPTH, lookarounds=True)}(?:{named})?"
+    return _expression(DEPTH, r"\?<?[=!]") + f"(?:{named})?"
 
 
 REGEX = _whole()
 """The format as an expression that describes its whole text."""
+
+REGEX_DRAFT3 = _expression(DEPTH, r"\?[=!]")
+"""The same of ECMA-262 as draft 3 knew it, without named groups and lookbehinds."""
+
+NO_REGEX = r"^[*+?]|^[^\\\[(]*\)|(?:^|[^\\])(?:\\\\)*\\$"
+"""An expression found in texts that no reader takes for one: they begin with a repetition, close a group before any
+could be open, or end within an escape."""
 
 READ_BY_PYTHON = r"^(?:\\[^ck]|\[\^?(?:[^\\\]\^]|\\[^c])+\]|\((?!\?<)|[^\\\[(])*$"
 """What to ask of a text of the format besides, so that Python's ``re`` reads it."""
