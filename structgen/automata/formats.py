@@ -1,12 +1,16 @@
 """The standard formats of JSON Schema as automata, from the grammars of their RFCs.
 
 Each format is a regular expression over named pieces that follow the ABNF of its RFC. Where a format is not regular,
-or its automaton would be out of proportion, the language here is a subset, so that what is generated is always valid:
+or its automaton would be out of proportion, the language here is a subset, so that what is generated is always valid,
+and `excluded_dfa` is a subset of its complement:
 
-- ``hostname``, ``idn-hostname``: no ``xn--`` labels (whether one decodes to a legal label is not regular); the limit of
-  253 characters in all is in :data:`MAX_LENGTH`, not in the automaton; for ``idn-hostname`` see ``idn``.
+- ``hostname``, ``idn-hostname``: no ``xn--`` labels. What a character of Punycode spells depends on all before it: the
+  smallest automaton of the labels with at most three characters behind ``xn--`` has 274 states, with at most four
+  2,364, and there may be 59. The limit of 253 characters in all is in :data:`MAX_LENGTH`, not in the automaton; for
+  ``idn-hostname`` see ``idn``.
+- ``date``, ``date-time``: years from 0001 on, as in Python.
 - ``time``, ``date-time``: a leap second only with offsets of whole quarters of an hour.
-- ``regex``: what both ECMA-262 and Python read, with bounded nesting; see ``regex_format``.
+- ``regex``: see ``regex_format``.
 """
 
 from __future__ import annotations
@@ -14,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from structgen.automata.dfa import Dfa, difference
+from structgen.automata.dfa import Dfa, complement, difference
 from structgen.automata.idn import idn_hostname
 from structgen.automata.pattern import full_match_dfa, pattern_dfa
-from structgen.automata.regex_format import REGEX
+from structgen.automata.regex_format import NO_REGEX, REGEX, REGEX_DRAFT3
 
 MAX_LENGTH: dict[str, int] = {"hostname": 253, "idn-hostname": 253}
 """Formats with a length limit (code points) besides the automaton: RFC 1035 section 2.3.4, less the final dot."""
 
-_DRAFT3_NAMES = {"ip-address": "ipv4", "host-name": "hostname", "time": "time-draft3"}
+_DRAFT3_NAMES = {"ip-address": "ipv4", "host-name": "hostname", "time": "time-draft3", "regex": "regex-draft3"}
 
 
 def format_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
@@ -32,11 +36,25 @@ def format_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
     its own. Built when first asked for, then kept: most take some milliseconds, ``idn-email``, ``idn-hostname`` and
     ``regex`` up to a second.
     """
+    found = _known(name, dialect)
+    return None if found is None else _build(found)
+
+
+def excluded_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
+    """Texts that are not of a standard format: all but those of `format_dfa`, less what may be of it and is left out
+    there. None for a name that is not standard.
+    """
+    found = _known(name, dialect)
+    return None if found is None else _build_excluded(found)
+
+
+def _known(name: str, dialect: str) -> str | None:
+    """The name of the automaton."""
     if dialect == "draft3":
         name = _DRAFT3_NAMES.get(name, name)
-    elif name in ("time-draft3",):
+    elif name.endswith("-draft3"):
         return None
-    return _build(name) if name in _BUILDERS else None
+    return name if name in _BUILDERS else None
 
 
 def max_length(name: str, dialect: str = "draft2020-12") -> int | None:
@@ -50,12 +68,18 @@ def _build(name: str) -> Dfa:
     return builder() if callable(builder) else full_match_dfa(builder)
 
 
+@lru_cache(maxsize=64)
+def _build_excluded(name: str) -> Dfa:
+    return pattern_dfa(_EXCLUDED[name]) if name in _EXCLUDED else complement(_build(name))
+
+
 # RFC 3339 section 5.6 and appendix A
 
+_YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 DATE = (
-    r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    rf"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     r"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29)"
 )
 _HOUR, _MINUTE, _FRACTION = r"(?:[01][0-9]|2[0-3])", r"[0-5][0-9]", r"(?:\.[0-9]+)?"
 
@@ -170,6 +194,21 @@ _BUILDERS: dict[str, str | Callable[[], Dfa]] = {
     "uri-template": _URI_TEMPLATE,
     "uuid": "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     "regex": REGEX,
+    "regex-draft3": REGEX_DRAFT3,
     "json-pointer": _JSON_POINTER,
     "relative-json-pointer": f"(?:0|[1-9][0-9]*)(?:#|{_JSON_POINTER})",
 }
+
+_MAYBE_LEAP = rf"{_HOUR}:{_MINUTE}:(?:{_MINUTE}|60){_FRACTION}(?:[Zz]|[+\-]{_HOUR}:{_MINUTE})"
+_MAYBE_IDN = r"[A-Za-z0-9\-\u{80}-\u{10FFFF}]"
+_EXCLUDED = {
+    "date": f"^(?!{DATE.replace(_YEAR, '[0-9]{4}')}$|0000-02-29$)",
+    "time": f"^(?!{_MAYBE_LEAP}$)",
+    "date-time": f"^(?!(?:{DATE.replace(_YEAR, '[0-9]{4}')}|0000-02-29)[Tt]{_MAYBE_LEAP}$)",
+    "hostname": rf"^(?!{_LABEL}(?:\.{_LABEL})*$)",
+    "idn-hostname": rf"^(?!{_MAYBE_IDN}+(?:\.{_MAYBE_IDN}+)*\.?$)",
+    "idn-email": "^[^@]*$",
+    "regex": NO_REGEX,
+    "regex-draft3": NO_REGEX,
+}
+"""Expressions found in texts that are surely not of a format, where its automaton is narrower than the format."""

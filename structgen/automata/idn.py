@@ -1,9 +1,17 @@
 """Internationalised host names (RFC 5890–5893) as an automaton.
 
-The language is a subset of the legal names: no ``xn--`` labels; no characters that normalisation form C may change, and
-no two combining marks in a row (it would order them); in labels with non-ASCII characters no ``--``, and a zero width
-joiner only after a virama; a katakana middle dot only beside a kana or Han character. One rule is not enforced, because
-it is not regular: that the Punycode form of a label has at most 63 characters.
+The language is a subset of the legal names:
+
+- no ``xn--`` labels, see `structgen.automata.formats`;
+- of the characters those that Unicode 14 has, as the oldest supported Python judges by it, and none that normalisation
+  form C may change or join to the one before it (U+0301, U+3099 and 60 other marks, some vowels and letters);
+- no two combining marks in a row (form C would order them);
+- in labels with other characters than ASCII's no ``--``, and no capital letters;
+- zero width joiners only after a virama, non-joiners also right between two right-to-left letters that join; a katakana
+  middle dot only beside a kana or Han character.
+
+One rule is not enforced, because it counts what characters add to each other: that the Punycode form of a label has at
+most 63 characters.
 """
 
 from __future__ import annotations
@@ -20,14 +28,20 @@ from structgen.automata.unicode.properties import property_set
 MAX_STATES = 100_000
 MAX_LABEL = 63
 
-_NEED = frozenset({"need l", "need Greek", "need kana"})
+_NEED = frozenset({"need l", "need Greek", "need kana", "need joining"})
 
 
 class _Char(NamedTuple):
-    """What the rules ask of a character: its part in them and its bidirectional class."""
+    """What the rules ask of a character: its part in them and its bidirectional class.
+
+    ``joins_left`` and ``joins_right`` say of right-to-left letters which neighbour they join, the one that is written
+    before or the one after.
+    """
 
     role: str
     bidi: str
+    joins_left: bool
+    joins_right: bool
     is_greek: bool
     is_kana: bool
 
@@ -55,9 +69,10 @@ def idn_hostname() -> Dfa:
     """Host names with Unicode labels, see the module's description."""
     roles = _roles()
     bidi = {name: _idn(f"Bidi_{name}") for name in ("L", "R", "AL", "AN", "EN", "NSM")}
+    letters = union(bidi["R"], bidi["AL"])
+    left, right = (intersection(letters, union(_idn("Joining_D"), _idn(f"Joining_{side}"))) for side in ("R", "L"))
     greek, kana = _scripts("Greek"), _scripts("Hiragana", "Katakana", "Han")
-    sets = [*roles.values(), *bidi.values(), greek, kana]
-    segments, masks = partition(sets)
+    segments, masks = partition([*roles.values(), *bidi.values(), left, right, greek, kana])
     chars = [_char(mask, list(roles), list(bidi)) for mask in masks]
     start = _State()
     index, order = {start: 0}, [start]
@@ -88,7 +103,7 @@ def _scripts(*names: str) -> CharSet:
 def _roles() -> dict[str, CharSet]:
     """Disjoint sets of the characters that may occur, by their part in the rules."""
     stable = intersection(_idn("PVALID"), _idn("NFC"))
-    stable = intersection(stable, property_set("binary", "Assigned") or ())
+    stable = intersection(stable, _idn("Known"))
     beyond = intersection(stable, complement(((0, 0x7F),)))
     virama = intersection(beyond, _idn("Virama"))
     marks = intersection(intersection(beyond, property_set("gc", "M") or ()), complement(virama))
@@ -105,7 +120,8 @@ def _roles() -> dict[str, CharSet]:
         "virama": virama,
         "mark": mark,
         "starter mark": intersection(marks, _idn("Starter")),
-        "joiner": ((0x200C, 0x200D),),
+        "joiner": single(0x200D),
+        "non-joiner": single(0x200C),
         "middle dot": single(0xB7),
         "keraia": single(0x375),
         "geresh": ((0x5F3, 0x5F4),),
@@ -119,8 +135,8 @@ def _char(mask: int, roles: Sequence[str], bidi: Sequence[str]) -> _Char | None:
     """The description of a class of characters, None if they may not occur."""
     role = [name for i, name in enumerate(roles) if mask >> i & 1]
     kind = [name for i, name in enumerate(bidi) if mask >> (len(roles) + i) & 1]
-    script = mask >> (len(roles) + len(bidi))
-    return _Char(role[0], kind[0] if kind else "ON", bool(script & 1), bool(script & 2)) if role else None
+    left, right, greek, kana = (bool(mask >> (len(roles) + len(bidi) + i) & 1) for i in range(4))
+    return _Char(role[0], kind[0] if kind else "ON", left, right, greek, kana) if role else None
 
 
 def _step(state: _State, char: _Char) -> _State | None:
@@ -148,6 +164,7 @@ def _context(state: _State, char: _Char) -> str | None:
     before, role = state.previous, char.role
     first = before == "start"
     meets = {"need l": role == "l", "need Greek": char.is_greek, "need kana": char.is_kana}
+    meets["need joining"] = char.joins_left
     if not meets.get(before, True):
         return None
     if role == "hyphen":
@@ -161,6 +178,8 @@ def _context(state: _State, char: _Char) -> str | None:
         return None if first else "other"
     if role == "joiner":
         return "other" if before == "virama" else None
+    if role == "non-joiner":
+        return {"virama": "other", "joins": "need joining"}.get(before)
     if role == "middle dot":
         return "need l" if before == "l" else None
     if role == "keraia":
@@ -171,6 +190,8 @@ def _context(state: _State, char: _Char) -> str | None:
         return "kana" if before == "kana" else "need kana"
     if char.is_kana:
         return "kana"
+    if char.joins_right:
+        return "joins"
     return role if role in ("l", "hebrew") else "other"
 
 

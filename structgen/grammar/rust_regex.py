@@ -8,8 +8,9 @@ about whole texts, either; it is noted, since who writes it means something else
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
@@ -25,6 +26,8 @@ _HEX = {"x": 2, "u": 4, "U": 8}
 _COUNT = re.compile(r"\{\s*(\d+)\s*(,?)\s*(\d*)\s*\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<(?P<name>[^>]*)>|(?P<flags>[a-zA-Z-]*)(?P<colon>[:)])))?")
 _BOUNDARY = re.compile(r"\\([bB])(?!\{)")
+AskedClasses: TypeAlias = Callable[[str, CharSet], CharSet]
+"""From an expression of one character and what our Unicode version says that it matches to what it does match."""
 _NO_LOOKAROUND = "lookarounds and word boundaries are not supported, as in llguidance"
 
 
@@ -63,14 +66,19 @@ def parse_rust_regex(pattern: str, flags: str = "") -> RustRegex:
     return RustRegex(_without_anchors(parser.whole(), True, True, parser), parser.lazy)
 
 
-def parse_rust_search(pattern: str) -> Node:
+def parse_rust_search(pattern: str, asked: AskedClasses | None = None) -> Node:
     """Read an expression that is searched for, as ``Regex::is_match`` does: anchors and word boundaries are kept.
+
+    Args:
+        pattern: the expression.
+        asked: what says which characters a class matches where that depends on the version of Unicode (``\\w``,
+            ``\\p{L}``, ``(?i)é``); without it, the version of our tables does.
 
     Raises:
         PatternError: as ``parse_rust_regex``, but for these.
     """
     parser = _Parser(pattern, Flags())
-    parser.searches = True
+    parser.searches, parser.asked = True, asked
     return parser.whole()
 
 
@@ -97,6 +105,8 @@ class _Parser:
         self._at = 0
         self._flags = flags
         self.searches = False  # what stands around the match is seen
+        self.asked: AskedClasses | None = None
+        self._by_unicode = False  # whether the atom that is read depends on Unicode's tables
         self.lazy: list[int] = []
         self.anchors: list[int] = []  # offsets, from left to right
 
@@ -159,6 +169,18 @@ class _Parser:
 
     def _atom(self) -> Node | None:
         """One atom; None for flags that are set from here on."""
+        start, self._by_unicode = self._at, False
+        node = self._plain_atom()
+        if self.asked is not None and self._by_unicode and isinstance(node, Chars):
+            return Chars(self._answer(self._text[start : self._at], node.charset, self.asked))
+        return node
+
+    def _answer(self, atom: str, expected: CharSet, asked: AskedClasses) -> CharSet:
+        """What an atom matches under the flags that hold here."""
+        switched = "".join(name for name in "isxR" if getattr(self._flags, name)) + ("" if self._flags.u else "-u")
+        return asked(f"(?{switched}:{atom}" + ("\n)" if self._flags.x else ")"), expected)
+
+    def _plain_atom(self) -> Node | None:
         character = self._text[self._at]
         if character == "(":
             return self._group()
@@ -183,7 +205,10 @@ class _Parser:
                 return Anchor(self._text[self._at - 1] == "z")
             if self.searches and (found := _BOUNDARY.match(self._text, self._at)):
                 self._at = found.end()
-                return Boundary(perl_class("w", self._flags.u), found[1] == "B")
+                word = perl_class("w", self._flags.u)
+                if self.asked is not None and self._flags.u:
+                    word = self.asked(r"(?:\w)", word)
+                return Boundary(word, found[1] == "B")
             return Chars(self._escape())
         self._at += 1
         return Chars(self._cased(charset.single(ord(character))))
@@ -226,6 +251,7 @@ class _Parser:
         if not self._flags.i:
             return found
         if self._flags.u:
+            self._by_unicode = True
             return fold(found)
         small, large = charset.intersection(found, ((97, 122),)), charset.intersection(found, ((65, 90),))
         others = [(a - 32, b - 32) for a, b in small] + [(a + 32, b + 32) for a, b in large]
@@ -250,6 +276,7 @@ class _Parser:
             return self._cased(charset.single(self._code_point(kind, start)))
         if kind in "dwsDWS":
             found = perl_class(kind.lower(), self._flags.u)
+            self._by_unicode |= self._flags.u
             return self._bytes_too(charset.complement(found), start) if kind.isupper() else found
         if kind in "pP":
             return self._property(kind == "P", start)
@@ -286,6 +313,7 @@ class _Parser:
                 "binary properties are known)",
                 start,
             )
+        self._by_unicode = True
         members = self._cased(members)
         return charset.complement(members) if negated else members
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from structgen.automata.unicode.properties import unicode_version
 from structgen.formula.language import All, And, Enum, Formula, Idx, Items, MemberRecord, Not, One, Or, Type, spelled
 from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
@@ -28,6 +30,8 @@ _ANNOTATIONS = frozenset(
 )
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
 _BACKREFERENCE = "on request: backreferences are not regular"
+_BY_UNICODE = "by Unicode {}: a validator of another version may take characters otherwise that are newer than it"
+_NOT_COUNTED = "but that the Punycode form of a label has at most 63 characters: that is not regular"
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
@@ -177,6 +181,8 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "ignored", "without effect unless items is an array"
     if keyword == "pattern" and not context.enforces_pattern(schema["pattern"]):
         return "ignored", _BACKREFERENCE
+    if keyword == "pattern" and _reads_tables(schema["pattern"]):
+        return "enforced", _BY_UNICODE.format(unicode_version())
     if keyword in dialect.partners:
         if _NEEDS[keyword] not in schema:
             return "ignored", f"without effect unless {_NEEDS[keyword]} stands beside it"
@@ -192,9 +198,14 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
     return "annotation", f"not a keyword of {dialect.name}"
 
 
+def _reads_tables(regex: str) -> bool:
+    """Whether what an expression means depends on the version of Unicode: properties, and case."""
+    return re.search(r"\\[pP]\{|\(\?[ms]*i", regex) is not None
+
+
 def _format_status(name: Any, context: Context) -> tuple[Status, str]:
     if context.asserts_format(name):
-        return "enforced", ""
+        return "enforced", _NOT_COUNTED if name == "idn-hostname" else ""
     if name in context.dialect.formats:
         return "annotation", "formats are not asserted (options.assert_formats)"
     return "annotation", f"{name!r} is not a format of {context.dialect.name}"

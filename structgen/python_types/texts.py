@@ -11,12 +11,14 @@ from pydantic.types import Base64Encoder, Base64UrlEncoder
 from pydantic_core import core_schema
 
 from structgen.automata.ecma_writer import ecma_source
+from structgen.automata.regex_format import READ_BY_PYTHON
 from structgen.errors import PatternError
 from structgen.grammar import python_regex
 from structgen.grammar.rust_regex import parse_rust_search
 from structgen.python_types.functions import LENGTHS, Functions, function_name
 from structgen.python_types.json_texts import NotRegularError, json_text
 from structgen.python_types.notes import JsonDict, checked, narrowed
+from structgen.python_types.rust_classes import as_pydantic_reads
 
 _SPACE = r"\t-\r \x85\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000"  # Unicode's White_Space, as Rust trims
 _TRIMMED = rf"^(?![{_SPACE}])(?:[^]*[^{_SPACE}])?$"
@@ -83,6 +85,7 @@ PATTERNS: dict[str, str] = {
     "ipvanyaddress": f"^(?:{_IPV4}|{_IPV6})$",
     "email": f"^{_NO_SPECIAL_USE}{_EMAIL}$",
     "name-email": rf"^{_NO_SPECIAL_USE}(?:{_EMAIL}|[A-Za-z0-9]{{1,30}}(?: [A-Za-z0-9]{{1,30}}){{0,4}} <{_EMAIL}>)$",
+    "regex": READ_BY_PYTHON,
 }
 """What strings of a format are, where pydantic's functions read them."""
 
@@ -265,6 +268,6 @@ def _searched(pattern: Any, engine: str) -> tuple[str | None, str | None]:
             return ecma_source(python_regex.parse(pattern.pattern, pattern.flags)), None
         if engine == "python-re":
             return ecma_source(python_regex.parse(pattern)), None
-        return ecma_source(parse_rust_search(pattern)), None
+        return ecma_source(parse_rust_search(pattern, as_pydantic_reads)), None
     except PatternError as error:
         return None, f"that it matches {pattern!r:.100}: {str(error).splitlines()[0]}"

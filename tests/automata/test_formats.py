@@ -7,19 +7,24 @@ import ipaddress
 import json
 import os
 import random
-from collections import Counter
+import re
 from pathlib import Path
 
 import pytest
 
+from structgen import Vocabulary, compile_json_schema
 from structgen.automata import formats
-from structgen.automata.dfa import accepts, shortest
+from structgen.automata.dfa import accepts, complement, difference, intersect, shortest, union
+from structgen.automata.pattern import pattern_dfa
 
 DATA = Path(os.environ.get("STRUCTGEN_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 SUITE = DATA / "json-schema-test-suite" / "tests"
 
 SAMPLE = {
-    "date": (["2024-02-29", "2000-02-29", "1999-12-31"], ["2023-02-29", "1900-02-29", "2024-4-01", "2024-04-31"]),
+    "date": (
+        ["2024-02-29", "2000-02-29", "1999-12-31"],
+        ["2023-02-29", "1900-02-29", "2024-4-01", "2024-04-31", "0000-01-01"],
+    ),
     "time": (["08:30:06Z", "23:59:60z", "01:29:60.5+01:30", "00:00:00-23:59"], ["24:00:00Z", "08:30:06", "23:58:60Z"]),
     "date-time": (["2024-02-29t08:30:06.25+00:20"], ["2024-02-30T08:30:06Z", "2024-02-29 08:30:06Z"]),
     "duration": (["P4DT12H30M5S", "P2W", "PT0S"], ["P", "PT", "P1YT", "P1Y2W", "PT1H2S"]),
@@ -92,16 +97,68 @@ def test_ipv6_agrees_with_ipaddress():
         assert accepts(dfa, text) == valid, text
 
 
-# What cannot be decided by an automaton of reasonable size, as (wrong, all) tests of the suite.
-EXPECTED_WRONG = {"regex": 6, "hostname": 15, "idn-hostname": 3}
+def test_what_is_excluded_is_not_of_the_format():
+    """The two are disjoint, and what is in neither is what the departures say."""
+    between = {
+        "date": r"^0000-",
+        "date-time": r"^0000-|:60",
+        "time": ":60",
+        "hostname": r"(?:^|\.)[Xx][Nn]--",
+        "idn-hostname": r"^[^]+$",
+        "idn-email": "@",
+        "regex": r"^[^*+?]",
+        "regex-draft3": r"^[^*+?]",
+    }
+    for dialect, name in [("draft7", name) for name in SAMPLE] + [("draft3", "regex"), ("draft7", "idn-hostname")]:
+        dfa, excluded = formats.format_dfa(name, dialect), formats.excluded_dfa(name, dialect)
+        assert dfa is not None and excluded is not None
+        assert intersect(dfa, excluded).is_empty, name
+        rest = complement(union(dfa, excluded))
+        assert difference(rest, pattern_dfa(between[name])).is_empty if name in between else rest.is_empty, name
+
+
+@pytest.mark.parametrize(
+    ("name", "legal", "illegal"),
+    [
+        ("hostname", "xn--qmbc", "a_b"),
+        ("idn-hostname", "xn--qmbc.ü", "a b"),
+        ("date", "0000-02-29", "0001-02-29"),
+        ("time", "01:00:60+01:01", "01:00:61Z"),
+        ("date-time", "0000-01-01T00:00:60Z", "0000-01-01"),
+        ("regex", r"(?<a>a)(?<b>b)\1", "a\\"),
+    ],
+)
+def test_a_negated_format_leaves_out_what_may_be_of_it(name, legal, illegal):
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+    for schema in (
+        {"type": "string", "not": {"format": name}},
+        {"type": "string", "oneOf": [{"format": name}, {"minLength": 0}]},
+        {"enum": [legal, illegal], "not": {"format": name}},
+    ):
+        grammar = compile_json_schema(schema, vocabulary)
+        for text, wanted in ((legal, False), (illegal, True)):
+            matcher = grammar.matcher()
+            assert (
+                matcher.accept_bytes(json.dumps(text, ensure_ascii=False).encode()) and matcher.is_accepting()
+            ) is wanted
+
+
+def is_left_out(name: str, text: str) -> bool:
+    """What docs/json_schema.md names as departures, of what is in the suite."""
+    if name == "idn-hostname" and max(len(label.encode("punycode")) for label in text.split(".")) > 59:
+        return True  # too long when it is encoded, and not seen
+    return name in ("hostname", "idn-hostname") and re.search(r"(?:^|\.)xn--", text) is not None
 
 
 @pytest.mark.skipif(not SUITE.is_dir(), reason="needs the official suite (STRUCTGEN_DATA)")
-@pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
+@pytest.mark.parametrize("draft", ["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"])
 def test_official_suite(draft):
-    wrong: Counter[str] = Counter()
-    total = 0
-    for path in sorted((SUITE / draft / "optional" / "format").glob("*.json")):
+    files = sorted((SUITE / draft / "optional" / "format").glob("*.json"))
+    if not files:
+        pytest.skip(f"the suite's {draft} is not there")
+    wrong = []
+    total = left_out = 0
+    for path in files:
         for group in json.loads(path.read_text()):
             name = group["schema"].get("format", "") if isinstance(group["schema"], dict) else ""
             dfa = formats.format_dfa(name, draft)
@@ -111,6 +168,8 @@ def test_official_suite(draft):
                     accepted = True
                 else:
                     accepted = accepts(dfa, value) and len(value) <= formats.MAX_LENGTH.get(name, len(value))
-                wrong[name] += accepted != test["valid"]
-    assert total > 500
-    assert {name: count for name, count in wrong.items() if count > EXPECTED_WRONG.get(name, 0)} == {}
+                if accepted != test["valid"]:
+                    left_out += is_left_out(name, value)
+                    wrong += [] if is_left_out(name, value) or name == "color" else [(name, value)]
+    assert total > 80 and left_out <= 17
+    assert wrong == []

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import random
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
@@ -14,6 +15,10 @@ from pydantic import Field
 
 import structgen
 from structgen import Vocabulary
+from structgen.automata.dfa import accepts
+from structgen.automata.ecma_ast import Chars
+from structgen.automata.ecma_parser import parse
+from structgen.automata.pattern import pattern_dfa
 from structgen.python_types.ranges import at_least, at_most, integers
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -89,6 +94,39 @@ def test_expressions_of_rust(pattern: str) -> None:
     takes_the_same(Annotated[str, Field(pattern=pattern)])
 
 
+CLASSES = [
+    *(r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\p{L}", r"\P{L}", r"\p{Lu}", r"\PN", r"\p{sc=Cyrl}", r"\p{scx=Hira}"),
+    *(r"\p{Emoji}", r"[\w--\d]", r"[^\p{Greek}\s]", r"(?i)\x{264}", r"(?i)\p{Lu}", r"(?i)[^é]", "(?i)ß", r"(?-u)\w"),
+    *(r"(?x) [ \w ] # a class", r"(\pM)", r"(?:(?i)[a-zɤ])", r"\p{Cn}", r"\p{Uppercase}", r"[[:^alpha:]]"),
+]
+"""Expressions of one character, whose meaning depends on the version of Unicode."""
+
+
+def pattern_of(kind: Any) -> str:
+    """The expression of a string in JSON Schema."""
+    constraint = structgen.json_schema(kind)
+    assert not constraint.report.checked and isinstance(constraint.schema, Mapping)
+    return str(constraint.schema["pattern"])
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+def test_classes_are_those_of_the_installed_version(pattern: str) -> None:
+    kind = Annotated[str, Field(pattern=f"{pattern}\n" if "(?x)" in pattern else pattern)]
+    node = parse(pattern_of(kind))
+    assert isinstance(node, Chars)
+    ours = {chr(point) for low, high in node.charset for point in range(low, high + 1)}
+    takes = pydantic.TypeAdapter[str](kind).validator.isinstance_python
+    assert ours == {chr(point) for point in range(0x110000) if not 0xD800 <= point <= 0xDFFF and takes(chr(point))}
+
+
+@pytest.mark.parametrize("pattern", [r"^.\b", r"^.\B"])
+def test_word_boundaries_are_those_of_the_installed_version(pattern: str) -> None:
+    kind = Annotated[str, Field(pattern=pattern)]
+    dfa, takes = pattern_dfa(pattern_of(kind)), pydantic.TypeAdapter[str](kind).validator.isinstance_python
+    points = [*range(0x3000), *range(0xA000, 0xB000), *range(0xE000, 0x20000, 3), *range(0x20000, 0x40000, 97)]
+    assert [point for point in points if takes(chr(point)) != accepts(dfa, chr(point))] == []
+
+
 @pytest.mark.parametrize("flags", [re.NOFLAG, re.IGNORECASE, re.MULTILINE | re.ASCII, re.DOTALL], ids=int)
 @pytest.mark.parametrize("pattern", PYTHON)
 def test_expressions_of_python(pattern: str, flags: re.RegexFlag) -> None:
@@ -125,3 +163,10 @@ def test_texts_of_one_shape_are_compared() -> None:
         for day in [*days, limit]:
             assert bool(least.fullmatch(day.isoformat())) is (day >= limit)
             assert bool(most.fullmatch(day.isoformat())) is (day <= limit)
+
+
+def test_a_field_of_expressions_takes_those_of_python() -> None:
+    grammar = structgen.json_schema(re.Pattern[str]).compile(BYTES)
+    for text, legal in (("^a+[bc]$", True), ("(?<n>a)", False), ("(?<=a+)b", False), ("[^]", False), (r"\\cA", False)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(f'"{text}"'.encode()) and matcher.is_accepting()) is legal

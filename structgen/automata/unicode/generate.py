@@ -1,7 +1,7 @@
 """Write ``tables.npz``: the Unicode properties that ECMA-262 regular expressions can name.
 
 Run by hand when the Unicode version is to change, with the packages ``regex`` (the data), ``fonttools`` (the spelling
-of script names) and ``idna`` (RFC 5892): ``python structgen/automata/unicode/generate.py 17.0.0``. Nothing at run time
+of script names) and ``idna`` (RFC 5892): ``python structgen/automata/unicode/generate.py 18.0.0``. Nothing at run time
 needs them. Besides, the table holds what the rules for internationalised host names ask for (kind ``idn``).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 import unicodedata
-from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,6 +43,8 @@ Variation_Selector=VS White_Space=space XID_Continue=XIDC XID_Start=XIDS
 """ECMA-262 (15th edition) table 67: the name and its alias."""
 
 DERIVED = {"Any": r"[\s\S]", "ASCII": r"[\x00-\x7f]", "Assigned": r"\P{gc=Cn}"}
+OLDEST = "14.0.0"
+"""The Unicode version of the oldest supported Python, with whose tables the package ``idna`` judges host names."""
 SCRIPT_ALIASES = {"Coptic": "Qaac", "Inherited": "Qaai"}
 
 TEXT = "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, 0x110000)))
@@ -72,7 +73,11 @@ def nfkc_casefold_changes() -> list[int]:
             text = unicodedata.normalize("NFKC", ignorable.sub("", unicodedata.normalize("NFKC", text).casefold()))
         return text
 
-    marks = [nfkc_casefold(char) != char for char in TEXT]
+    return edges([nfkc_casefold(char) != char for char in TEXT])
+
+
+def edges(marks: list[bool]) -> list[int]:
+    """The characters that are marked, as low, past, low, past …"""
     ends = [0, *(i for i, (a, b) in enumerate(pairwise(marks), 1) if a != b), len(marks)]
     return [ord(TEXT[i]) if i < len(TEXT) else 0x110000 for a, b in pairwise(ends) if marks[a] for i in (a, b)]
 
@@ -106,7 +111,22 @@ def collect() -> dict[str, list[int]]:
     enter("idn", ["NFC"], bounds(r"\p{NFC_Quick_Check=Yes}"))
     for value in ["L", "R", "AL", "AN", "EN", "NSM"]:
         enter("idn", [f"Bidi_{value}"], bounds(rf"\p{{Bidi_Class={value}}}"))
+    for value in ["L", "R", "D", "T"]:
+        enter("idn", [f"Joining_{value}"], bounds(rf"\p{{Joining_Type={value}}}"))
+    enter("idn", ["Known"], known())
     return sets
+
+
+def known() -> list[int]:
+    """The characters that the interpreter's Unicode version, the oldest in use, has and reads as the newest does."""
+    assert unicodedata.unidata_version == OLDEST, f"run this with a Python whose Unicode version is {OLDEST}"
+
+    def same(char: str) -> bool:
+        bidi, order = unicodedata.bidirectional(char), unicodedata.combining(char)
+        return bidi != "" and regex.match(rf"[\p{{bc={bidi}}}&&\p{{ccc={order}}}]", char, regex.V1) is not None
+
+    marks = [unicodedata.category(char) != "Cn" and same(char) for char in TEXT]
+    return edges(marks)
 
 
 def pvalid() -> list[int]:
@@ -116,11 +136,11 @@ def pvalid() -> list[int]:
 
 def orbits() -> list[int]:
     """Groups of characters with equal simple case folding: size, members, size, members …"""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for char in TEXT:
-        full, lower = char.casefold(), char.lower()
-        groups[full if len(full) == 1 else lower if len(lower) == 1 else char].append(ord(char))
-    return [n for group in groups.values() if len(group) > 1 for n in (len(group), *sorted(group))]
+    cased = "".join(regex.findall(r"[\p{Cased}\p{CWCM}\p{CWCF}]", TEXT))
+    groups = {"".join(sorted(set(regex.findall(f"(?i){char}", cased)))) for char in cased}
+    # `regex` holds the Turkic letters for equal to i and I, simple case folding does not.
+    ordered = sorted(("".join(sorted({*group} - {*"ıİ"})) for group in groups), key=lambda group: group[:1])
+    return [n for group in dict.fromkeys(ordered) if len(group) > 1 for n in (len(group), *map(ord, group))]
 
 
 def main() -> None:

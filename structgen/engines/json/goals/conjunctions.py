@@ -8,8 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from structgen.automata.dfa import Dfa, complement, difference, from_strings, intersect, universal
-from structgen.automata.formats import format_dfa
+from structgen.automata.dfa import Dfa, accepts, complement, difference, from_strings, intersect, universal
+from structgen.automata.formats import excluded_dfa, format_dfa
 from structgen.automata.lengths import distances
 from structgen.automata.pattern import pattern_dfa
 from structgen.engines.json.goals.counted import CountedArrays, CountedPlan, counters
@@ -183,6 +183,9 @@ class Conjunctions:
                 others.append(not_(Len(limit + 1)))
             values = tuple([value for value in enums[0].values if encodable(value)])
             if others:
+                values = tuple(
+                    [value for value in values if not any(_may_be_of_format(literal, value) for literal in others)]
+                )
                 rest, refs = and_(*others), self._graph.lowered.refs
                 values = tuple([value for value in values if evaluate(rest, value, refs)])
             return EnumSpec(values) if values else None
@@ -222,10 +225,7 @@ class Conjunctions:
         if isinstance(atom, Pat):
             dfa = pattern_dfa(atom.regex, max_states=limit)
         elif isinstance(atom, Format):
-            known = format_dfa(atom.name, atom.dialect)
-            if known is None:
-                return None
-            dfa = known
+            return format_dfa(atom.name, atom.dialect) if positive else excluded_dfa(atom.name, atom.dialect)
         elif isinstance(atom, Len):
             dfa = pattern_dfa(f"^[^]{{{atom.n},}}$", max_states=limit)
         else:
@@ -311,6 +311,15 @@ class Conjunctions:
                 assert isinstance(atom, All)
                 builder.oblige(atom.keys, not_(unordered(atom.value)))
         return builder.build()
+
+
+def _may_be_of_format(literal: Formula, value: Any) -> bool:
+    """Whether a value that must not be of a format may be of it, where the format is enforced more narrowly."""
+    atom, positive = split(literal)
+    if positive or not isinstance(atom, Format) or not isinstance(value, str):
+        return False
+    excluded = excluded_dfa(atom.name, atom.dialect)
+    return excluded is not None and not accepts(excluded, value)
 
 
 def _check_steps(steps: set[Fraction]) -> None:
