@@ -8,6 +8,7 @@ from structgen.models.language_model import reads_asynchronously
 from structgen.models.packed_model import PackedModel, why_not_packed
 from structgen.models.padded_rows import PaddedRows
 from structgen.models.ragged_reader import RaggedReader
+from structgen.models.threads import share_turn
 from structgen.models.transformers_model import TransformersModel
 
 PREFIX_BYTES = 256 << 20
@@ -22,6 +23,12 @@ def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES) -> RaggedReader:
     Args:
         prefix_bytes: what prefixes for later rows may take, where rows are packed.
     """
+    reader = _reader(model, prefix_bytes)
+    share_turn(reader, model)
+    return reader
+
+
+def _reader(model: Any, prefix_bytes: int) -> RaggedReader:
     if hasattr(model, "ragged_reader"):
         own: RaggedReader = model.ragged_reader()
         return own

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import ModelError
+from structgen.models.threads import threads_in_use
 
 INSTALL = "pip install 'structgen-lm[llamacpp]'"
 BATCH = 512  # tokens of one call of llama.cpp
@@ -146,6 +147,16 @@ def default_threads() -> int:
     """As many as there are cores for this process, at most 16; of many cores half are taken to be siblings."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(16, count if count <= 4 else count // 2))
+
+
+def check_threads(threads: int) -> None:
+    """What comes before a call that reads with so many threads.
+
+    Raises:
+        ModelError: they are not there, see ``threads_in_use``.
+    """
+    if threads > 1:
+        threads_in_use("llama.cpp")
 
 
 def head_bytes(metadata: Any, layers: int, key_heads: int, width: int, heads: int) -> int:
