@@ -57,9 +57,12 @@ class Generator(AlignedSampling):
             outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
         progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
             ``report_progress``); None: the log.
+        deterministic: whether an output depends on its prompt, constraint, options and seed only, bit for bit, and not
+            on what is written beside it or was before. Each token is then read in a call of its own, without drafts:
+            by llama.cpp prompts take about three times as long, and many rows as long as one after the other.
 
     Raises:
-        ModelError: the model cannot be loaded.
+        ModelError: the model cannot be loaded, or cannot be read so.
         TokenizerError: its tokenizer cannot be read.
     """
 

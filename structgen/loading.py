@@ -20,7 +20,12 @@ Name = str | os.PathLike[str] | None
 
 
 def load_model(
-    name_or_path: Name = None, *, backend: str | None = None, device: Any = None, dtype: Any = None
+    name_or_path: Name = None,
+    *,
+    backend: str | None = None,
+    device: Any = None,
+    dtype: Any = None,
+    deterministic: bool = False,
 ) -> tuple[LanguageModel, Any]:
     """Load a causal language model and its tokenizer.
 
@@ -29,6 +34,8 @@ def load_model(
         backend: what runs it; None: see ``choose_backend``.
         device: where to put it ("cuda", "cpu", a torch.device); None: the CPU, or where llama.cpp was built for.
         dtype: of transformers: "float32" (when None), "bfloat16", "auto" or a torch dtype.
+        deterministic: of llama.cpp: whether it reads one token a call (``LlamaCppModel``); transformers models are read
+            so by their reader.
 
     Returns:
         the model, and a tokenizer that ``Vocabulary.from_transformers`` reads.
@@ -44,7 +51,8 @@ def load_model(
             return load_transformers(name_or_path, device=device, dtype=dtype)
         from structgen.models.llamacpp.model import load_gguf
 
-        return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
+        device = None if device is None else str(device)
+        return load_gguf(_gguf_file(name_or_path), device=device, deterministic=deterministic)
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:

@@ -24,6 +24,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.generation_options import OWN_DRAFT, GenerationSettings
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
+from structgen.models.ragged_reader import NO_DRAFTS
 from structgen.models.readers import ragged_reader
 from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
@@ -37,6 +38,7 @@ class PreparedModel:
 
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
+        deterministic: whether outputs are the same whatever is written beside them.
         reader: of the model's rows.
         progress: what is told of waiting.
     """
@@ -52,13 +54,18 @@ class PreparedModel:
         vocabulary: Vocabulary | None = None,
         draft: Any = None,
         progress: ProgressCallback | None = None,
+        deterministic: bool = False,
     ) -> None:
         self.progress = progress
+        if deterministic and draft is not None:
+            raise OptionsError(NO_DRAFTS, option="draft", value=draft)
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.loading import load_model
 
             with report_progress(progress):
-                model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
+                model, loaded_tokenizer = load_model(
+                    model, backend=backend, device=device, dtype=dtype, deterministic=deterministic
+                )
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill") and not hasattr(model, "get_output_embeddings"):
             raise ModelError(
@@ -79,7 +86,8 @@ class PreparedModel:
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
             )
-        self.reader = ragged_reader(model)
+        self.reader = ragged_reader(model, deterministic=deterministic)
+        self.deterministic = deterministic
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
         self._cost = cost_of(model)  # of reading several tokens at once
@@ -92,6 +100,12 @@ class PreparedModel:
     def drafts(self) -> bool:
         """Whether tokens are drafted where a call does not say otherwise."""
         return self._draft is not None
+
+    @property
+    def reads_drafts(self) -> bool:
+        """Whether drafts, and predictions, can be read."""
+        can = hasattr(self.model, "forward_tree") and getattr(self.model, "why_no_trees", None) is None
+        return can and not self.deterministic
 
     def speculator(self, *, predicts: bool = False) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
@@ -131,6 +145,10 @@ class PreparedModel:
                 value=prediction,
             )
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
+        if self.deterministic:
+            if draft is not None:
+                raise OptionsError(NO_DRAFTS, option="draft", value=draft)
+            prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
 

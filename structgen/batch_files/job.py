@@ -38,7 +38,7 @@ class BatchJob:
     """What is asked of all rows of a file; it pickles.
 
     Attributes:
-        model, backend, device, dtype, draft: see ``Generator``.
+        model, backend, device, dtype, draft, deterministic: see ``Generator``.
         constraint: of rows that name none; None: free text.
         described: what ``constraint`` is, as text that is the same in another process.
         options: of generation, without ``seed``.
@@ -56,10 +56,18 @@ class BatchJob:
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     batch_size: int = 64
+    deterministic: bool = False
 
     def load(self) -> Generator:
         """The model."""
-        return Generator(self.model, backend=self.backend, device=self.device, dtype=self.dtype, draft=self.draft)
+        return Generator(
+            self.model,
+            backend=self.backend,
+            device=self.device,
+            dtype=self.dtype,
+            draft=self.draft,
+            deterministic=self.deterministic,
+        )
 
     def row_seed(self, id: RowId) -> int:
         """The seed of a row, 64 bits."""
@@ -71,6 +79,8 @@ class BatchJob:
         own = row.specification
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
         asked = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
+        if self.deterministic:
+            asked.append("deterministic")
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
     def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:

@@ -30,6 +30,7 @@ from structgen.cli.options import (
     AsJson,
     Backend,
     DecodingOptions,
+    Deterministic,
     Device,
     Draft,
     Dtype,
@@ -366,6 +367,7 @@ def serve(
     backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
+    deterministic: Deterministic = False,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
@@ -384,9 +386,9 @@ def serve(
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
         start = (
-            serving.replicated(model, backend, device, dtype, draft or None, settings, replicas)
+            serving.replicated(ModelOptions(model, backend, device, dtype, deterministic), draft or None, settings, replicas)
             if ray
-            else partial(load, ModelOptions(model, backend, device, dtype), draft or None)
+            else partial(load, ModelOptions(model, backend, device, dtype, deterministic), draft or None)
         )
         code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)

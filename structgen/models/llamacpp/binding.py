@@ -80,8 +80,9 @@ class ModelFile(Protocol):
         """A value of the file by its key; None: there is none. Arrays have none."""
         ...
 
-    def start(self, cells: int, sequences: int, threads: int) -> LlamaContext:
-        """A context with room for the keys and values of ``cells`` tokens, shared by ``sequences``.
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> LlamaContext:
+        """A context with room for the keys and values of ``cells`` tokens, shared by ``sequences``; ``apart``: each of
+        them has its own part, in which its tokens lie in their order, and one token is read a call.
 
         Raises:
             ModelError: there is no memory for it.
@@ -108,7 +109,7 @@ class LlamaContext(Protocol):
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """Let the tokens of a sequence from position ``start`` to ``end`` (-1: all) be of another one too, which must
-        have none of them yet."""
+        have none of them yet. Of sequences that are apart, all."""
         ...
 
     def remove(self, sequence: int, start: int) -> None:

@@ -108,21 +108,25 @@ class CyllamaFile:
         except ValueError:
             return None
 
-    def start(self, cells: int, sequences: int, threads: int) -> CyllamaContext:
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> CyllamaContext:
         """See ``ModelFile.start``."""
-        return CyllamaContext(self._library, self, cells, sequences, threads)
+        return CyllamaContext(self._library, self, cells, sequences, threads, apart)
 
 
 class CyllamaContext:
     """See ``LlamaContext``."""
 
-    def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int) -> None:
+    def __init__(
+        self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int, apart: bool
+    ) -> None:
         self._width, self._threads = file.vocab.size, threads
         self._lock = threading.RLock()  # a second call beside one ends the process
         params = library.LlamaContextParams()
-        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
+        most = 1 if apart else BATCH
+        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = params.swa_full = params.no_perf = True
+        params.kv_unified = not apart
+        params.swa_full = params.no_perf = True
         try:
             self._context = library.LlamaContext(file.handle, params)
         except Exception as error:

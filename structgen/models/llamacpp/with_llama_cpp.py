@@ -117,21 +117,25 @@ class LlamaCppFile:
                 return buffer.value.decode(errors="replace")
             room = count + 1
 
-    def start(self, cells: int, sequences: int, threads: int) -> LlamaCppContext:
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> LlamaCppContext:
         """See ``ModelFile.start``."""
-        return LlamaCppContext(self._library, self, cells, sequences, threads)
+        return LlamaCppContext(self._library, self, cells, sequences, threads, apart)
 
 
 class LlamaCppContext:
     """See ``LlamaContext``."""
 
-    def __init__(self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int) -> None:
+    def __init__(
+        self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int, apart: bool
+    ) -> None:
         self._library, self._file = library, file  # the file's weights must outlive this
         self._threads, self._lock = threads, threading.RLock()  # a second call beside one ends the process
         params = library.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
+        most = 1 if apart else BATCH
+        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = params.swa_full = params.no_perf = True
+        params.kv_unified = not apart
+        params.swa_full = params.no_perf = True
         self._context = library.llama_init_from_model(file.handle, params)
         if not self._context:
             raise ModelError(f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer.")
