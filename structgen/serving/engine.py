@@ -23,7 +23,7 @@ from structgen.generator import Generator
 from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler
-from structgen.serving.errors import RequestError, overloaded
+from structgen.serving.errors import RequestError, overloaded, until_stopped
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.writing import AsyncWriting
@@ -218,7 +218,8 @@ class AsyncEngine(AsyncWriting):
             )
         stream = RequestStream(self, len(requests))
         self._count_entering(len(requests))
-        self._making.submit(self._make, stream, requests)
+        with until_stopped():
+            self._making.submit(self._make, stream, requests)
         return stream
 
     def cancel(self, stream: RequestStream) -> None:
@@ -238,7 +239,9 @@ class AsyncEngine(AsyncWriting):
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""
         self._check_process()
-        return await asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+        with until_stopped():
+            reading = asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+        return await reading
 
     def budget(self, prompt_tokens: int, wanted: int) -> int:
         """How many tokens an output may have.
