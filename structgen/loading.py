@@ -84,6 +84,7 @@ def choose_backend(name_or_path: Name, backend: str | None = None, device: Any =
     if name_or_path is not None and not is_gguf(name_or_path):
         return "transformers"
     if dtype is not None or str(device or "cpu") != "cpu":
+        _check_can_be_moved(name_or_path, device, dtype)
         return "transformers"
     if files.is_installed():
         return "llamacpp"
@@ -93,6 +94,19 @@ def choose_backend(name_or_path: Name, backend: str | None = None, device: Any =
             "or transformers (pip install 'structgen-lm[transformers]')."
         )
     return "transformers"
+
+
+def _check_can_be_moved(name_or_path: Name, device: Any, dtype: Any) -> None:
+    """Raise where a GGUF file would go to transformers for the sake of options that llama.cpp does not have, and that
+    is not installed."""
+    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        asked = " and ".join(f"{k}={str(v)!r}" for k, v in (("device", device), ("dtype", dtype)) if v is not None)
+        raise ModelError(
+            f"{_shown(name_or_path)} with {asked} is run by transformers, with its weights unpacked, and "
+            f"{' and '.join(missing)} is not installed: pip install 'structgen-lm[transformers]'. Or leave {asked} "
+            "out: llama.cpp runs it on the accelerators that its package was built for."
+        )
 
 
 def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:

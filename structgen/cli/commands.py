@@ -385,10 +385,11 @@ def serve(
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
+        models = ModelOptions(model, backend, device, dtype, deterministic)
         start = (
-            serving.replicated(ModelOptions(model, backend, device, dtype, deterministic), draft or None, settings, replicas)
+            serving.replicated(models, draft or None, settings, replicas)
             if ray
-            else partial(load, ModelOptions(model, backend, device, dtype, deterministic), draft or None)
+            else partial(load, models, draft or None)
         )
         code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)

@@ -48,7 +48,7 @@ def _reader(model: Any, prefix_bytes: int, deterministic: bool) -> RaggedReader:
         return (PackedOneByOne if deterministic else PackedModel)(model, prefix_bytes)
     if deterministic:
         raise ModelError(
-            "deterministic=True needs rows that are read apart: a GGUF file by llama.cpp, or a transformers model on the "
-            "processor whose layers can be packed. This model's rows share a call; leave deterministic out."
+            "deterministic=True needs rows that are read apart: a GGUF file by llama.cpp, or a transformers model on "
+            "the processor whose layers can be packed. This model's rows share a call; leave deterministic out."
         )
     return PaddedRows(model)

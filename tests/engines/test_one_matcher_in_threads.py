@@ -61,9 +61,7 @@ print(sum("another thread" in text for text in refused))
 
 @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
 def test_four_threads(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -116,9 +116,7 @@ class CyllamaFile:
 class CyllamaContext:
     """See ``LlamaContext``."""
 
-    def __init__(
-        self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int, apart: bool
-    ) -> None:
+    def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int, apart: bool) -> None:
         self._width, self._threads = file.vocab.size, threads
         self._lock = threading.RLock()  # a second call beside one ends the process
         params = library.LlamaContextParams()

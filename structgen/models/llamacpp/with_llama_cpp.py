@@ -125,9 +125,7 @@ class LlamaCppFile:
 class LlamaCppContext:
     """See ``LlamaContext``."""
 
-    def __init__(
-        self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int, apart: bool
-    ) -> None:
+    def __init__(self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int, apart: bool) -> None:
         self._library, self._file = library, file  # the file's weights must outlive this
         self._threads, self._lock = threads, threading.RLock()  # a second call beside one ends the process
         params = library.llama_context_default_params()
