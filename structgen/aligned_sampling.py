@@ -11,6 +11,7 @@ from structgen.constraints.sources import Source
 from structgen.decoding.prompts import Place, Prompt, place_of_instruction
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
+from structgen.models.threads import turn_of
 from structgen.options import check_count, refuse_name
 from structgen.prepared_model import PreparedModel, after_prompt
 from structgen.progress import report_progress
@@ -159,4 +160,5 @@ class AlignedSampling(PreparedModel):
         for name in options:
             if name not in known:
                 refuse_name(name, [*known, "seed", "budget"])
-        return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
+        with turn_of(self.reader):
+            return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)

@@ -316,6 +316,14 @@ class MatcherStateError(StructgenError):
         """The error for a rollback of ``steps`` after ``accepted`` steps."""
         return cls(f"cannot roll back {steps} steps; {accepted} were accepted")
 
+    @classmethod
+    def in_use(cls) -> MatcherStateError:
+        """The error for a call beside another thread's."""
+        return cls(
+            "another thread is in a call of this matcher, which is for one thread at a time: give each thread a "
+            "matcher of its own (grammar.matcher(), or matcher.fork() before the threads begin), or use a lock"
+        )
+
 
 class CompletionTooLongError(MatcherStateError):
     """Every text that completes the output from here has more characters, items or members than are ever written."""

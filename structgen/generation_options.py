@@ -58,6 +58,26 @@ class GenerationOptions(TypedDict, total=False):
     attempts: int
 
 
+_ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
+OTHER_NAMES = {
+    **dict.fromkeys(
+        ("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex", "format"),
+        _ITS_CONSTRAINT,
+    ),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens", "max_length", "n_predict", "num_predict"), "use max_new_tokens"
+    ),
+    "do_sample": "give a temperature above 0 for draws; 0 is greedy",
+    "num_return_sequences": "use batch([prompt] * n)",
+    "n": "use batch([prompt] * n)",
+    "stop_sequences": "use stop",
+    "stop_strings": "use stop",
+    "repeat_penalty": "use repetition_penalty",
+    "random_seed": "use seed",
+    "stream": "use the method stream",
+    "deterministic": "it is an option of the Generator",
+}
+"""What to do, by names that other libraries have for options."""
 OPTION_NAMES = tuple(GenerationOptions.__annotations__)
 
 
@@ -100,7 +120,7 @@ def checked_settings(
     """
     unknown = next((name for name in sampling if name not in OPTION_NAMES), None)
     if unknown is not None:
-        refuse_name(unknown, OPTION_NAMES)
+        refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)

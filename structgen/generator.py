@@ -29,6 +29,7 @@ from structgen.generation_results import (
     result_of,
 )
 from structgen.models.language_model import reads_asynchronously
+from structgen.models.threads import turn_of
 from structgen.options import check_count
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ class Generator(AlignedSampling):
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
     A generator holds no state between calls but what its drafts have learned and the prompts that it has read last
-    (keys and values, up to 256 MB), which changes their speed only. It is not for concurrent calls from several
-    threads; use ``batch``, or a ``Scheduler`` over its ``reader``.
+    (keys and values, up to 256 MB), which changes their speed only. Calls from several threads take turns, step by
+    step; ``batch`` writes many outputs in one step. A process that is forked after the model has read needs a model of
+    its own (``ModelError`` says so).
 
     Args:
         model: a GGUF file, a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the
@@ -57,9 +59,12 @@ class Generator(AlignedSampling):
             at the most, so that no time goes into the tokens of what cannot fit.
         progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
             ``report_progress``); None: the log.
+        deterministic: whether an output depends on its prompt, constraint, options and seed only, bit for bit, and not
+            on what is written beside it or was before. Each token is then read in a call of its own, without drafts:
+            by llama.cpp prompts take about three times as long, and many rows as long as one after the other.
 
     Raises:
-        ModelError: the model cannot be loaded.
+        ModelError: the model cannot be loaded, or cannot be read so.
         TokenizerError: its tokenizer cannot be read.
     """
 
@@ -331,7 +336,8 @@ class Generator(AlignedSampling):
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
         ids = self._prompt_ids(prompt, None, None)
-        logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
+        with turn_of(self.reader):
+            logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
         highest = max(logprobs.values())
         weights = {option: math.exp(value - highest) for option, value in logprobs.items()}
         total = sum(weights.values())

@@ -20,7 +20,12 @@ Name = str | os.PathLike[str] | None
 
 
 def load_model(
-    name_or_path: Name = None, *, backend: str | None = None, device: Any = None, dtype: Any = None
+    name_or_path: Name = None,
+    *,
+    backend: str | None = None,
+    device: Any = None,
+    dtype: Any = None,
+    deterministic: bool = False,
 ) -> tuple[LanguageModel, Any]:
     """Load a causal language model and its tokenizer.
 
@@ -29,6 +34,8 @@ def load_model(
         backend: what runs it; None: see ``choose_backend``.
         device: where to put it ("cuda", "cpu", a torch.device); None: the CPU, or where llama.cpp was built for.
         dtype: of transformers: "float32" (when None), "bfloat16", "auto" or a torch dtype.
+        deterministic: of llama.cpp: whether it reads one token a call (``LlamaCppModel``); transformers models are read
+            so by their reader.
 
     Returns:
         the model, and a tokenizer that ``Vocabulary.from_transformers`` reads.
@@ -44,7 +51,8 @@ def load_model(
             return load_transformers(name_or_path, device=device, dtype=dtype)
         from structgen.models.llamacpp.model import load_gguf
 
-        return load_gguf(_gguf_file(name_or_path), device=None if device is None else str(device))
+        device = None if device is None else str(device)
+        return load_gguf(_gguf_file(name_or_path), device=device, deterministic=deterministic)
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:
@@ -76,6 +84,7 @@ def choose_backend(name_or_path: Name, backend: str | None = None, device: Any =
     if name_or_path is not None and not is_gguf(name_or_path):
         return "transformers"
     if dtype is not None or str(device or "cpu") != "cpu":
+        _check_can_be_moved(name_or_path, device, dtype)
         return "transformers"
     if files.is_installed():
         return "llamacpp"
@@ -85,6 +94,19 @@ def choose_backend(name_or_path: Name, backend: str | None = None, device: Any =
             "or transformers (pip install 'structgen-lm[transformers]')."
         )
     return "transformers"
+
+
+def _check_can_be_moved(name_or_path: Name, device: Any, dtype: Any) -> None:
+    """Raise where a GGUF file would go to transformers for the sake of options that llama.cpp does not have, and that
+    is not installed."""
+    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        asked = " and ".join(f"{k}={str(v)!r}" for k, v in (("device", device), ("dtype", dtype)) if v is not None)
+        raise ModelError(
+            f"{_shown(name_or_path)} with {asked} is run by transformers, with its weights unpacked, and "
+            f"{' and '.join(missing)} is not installed: pip install 'structgen-lm[transformers]'. Or leave {asked} "
+            "out: llama.cpp runs it on the accelerators that its package was built for."
+        )
 
 
 def is_gguf(name_or_path: str | os.PathLike[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from numbers import Integral
@@ -13,6 +13,8 @@ from structgen.errors import OptionsError
 DEFAULT_MAX_NEW_TOKENS = 512
 """The budget of outputs for which none is given."""
 
+NEAR = 0.75  # likeness of names (difflib's ratio) from which on one may be a slip for the other
+MIN_BEGINNING = 4  # letters of a name that may stand for a longer one
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 
@@ -125,14 +127,32 @@ def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
     return replace(options, **changes)
 
 
-def refuse_name(name: Any, known: Sequence[str]) -> NoReturn:
-    """Refuse an option that does not exist, with the nearest one that does.
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant: some slips away, or begun alike; None: none is near."""
+    plain = {_plain(one): one for one in reversed(list(known))}
+    own = _plain(name)
+    near = get_close_matches(own, list(plain), 1, NEAR)
+    if not near and len(own) >= MIN_BEGINNING:
+        near = [one for one in plain if one.startswith(own)][-1:]
+    return plain[near[0]] if near else None
+
+
+def _plain(name: str) -> str:
+    """A name without what is often written in another way."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def refuse_name(name: Any, known: Sequence[str], hints: Mapping[str, str] | None = None) -> NoReturn:
+    """Refuse an option that does not exist, with what stands in for it, or the nearest one that does.
+
+    Args:
+        hints: what to do, by names that other libraries have.
 
     Raises:
         OptionsError: always.
     """
-    near = get_close_matches(str(name), known, 1, 0.4)
-    rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    near = near_name(str(name), known)
+    rest = (hints or {}).get(name) or (f"did you mean {near!r}?" if near else f"there are {', '.join(known)}")
     raise OptionsError(f"there is no option {name!r}; {rest}", option=str(name))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from structgen.batch import BatchRow
 from structgen.constraints.base import Constraint
@@ -22,14 +23,30 @@ from structgen.decoding.speculative.forced import CanonicalTokens
 from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
-from structgen.generation_options import OWN_DRAFT, GenerationSettings
+from structgen.generation_options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
+from structgen.models.ragged_reader import NO_DRAFTS
 from structgen.models.readers import ragged_reader
-from structgen.options import check_count
+from structgen.options import check_count, refuse_name
 from structgen.progress import ProgressCallback, report_progress
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
+_LOADED = "load the file with it, and give what comes: Generator(*load_gguf(path, {}=...)) (structgen.models.llamacpp)"
+_DRAWN = "it is an option of generate, stream and batch"
+OTHER_NAMES = {
+    **{name: _LOADED.format("context_length") for name in ("n_ctx", "context_length", "max_model_len", "num_ctx")},
+    **{name: _LOADED.format("threads") for name in ("n_threads", "threads", "num_threads")},
+    **{name: _LOADED.format("cache_bytes") for name in ("cache_bytes", "cache_size")},
+    **{name: _LOADED.format("package") for name in ("package",)},
+    "n_gpu_layers": "llama.cpp uses accelerators as its package was built; device='cpu' keeps it from them",
+    **{name: "use device" for name in ("device_map", "gpu")},
+    **{name: "use dtype" for name in ("torch_dtype", "precision")},
+    **{name: "the model is the first argument" for name in ("model_path", "model_name", "model_id", "path", "repo_id")},
+    **{name: "use draft" for name in ("draft_model", "assistant_model", "speculative_model", "drafter")},
+    **dict.fromkeys(OPTION_NAMES, _DRAWN),
+}
+"""What to do, by names that other libraries have, and that other parts of this one have."""
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 
 
@@ -38,10 +55,19 @@ class PreparedModel:
 
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
+        deterministic: whether outputs are the same whatever is written beside them.
         reader: of the model's rows.
         max_prompt_length: longest text of a prompt, in characters; None: any.
         progress: what is told of waiting.
     """
+
+    def __new__(cls, *_: Any, **options: Any) -> Self:
+        """Refuse names that are no options."""
+        known = [name for name in inspect.signature(PreparedModel.__init__).parameters if name != "self"]
+        for name in options:
+            if name not in known and cls.__init__ is PreparedModel.__init__:
+                refuse_name(name, known, OTHER_NAMES)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -55,14 +81,19 @@ class PreparedModel:
         draft: Any = None,
         max_prompt_length: int | None = None,
         progress: ProgressCallback | None = None,
+        deterministic: bool = False,
     ) -> None:
         check_count("max_prompt_length", max_prompt_length, optional=True)
         self.progress = progress
+        if deterministic and draft is not None:
+            raise OptionsError(NO_DRAFTS, option="draft", value=draft)
         if model is None or isinstance(model, (str, os.PathLike)):
             from structgen.loading import load_model
 
             with report_progress(progress):
-                model, loaded_tokenizer = load_model(model, backend=backend, device=device, dtype=dtype)
+                model, loaded_tokenizer = load_model(
+                    model, backend=backend, device=device, dtype=dtype, deterministic=deterministic
+                )
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
         elif not hasattr(model, "prefill") and not hasattr(model, "get_output_embeddings"):
             raise ModelError(
@@ -85,7 +116,8 @@ class PreparedModel:
             )
         longest = longest_prompt(model.context_length, self.vocabulary)
         self.max_prompt_length = longest if max_prompt_length is None else max_prompt_length
-        self.reader = ragged_reader(model)
+        self.reader = ragged_reader(model, deterministic=deterministic)
+        self.deterministic = deterministic
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
         self._cost = cost_of(model)  # of reading several tokens at once
@@ -98,6 +130,12 @@ class PreparedModel:
     def drafts(self) -> bool:
         """Whether tokens are drafted where a call does not say otherwise."""
         return self._draft is not None
+
+    @property
+    def reads_drafts(self) -> bool:
+        """Whether drafts, and predictions, can be read."""
+        can = hasattr(self.model, "forward_tree") and getattr(self.model, "why_no_trees", None) is None
+        return can and not self.deterministic
 
     def speculator(self, *, predicts: bool = False) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
@@ -137,6 +175,10 @@ class PreparedModel:
                 value=prediction,
             )
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
+        if self.deterministic:
+            if draft is not None:
+                raise OptionsError(NO_DRAFTS, option="draft", value=draft)
+            prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
         return Request(ids, output, speculator, streams=streams, prediction=prediction)
 

@@ -38,7 +38,7 @@ class BatchJob:
     """What is asked of all rows of a file; it pickles.
 
     Attributes:
-        model, backend, device, dtype, draft: see ``Generator``.
+        model, backend, device, dtype, draft, deterministic: see ``Generator``.
         constraint: of rows that name none; None: free text.
         described: what ``constraint`` is, as text that is the same in another process.
         options: of generation, without ``seed``.
@@ -58,13 +58,19 @@ class BatchJob:
     seed: int = 0
     batch_size: int = 64
     max_prompt_length: int | None = None
+    deterministic: bool = False
 
     def load(self) -> Generator:
         """The model."""
         return Generator(
-            self.model, backend=self.backend, device=self.device, dtype=self.dtype, draft=self.draft,
+            self.model,
+            backend=self.backend,
+            device=self.device,
+            dtype=self.dtype,
+            draft=self.draft,
             max_prompt_length=self.max_prompt_length,
-        )  # fmt: skip
+            deterministic=self.deterministic,
+        )
 
     def row_seed(self, id: RowId) -> int:
         """The seed of a row, 64 bits."""
@@ -76,6 +82,8 @@ class BatchJob:
         own = row.specification
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
         asked = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
+        if self.deterministic:
+            asked.append("deterministic")
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
     def head(self, row: PromptRow) -> str:

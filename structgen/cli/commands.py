@@ -30,6 +30,7 @@ from structgen.cli.options import (
     AsJson,
     Backend,
     DecodingOptions,
+    Deterministic,
     Device,
     Draft,
     Dtype,
@@ -370,6 +371,7 @@ def serve(
     backend: Backend = None,
     device: Device = None,
     dtype: Dtype = None,
+    deterministic: Deterministic = False,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
     from structgen.cli import serve as serving
@@ -387,10 +389,11 @@ def serve(
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
+        models = ModelOptions(model, backend, device, dtype, deterministic)
         start = (
-            serving.replicated(model, backend, device, dtype, draft or None, settings, replicas)
+            serving.replicated(models, draft or None, settings, replicas)
             if ray
-            else partial(load, ModelOptions(model, backend, device, dtype), draft or None)
+            else partial(load, models, draft or None)
         )
         code = serving.run(start, settings, host, port, root_path=root_path)
         raise typer.Exit(code)

@@ -24,6 +24,12 @@ Draft = Annotated[
     list[str] | None,
     typer.Option(help="Draft tokens to be faster: auto, ngram, ..., a datastore, a model. May be given several times."),
 ]
+Deterministic = Annotated[
+    bool,
+    typer.Option(
+        "--deterministic", help="Equal outputs, whatever is written beside them: a token a call; slower, no drafts."
+    ),
+]
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0)]
@@ -43,6 +49,7 @@ class ModelOptions:
     backend: Backend = None
     device: Device = None
     dtype: Dtype = None
+    deterministic: Deterministic = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import logging
 import os
@@ -16,6 +17,7 @@ from typing import Any, NoReturn
 
 from structgen.cli.common import BAD_INPUT, BadInput
 from structgen.cli.consoles import err
+from structgen.cli.options import ModelOptions
 from structgen.generator import Generator
 from structgen.progress import waiting
 from structgen.serving.rows import ServedModel
@@ -58,13 +60,7 @@ def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:
 
 
 def replicated(
-    model: str | None,
-    backend: str | None,
-    device: str | None,
-    dtype: str | None,
-    draft: Any,
-    settings: ServingSettings,
-    replicas: int,
+    options: ModelOptions, draft: Any, settings: ServingSettings, replicas: int
 ) -> Callable[[], ServedModel]:
     """Starts replicas of Ray Serve, and waits until they have loaded the model. Arguments as ``Generator``.
 
@@ -75,11 +71,11 @@ def replicated(
     from structgen.integrations.ray_serve import ReplicatedModel
 
     connect()
-    load = partial(Generator, model, backend=backend, device=device, dtype=dtype, draft=draft)
-    gpus = 1 if (device or "").startswith("cuda") else 0
+    load = partial(Generator, **dataclasses.asdict(options), draft=draft)
+    gpus = 1 if (options.device or "").startswith("cuda") else 0
 
     def start() -> ServedModel:
-        with waiting(f"starting {replicas} replicas of {model or 'the built-in model'}"):
+        with waiting(f"starting {replicas} replicas of {options.model or 'the built-in model'}"):
             return ReplicatedModel(load, settings, replicas, gpus=gpus)
 
     return start

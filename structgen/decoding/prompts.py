@@ -95,9 +95,27 @@ def as_messages(prompt: Prompt) -> list[dict[str, Any]]:
             f"not {prompt!r:.100}."
         )
     for message in messages:
+        message["content"] = _text_of(message["content"])
         if isinstance(message["content"], str):
             _check_text(message["content"])
     return messages
+
+
+def _text_of(content: Any) -> Any:
+    """A message's content, of parts their texts, a line each.
+
+    Raises:
+        GenerationError: a part is no text.
+    """
+    if not isinstance(content, list):
+        return content
+    for part in content:
+        if not isinstance(part, Mapping) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            raise GenerationError(
+                'A message\'s content is a string or parts like {"type": "text", "text": "..."}; images and other '
+                f"parts are not read: {part!r:.100}."
+            )
+    return "\n".join(part["text"] for part in content)
 
 
 def _check_text(text: str) -> None:

@@ -13,7 +13,7 @@ from structgen.engines.bitmask import check_row
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.capture import Captures
 from structgen.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
-from structgen.errors import CompletionTooLongError
+from structgen.errors import CompletionTooLongError, MatcherStateError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 _NOT_CHECKED = object()
@@ -23,14 +23,17 @@ MAX_WAYS = 4  # bytes that may come next, of which each is followed up as a like
 class BaseMatcher(ABC, Generic[GrammarT]):
     """A matcher but for what an engine does; `structgen.engines.protocols.Matcher` says what methods promise.
 
-    A subclass is made with the grammar alone, and sets ``_terminated`` when it accepts the end of sequence.
+    A subclass is made with the grammar alone, and sets ``_terminated`` when it accepts the end of sequence. Calls that
+    read or move its state set ``_in_use`` while they do, and refuse where it is set: a thread that came between would
+    leave another's kernel with memory that is no more. The test and the setting are bytecodes that CPython does not
+    switch threads between, a third of the price of a lock.
     """
 
-    __slots__ = ("_checked", "_grammar", "_terminated")
+    __slots__ = ("_checked", "_grammar", "_in_use", "_terminated")
 
     def __init__(self, grammar: GrammarT) -> None:
         self._grammar = grammar
-        self._terminated = False
+        self._terminated = self._in_use = False
         self._checked: tuple[Any, int, int, int] = (_NOT_CHECKED, 0, 0, 0)  # the last bitmask; address, rows, row bytes
 
     @property
@@ -51,10 +54,16 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def fill_next_token_bitmask(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         """See `Matcher.fill_next_token_bitmask`."""
         address = self._row_address(bitmask, index)
-        if self._terminated:
-            (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
-        else:
-            self._fill(bitmask, index, address)
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            if self._terminated:
+                (bitmask[index] if bitmask.ndim == 2 else bitmask)[:] = 0
+            else:
+                self._fill(bitmask, index, address)
+        finally:
+            self._in_use = False
 
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
         """See `Matcher.advance_and_fill`; here, one after the other."""
@@ -99,6 +108,8 @@ class BaseMatcher(ABC, Generic[GrammarT]):
 
     def reset(self) -> None:
         """See `Matcher.reset`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         self.__init__(self._grammar)  # type: ignore[misc]
 
     @abstractmethod
@@ -112,8 +123,14 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def next_bytes(self) -> npt.NDArray[np.bool_]:
         """See `Matcher.next_bytes`."""
         out = np.zeros(8, np.int32)
-        if not self._terminated:
-            self._mark_next_bytes(out)
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            if not self._terminated:
+                self._mark_next_bytes(out)
+        finally:
+            self._in_use = False
         return np.unpackbits(out.view(np.uint8), bitorder="little").astype(bool)
 
     @abstractmethod

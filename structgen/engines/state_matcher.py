@@ -53,25 +53,39 @@ class StateMatcher(BaseMatcher[GrammarT]):
         """See `Matcher.accept_token`."""
         if not 0 <= token_id < self._size:
             raise TokenError.out_of_range(token_id, self._size)
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if self._terminated:
             return False
-        lock = self._lock
-        lock.acquire()
+        self._in_use, lock = True, self._lock
         try:
-            state = self._run(self._root, ACCEPT, self._state, token_id, 0)
+            lock.acquire()
+            try:
+                state = self._run(self._root, ACCEPT, self._state, token_id, 0)
+            finally:
+                lock.release()
+            if state < 0:
+                self._make_room()
+                state = self._machine.call(ACCEPT, self._state, token_id)
+            if state == DEAD:
+                return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
+            self._history.append(self._state)
+            self._state = state
+            return True
         finally:
-            lock.release()
-        if state < 0:
-            self._make_room()
-            state = self._machine.call(ACCEPT, self._state, token_id)
-        if state == DEAD:
-            return token_id in self._grammar.vocabulary.eos_token_ids and self._terminate()
-        self._history.append(self._state)
-        self._state = state
-        return True
+            self._in_use = False
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._accept(data)
+        finally:
+            self._in_use = False
+
+    def _accept(self, data: bytes) -> bool:
         if self._terminated and data:
             return False
         text = np.frombuffer(data, np.uint8)
@@ -88,6 +102,8 @@ class StateMatcher(BaseMatcher[GrammarT]):
 
     def rollback(self, steps: int = 1) -> None:
         """See `Matcher.rollback`. O(1)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
@@ -103,6 +119,8 @@ class StateMatcher(BaseMatcher[GrammarT]):
 
     def copy(self) -> Self:
         """See `Matcher.copy`. O(1)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         twin = object.__new__(type(self))
         BaseMatcher.__init__(twin, self._grammar)
         twin._size = self._size
@@ -112,6 +130,11 @@ class StateMatcher(BaseMatcher[GrammarT]):
 
     def is_accepting(self) -> bool:
         """See `Matcher.is_accepting`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        return self._may_stop()
+
+    def _may_stop(self) -> bool:
         return not self._terminated and bool(self._machine.call(ENDS, self._state) & 1)
 
     def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
@@ -125,7 +148,7 @@ class StateMatcher(BaseMatcher[GrammarT]):
         return self._machine, self._state, self._terminated
 
     def _terminate(self) -> bool:
-        if not self.is_accepting():
+        if not self._may_stop():
             return False
         self._history.append(self._state)
         self._terminated = True

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from structgen.models.language_model import LanguageModel, Logits
 
+NO_DRAFTS = "With deterministic=True every token is read in a call of its own, so that drafts save nothing; leave them."
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

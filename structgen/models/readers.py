@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from structgen.errors import ModelError
 from structgen.models.language_model import reads_asynchronously
 from structgen.models.packed_model import PackedModel, why_not_packed
+from structgen.models.packed_one_by_one import PackedOneByOne
 from structgen.models.padded_rows import PaddedRows
 from structgen.models.ragged_reader import RaggedReader
+from structgen.models.threads import share_turn
 from structgen.models.transformers_model import TransformersModel
 
 PREFIX_BYTES = 256 << 20
 
 
-def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES) -> RaggedReader:
+def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES, *, deterministic: bool = False) -> RaggedReader:
     """A reader of a ``LanguageModel``: its own (``ragged_reader``), packed rows for a transformers model on the
     processor that passes the check of ``why_not_packed``, else padded rows.
 
@@ -21,9 +24,31 @@ def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES) -> RaggedReader:
 
     Args:
         prefix_bytes: what prefixes for later rows may take, where rows are packed.
+        deterministic: whether logits after a text must be the same, bit for bit, whatever is read beside it.
+
+    Raises:
+        ModelError: they cannot be.
     """
-    if hasattr(model, "ragged_reader"):
+    reader = _reader(model, prefix_bytes, deterministic)
+    share_turn(reader, model)
+    return reader
+
+
+def _reader(model: Any, prefix_bytes: int, deterministic: bool) -> RaggedReader:
+    if hasattr(model, "ragged_reader") and (not deterministic or hasattr(model, "deterministic")):
+        if deterministic and not model.deterministic:
+            raise ModelError(
+                "This model was loaded to read many rows in one call. Load it so that it reads one token a call: "
+                "load_gguf(path, deterministic=True), or Generator(path, deterministic=True)."
+            )
         own: RaggedReader = model.ragged_reader()
         return own
     is_packed = isinstance(model, TransformersModel) and not reads_asynchronously(model) and not why_not_packed(model)
-    return PackedModel(model, prefix_bytes) if is_packed else PaddedRows(model)
+    if is_packed:
+        return (PackedOneByOne if deterministic else PackedModel)(model, prefix_bytes)
+    if deterministic:
+        raise ModelError(
+            "deterministic=True needs rows that are read apart: a GGUF file by llama.cpp, or a transformers model on "
+            "the processor whose layers can be packed. This model's rows share a call; leave deterministic out."
+        )
+    return PaddedRows(model)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from structgen.errors import ModelError
+from structgen.models.threads import threads_in_use
 from structgen.models.transformers_cache import TransformersCache
 from structgen.models.trees import forward_tree
 
@@ -27,6 +28,7 @@ class TransformersModel:
             import torch  # noqa: F401
         except ImportError as error:
             raise ModelError("torch is not installed: pip install 'structgen-lm[transformers]'") from error
+        _check_threads()
         self.model = model.eval()
         self._packed: list[Any] = []
         head = model.get_output_embeddings()
@@ -132,6 +134,7 @@ class TransformersModel:
     @contextmanager
     def attending(self, implementation: str) -> Iterator[None]:
         """Within: the model's layers use another implementation of attention, one that is registered."""
+        _check_threads()
         config, own = self.model.config, self._attention
         config._attn_implementation = implementation
         try:
@@ -176,6 +179,7 @@ class TransformersModel:
     ) -> Any:
         import torch
 
+        _check_threads()
         with torch.inference_mode():
             output = self.model(
                 input_ids=torch.tensor([list(row) for row in token_ids], dtype=torch.int64, device=self.model.device),
@@ -186,3 +190,11 @@ class TransformersModel:
                 **options,
             )
         return output.logits
+
+
+def _check_threads() -> None:
+    """See ``threads_in_use``."""
+    import torch
+
+    if torch.get_num_threads() > 1:
+        threads_in_use("torch")

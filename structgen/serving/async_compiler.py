@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import content_key
 from structgen.engines.protocols import Grammar
+from structgen.serving.errors import until_stopped
 
 THREADS = 2  # one slow grammar does not hold up all others
 
@@ -30,7 +31,8 @@ class AsyncCompiler:
         key = content_key(constraint)
         running = None if key is None else self._running.get(key)
         if running is None:
-            running = self._threads.submit(self._compile, constraint)
+            with until_stopped():
+                running = self._threads.submit(self._compile, constraint)
             if key is not None:
                 self._running[key] = running
                 loop = asyncio.get_running_loop()

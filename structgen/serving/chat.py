@@ -14,7 +14,7 @@ from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
-from structgen.serving.formats import PlacedConstraint, format_constraint, structured_constraint
+from structgen.serving.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
 from structgen.serving.openai_types import (
     AssistantCustomCall,
     AssistantMessage,
@@ -64,6 +64,7 @@ def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, sett
     constraint = one_constraint(
         format_constraint(request.response_format, settings),
         structured_constraint(request.structured_outputs, settings),
+        grammar_constraint(request.grammar, settings),
     )
     tools, custom = as_functions(request.tools or [])
     choice: Any = request.tool_choice
@@ -193,15 +194,17 @@ def thinking_of(tokenizer: Any, prompt: str) -> ThinkingState:
     return "may" if THINK in template_of(tokenizer) and not prompt.rstrip().endswith(THOUGHT) else "none"
 
 
-def one_constraint(one: PlacedConstraint | None, other: PlacedConstraint | None) -> PlacedConstraint | None:
-    """The one constraint that is asked for in two ways.
+def one_constraint(*asked: PlacedConstraint | None) -> PlacedConstraint | None:
+    """The one constraint that is asked for in one of several ways.
 
     Raises:
-        RequestError: both are used.
+        RequestError: two are used.
     """
-    if one is not None and other is not None:
-        raise RequestError.at(("structured_outputs",), "response_format and structured_outputs exclude each other")
-    return one or other
+    found = [each for each in asked if each is not None]
+    if len(found) > 1:
+        one, other = (str(each.place[0]) for each in found[:2])
+        raise RequestError.at((other,), f"{one} and {other} exclude each other")
+    return found[0] if found else None
 
 
 def _max_tokens(request: ChatRequest) -> int | None:

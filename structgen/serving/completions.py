@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from structgen.serving.chat import one_constraint
 from structgen.serving.errors import Place, RequestError
-from structgen.serving.formats import structured_constraint
+from structgen.serving.formats import grammar_constraint, structured_constraint
 from structgen.serving.openai_types import CompletionRequest
 from structgen.serving.prompts import token_ids
 from structgen.serving.rows import RowEnd, RowEvent, TokenChoice
@@ -44,7 +45,9 @@ def completion_work(
         params=sampling_of(request, vocabulary),
         max_tokens=request.max_tokens or DEFAULT_TOKENS,
         choices=choices,
-        constraint=structured_constraint(request.structured_outputs, settings),
+        constraint=one_constraint(
+            structured_constraint(request.structured_outputs, settings), grammar_constraint(request.grammar, settings)
+        ),
         stop=stops_of(request),
         priority=request.priority or 0,
         salt=request.cache_salt or "",

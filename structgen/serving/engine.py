@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -23,7 +24,7 @@ from structgen.generator import Generator
 from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler
-from structgen.serving.errors import RequestError, overloaded
+from structgen.serving.errors import RequestError, overloaded, until_stopped
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.writing import AsyncWriting
@@ -158,6 +159,7 @@ class AsyncEngine(AsyncWriting):
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._process = os.getpid()
         self.is_prepared = False
         self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
         self._entering = 0
@@ -209,6 +211,7 @@ class AsyncEngine(AsyncWriting):
         Raises:
             RequestError: too many wait already, or the model thread is gone.
         """
+        self._check_process()
         if self.failure is not None or self._closed:
             raise RequestError("The model thread is gone.", status=503, type="server_error", code="model_thread_failed")
         if len(requests) > self.room:
@@ -217,7 +220,8 @@ class AsyncEngine(AsyncWriting):
             )
         stream = RequestStream(self, len(requests))
         self._count_entering(len(requests))
-        self._making.submit(self._make, stream, requests)
+        with until_stopped():
+            self._making.submit(self._make, stream, requests)
         return stream
 
     def cancel(self, stream: RequestStream) -> None:
@@ -231,11 +235,15 @@ class AsyncEngine(AsyncWriting):
 
     async def compile(self, constraint: Constraint) -> Grammar:
         """The compiled form of a constraint, whose section the rows keep; what compiling it raises."""
+        self._check_process()
         return await self._compiler.compile(unbudgeted(constraint))
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+        self._check_process()
+        with until_stopped():
+            reading = asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+        return await reading
 
     def budget(self, prompt_tokens: int, wanted: int) -> int:
         """How many tokens an output may have.
@@ -264,6 +272,14 @@ class AsyncEngine(AsyncWriting):
         self._compiler.close()
         self._reading.shutdown(wait=False, cancel_futures=True)
         self._served.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RequestError(
+                "This process was forked from the one in which the engine was made, whose threads are not here; make "
+                "an engine in it.",
+                status=503, type="server_error", code="model_thread_failed",
+            )  # fmt: skip
 
     # --- beside the loop and the model thread ---
     def _count_entering(self, change: int) -> None:

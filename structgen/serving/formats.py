@@ -53,6 +53,8 @@ def format_constraint(
     """
     if given is None or isinstance(given, TextFormat):
         return None
+    if isinstance(given, JsonObjectFormat) and given.schema_ is not None:
+        return schema_constraint(JsonSchemaFormat(schema=given.schema_), ("response_format", "schema"), settings)
     if isinstance(given, JsonObjectFormat):
         return PlacedConstraint(json_schema(ANY_OBJECT), ("response_format",), "json_object")
     return schema_constraint(given.json_schema, ("response_format", "json_schema", "schema"), settings)
@@ -95,6 +97,19 @@ def structured_constraint(
     return PlacedConstraint(
         _checked(lambda: _constraint(name, value, place, options, special_tokens), place), place, name
     )
+
+
+def grammar_constraint(text: str | None, settings: ServingSettings) -> PlacedConstraint | None:
+    """The constraint that llama.cpp's field ``grammar`` asks for; "" asks for none.
+
+    Raises:
+        RequestError: it is too large, or cannot be read.
+    """
+    if not text:
+        return None
+    place: Place = ("grammar",)
+    check_limits(text, place, settings.compile_limits)
+    return PlacedConstraint(_checked(lambda: grammar_text(text), place), place, "grammar")
 
 
 def _json_of(text: str, place: Place) -> Any:

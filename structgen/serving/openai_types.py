@@ -86,8 +86,9 @@ class CommonFields(RequestPart):
 
 
 class SamplingFields(CommonFields):
-    """What chat and completions have in common."""
+    """What chat and completions have in common. ``grammar`` is llama.cpp's name for ``structured_outputs.grammar``."""
 
+    grammar: str | None = None
     stop: str | Annotated[Items[str], Field(max_length=4)] | None = None
     n: Annotated[int, Field(ge=1)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -110,9 +111,10 @@ class TextFormat(RequestPart):
 
 
 class JsonObjectFormat(RequestPart):
-    """Any JSON object."""
+    """Any JSON object; with llama.cpp's ``schema``, one of the schema's."""
 
     type: Literal["json_object"]
+    schema_: dict[str, Any] | bool | None = Field(None, alias="schema")
 
 
 class JsonSchemaResponseFormat(RequestPart):
@@ -374,5 +376,27 @@ SUCCESSORS = {
     "functions": "tools",
     "function_call": "tool_choice",
     "json_schema": "response_format",
+    "response_model": "response_format",
+    "format": "response_format",
+    "schema": "response_format",
+    "json_object": "response_format",
+    "grammar": "structured_outputs.grammar",
+    "ebnf": "structured_outputs.grammar",
+    "regex": "structured_outputs.regex",
+    "choices": "structured_outputs.choice",
+    "structural_tag": "structured_outputs.structural_tag",
+    "repeat_penalty": "repetition_penalty",
+    "n_predict": "max_tokens",
+    "num_predict": "max_tokens",
+    "max_new_tokens": "max_tokens",
+    "max_length": "max_tokens",
 }
-"""What stands in for fields that are refused."""
+"""What stands in for fields that are refused; the last are names of other servers and libraries."""
+NESTED_SUCCESSORS = {
+    "schema": "response_format.json_schema.schema",
+    "json_schema": "response_format.json_schema.schema",
+    "grammar": "structured_outputs.grammar",
+    "regex": "structured_outputs.regex",
+    "pattern": "structured_outputs.regex",
+}
+"""The same for fields within others: without these, an output would be free of what was asked for."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import pydantic
 
 from structgen.errors import TooComplexError
+from structgen.options import near_name
 from structgen.serving.compiler import CompileLimits, check_size
 from structgen.serving.errors import Place, RequestError, as_request_error, dotted
-from structgen.serving.openai_types import NEUTRAL, SUCCESSORS, RequestPart
+from structgen.serving.openai_types import NESTED_SUCCESSORS, NEUTRAL, SUCCESSORS, RequestPart
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _Request = TypeVar("_Request", bound=RequestPart)
@@ -81,15 +81,16 @@ def _is_neutral(name: str, value: Any) -> bool:
 
 def _unsupported(name: str, known: list[str], place: Place = ()) -> RequestError:
     """The error for a field that is not supported."""
-    if name in SUCCESSORS:
-        hint = f"use {SUCCESSORS[name]}"
+    successors = NESTED_SUCCESSORS if place else SUCCESSORS
+    if name in successors:
+        hint = f"use {successors[name]}"
     elif name.startswith("guided_"):
         hint = "see structured_outputs"
     elif name in NEUTRAL:
         hint = "leave it out"
     else:
-        near = get_close_matches(name, known, 1, 0.6)
-        hint = f"did you mean {near[0]!r}?" if near else "leave it out"
+        near = near_name(name, known)
+        hint = f"did you mean {near!r}?" if near else "leave it out"
     return RequestError.at([*place, name], f"The field {name!r} is not supported; {hint}", "unsupported_parameter")
 
 

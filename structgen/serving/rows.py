@@ -294,7 +294,7 @@ class RowWriter:
         Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
-        prediction = row.prediction if hasattr(self._generator.model, "forward_tree") else None  # it changes the speed
+        prediction = row.prediction if self._generator.reads_drafts else None  # it changes the speed
         request = Request(
             row.prompt_ids,
             output,

@@ -13,7 +13,7 @@ from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source, Texts
 from structgen.decoding.prompts import Prompt, prompt_token_ids
 from structgen.engines.protocols import Grammar
-from structgen.generation_options import OPTION_NAMES, checked_settings
+from structgen.generation_options import OPTION_NAMES, OTHER_NAMES, checked_settings
 from structgen.generation_results import GenerationResult, StreamEvent
 from structgen.options import refuse_name
 from structgen.prepared_model import after_prompt, section_of
@@ -114,7 +114,7 @@ class AsyncWriting(ABC):
         arrived = time.monotonic()  # while its constraint is compiled, it waits already
         unknown = next((name for name in options if name not in _OPTIONS), None)
         if unknown is not None:
-            refuse_name(unknown, _OPTIONS)
+            refuse_name(unknown, _OPTIONS, OTHER_NAMES)
         settings = checked_settings(**options)
         place = settings.instruct
         instruction = constraint.instruction() if constraint is not None and place is not None else None

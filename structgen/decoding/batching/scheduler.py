@@ -6,7 +6,7 @@ own, whatever is read beside it: tokens are chosen from the logits after exactly
 (``choosing.choose``), and a row's random numbers depend on its seed and place only. An error of a row stays in the row.
 
 Policy only: keys, values and logits are the reader's and the sampler's. ``submit`` and ``cancel`` may be called from
-any thread, ``step`` from one.
+any thread, ``step`` from one. Steps of schedulers of one model, each in a thread of its own, take turns.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from structgen.decoding.speculative.tree import DraftTree
 from structgen.errors import CancelledError, GenerationError, QueueError
 from structgen.models.prefixes import common
 from structgen.models.ragged_reader import RaggedReader
+from structgen.models.threads import turn_of
 
 ROOM = 64  # tokens that a row must find room for beside its prompt
 FILL = 0.9  # of the memory that rows are admitted to
@@ -63,6 +64,7 @@ class Scheduler:
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
+        self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
@@ -120,14 +122,19 @@ class Scheduler:
 
     def close(self) -> None:
         """Withdraw all that is not done, and forget its rows."""
-        self._intake()
-        for handle in [*self._open, *self._queue]:
-            self._fail(handle, CancelledError("The request was withdrawn."))
-        self._leave()
-        self._tasks.rest()
+        with self._turn:
+            self._intake()
+            for handle in [*self._open, *self._queue]:
+                self._fail(handle, CancelledError("The request was withdrawn."))
+            self._leave()
+            self._tasks.rest()
 
     def step(self) -> list[Event]:
         """One call of the model for all rows, at most; what it did for each request."""
+        with self._turn:
+            return self._step()
+
+    def _step(self) -> list[Event]:
         self._intake()
         self._settle()
         self._watch_the_clock()

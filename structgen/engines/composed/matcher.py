@@ -58,8 +58,18 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         vocabulary = self._grammar.vocabulary
         if not 0 <= token_id < vocabulary.size:
             raise TokenError.out_of_range(token_id, vocabulary.size)
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if self._terminated:
             return False
+        self._in_use = True
+        try:
+            return self._accept_token(token_id)
+        finally:
+            self._in_use = False
+
+    def _accept_token(self, token_id: int) -> bool:
+        vocabulary = self._grammar.vocabulary
         before = [(branch, branch.steps) for branch in self._branches]
         data = vocabulary.tokens[token_id]
         if not data:
@@ -76,6 +86,15 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._accept(data)
+        finally:
+            self._in_use = False
+
+    def _accept(self, data: bytes) -> bool:
         if not isinstance(data, bytes):
             data = bytes(memoryview(data))
         if self._terminated and data:
@@ -92,6 +111,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def rollback(self, steps: int = 1) -> None:
         """See `Matcher.rollback`. O(branches)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
@@ -101,6 +122,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def fork(self) -> ComposedMatcher:
         """See `Matcher.fork`. O(steps)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         twins: dict[int, Branch] = {}
 
         def twin_of(branch: Branch) -> Branch:
@@ -114,6 +137,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def copy(self) -> ComposedMatcher:
         """See `Matcher.copy`. O(branches)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         return self._bare([branch.copy() for branch in self._branches])
 
     def is_accepting(self) -> bool:

@@ -93,22 +93,34 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.accept_token`."""
         if not 0 <= token_id < self._size:
             raise TokenError.out_of_range(token_id, self._size)
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if self._terminated:
             return False
-        context = self._rows.context()
-        status = machine.run(context.address, layout.STEP, self._at, token_id, 0)
-        return status == layout.ALIVE or self._stepped(context, status, token_id, 0)
+        self._in_use = True
+        try:
+            context = self._rows.context()
+            status = machine.run(context.address, layout.STEP, self._at, token_id, 0)
+            return status == layout.ALIVE or self._stepped(context, status, token_id, 0)
+        finally:
+            self._in_use = False
 
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
         """See `Matcher.advance_and_fill`. One call of the kernel."""
         out = self._row_address(bitmask, index)
         if not 0 <= token_id < self._size:
             raise TokenError.out_of_range(token_id, self._size)
+        if self._in_use:
+            raise MatcherStateError.in_use()
         if self._terminated:
             return False
-        context = self._rows.context()
-        status = machine.run(context.address, layout.STEP, self._at, token_id, out)
-        return status == layout.ALIVE or self._stepped(context, status, token_id, out)
+        self._in_use = True
+        try:
+            context = self._rows.context()
+            status = machine.run(context.address, layout.STEP, self._at, token_id, out)
+            return status == layout.ALIVE or self._stepped(context, status, token_id, out)
+        finally:
+            self._in_use = False
 
     @classmethod
     def advance_and_fill_all(
@@ -116,6 +128,22 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     ) -> list[bool]:
         """`advance_and_fill` of many matchers, each with its token, which its vocabulary has, and its row: one call
         of the kernel for those that share their mask rows. See `batch_advance_and_fill`."""
+        entered: list[Self] = []
+        try:
+            for matcher in matchers:
+                if matcher._in_use:
+                    raise MatcherStateError.in_use()
+                matcher._in_use = True
+                entered.append(matcher)
+            return cls._all_stepped(matchers, token_ids, bitmask, rows)
+        finally:
+            for matcher in entered:
+                matcher._in_use = False
+
+    @classmethod
+    def _all_stepped(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
         taken = [False] * len(matchers)
         groups: dict[int, list[int]] = {}
         for number, matcher in enumerate(matchers):
@@ -159,6 +187,15 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._accept(data)
+        finally:
+            self._in_use = False
+
+    def _accept(self, data: bytes) -> bool:
         text = np.frombuffer(data, np.uint8)  # first: it refuses what is no bytes
         if not len(text):
             self._repeat(ended=self._terminated)
@@ -184,6 +221,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def rollback(self, steps: int = 1) -> None:
         """See `Matcher.rollback`. O(steps)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         trail, place = self._trail, self._block[layout.B_PLACE]
         top = trail[place + _TOP]
         if not 0 <= steps <= trail[place + _STEPS]:
@@ -197,22 +236,37 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def reset(self) -> None:
         """See `Matcher.reset`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         self.__init__(self._grammar, remembers=self._remembers)  # type: ignore[misc]
 
     def fork(self) -> JsonMatcher:
         """See `Matcher.fork`. O(steps), as memory is copied."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         twin = self._twin(self._trail[: self._end()], self._block[layout.B_PLACE])
         twin._block[layout.B_DROPPED] = self.dropped
         return twin
 
     def copy(self) -> JsonMatcher:
         """See `Matcher.copy`. O(size of the arena)."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
         state = self._trail[self._block[layout.B_PLACE] : self._end()]
         state[_BEFORE], state[_STEPS] = -1, 0
         return self._twin(state, 0)
 
     def is_accepting(self) -> bool:
         """See `Matcher.is_accepting`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._may_stop()
+        finally:
+            self._in_use = False
+
+    def _may_stop(self) -> bool:
         if self._terminated:
             return False
         context = self._rows.context()
@@ -343,7 +397,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         self._block[layout.B_PLACE] = joined
 
     def _terminate(self) -> bool:
-        if not self.is_accepting():
+        if not self._may_stop():
             return False
         self._repeat(ended=True)
         self._terminated = True

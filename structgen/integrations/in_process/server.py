@@ -41,6 +41,7 @@ class InProcessServer:
         self._thread.start()
         self._lifespan = self.call(self._started())
         self._finalizer = weakref.finalize(self, _stop, self._loop, self._lifespan)
+        self._finalizer.atexit = False  # there, executors take nothing more; the threads end with the process
 
     def __enter__(self) -> InProcessServer:
         return self

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import ModelError
+from structgen.models.threads import threads_in_use
 
 INSTALL = "pip install 'structgen-lm[llamacpp]'"
 BATCH = 512  # tokens of one call of llama.cpp
@@ -79,8 +80,9 @@ class ModelFile(Protocol):
         """A value of the file by its key; None: there is none. Arrays have none."""
         ...
 
-    def start(self, cells: int, sequences: int, threads: int) -> LlamaContext:
-        """A context with room for the keys and values of ``cells`` tokens, shared by ``sequences``.
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> LlamaContext:
+        """A context with room for the keys and values of ``cells`` tokens, shared by ``sequences``; ``apart``: each of
+        them has its own part, in which its tokens lie in their order, and one token is read a call.
 
         Raises:
             ModelError: there is no memory for it.
@@ -107,7 +109,7 @@ class LlamaContext(Protocol):
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """Let the tokens of a sequence from position ``start`` to ``end`` (-1: all) be of another one too, which must
-        have none of them yet."""
+        have none of them yet. Of sequences that are apart, all."""
         ...
 
     def remove(self, sequence: int, start: int) -> None:
@@ -146,6 +148,16 @@ def default_threads() -> int:
     """As many as there are cores for this process, at most 16; of many cores half are taken to be siblings."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(16, count if count <= 4 else count // 2))
+
+
+def check_threads(threads: int) -> None:
+    """What comes before a call that reads with so many threads.
+
+    Raises:
+        ModelError: they are not there, see ``threads_in_use``.
+    """
+    if threads > 1:
+        threads_in_use("llama.cpp")
 
 
 def head_bytes(metadata: Any, layers: int, key_heads: int, width: int, heads: int) -> int:

@@ -17,12 +17,13 @@ from structgen.models.llamacpp.binding import ModelFile
 from structgen.models.llamacpp.files import open_file
 from structgen.models.llamacpp.rows import NO_TREES, LlamaCppRows
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
-from structgen.models.ragged_reader import Part
+from structgen.models.ragged_reader import NO_DRAFTS, Part
 
 CACHE_BYTES = 1 << 30  # of keys and values, where nothing else is asked for
 CONTEXTS = 2  # whole contexts that there is room for, within that
 UNKNOWN_CONTEXT = 2048  # tokens, where the file does not say what it was trained on
 RECURRENT_SEQUENCES = 32  # each has a state of its own, however short
+APART_SEQUENCES, LEAST_APART = 8, 4  # where each has room for a whole context; where the room is short
 GLANCE = 1 << 20  # bytes of either end of a file that its fingerprint looks at
 # What a call for so many tokens costs, in calls for one: llama.cpp multiplies quantised weights with one token after
 # the other, so that all but the reading of the weights is paid for each (measured: SmolLM2-135M in Q4_1, one thread).
@@ -73,7 +74,7 @@ class LlamaCppModel:
     llama.cpp multiplies quantised weights with activations that it rounds to 8 bits, so that a sum in another order
     shows: logits after the same text differ by up to 3 per cent of the largest between one call for n tokens and n
     calls, and by what is read beside them (measured on Q4_1; 0.05 per cent with weights in float32). Tokens whose
-    logits are that close can come out differently.
+    logits are that close can come out differently, unless the model is ``deterministic``.
 
     Args:
         file: loaded, with its weights.
@@ -81,6 +82,9 @@ class LlamaCppModel:
         context_length: the most tokens of a text; None: as trained, as far as ``cache_bytes`` go.
         cache_bytes: what keys and values of all rows and prefixes may take. They are allocated at once.
         threads: of the processor; None: one a core.
+        deterministic: whether every token is read in a call of its own, so that its logits depend on the tokens before
+            it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many rows as long
+            as one after the other, and there are no drafts. Every row has room for a whole context.
 
     Attributes:
         step_costs: what calls for so many tokens cost, in calls for one: what drafts go by until they have learned it.
@@ -99,33 +103,50 @@ class LlamaCppModel:
         context_length: int | None = None,
         cache_bytes: int | None = None,
         threads: int | None = None,
+        deterministic: bool = False,
     ) -> None:
         if not file.reads_text:
             raise ModelError(f"{name} has an encoder; give a file of a causal language model.")
         self._file, self._name = file, name
         self.vocab_size = file.vocab.size
+        self.deterministic = deterministic
+        self.context_length, cells, sequences = self._room(context_length, cache_bytes)
+        self._rows = LlamaCppRows(
+            file.start(cells, sequences, threads or binding.default_threads(), deterministic),
+            cells, sequences, file.token_bytes, crops=not file.is_recurrent, apart=deterministic,
+        )  # fmt: skip
+        self.eos_token_ids = file.vocab.ends()
+
+    def _room(self, context_length: int | None, cache_bytes: int | None) -> tuple[int, int, int]:
+        """Tokens of a text, cells and sequences.
+
+        Raises:
+            ModelError: so many do not fit.
+        """
+        file, contexts = self._file, 2 if self.deterministic else 1
         trained = file.context_length or UNKNOWN_CONTEXT
         room = (cache_bytes or CACHE_BYTES) // max(1, file.token_bytes) // _PAGE * _PAGE
         wanted = trained if context_length is None else min(context_length, trained)
-        if room < _PAGE or (context_length is not None and wanted > room):
-            least = max(wanted, _PAGE)
+        if room < contexts * _PAGE or (context_length is not None and contexts * _paged(wanted) > _paged(room)):
+            least = contexts * _paged(wanted) if self.deterministic else max(wanted, _PAGE)
             raise ModelError(
                 f"The keys and values of {least} tokens take {least * file.token_bytes} bytes, more than "
                 f"cache_bytes={cache_bytes or CACHE_BYTES}; raise it, or lower context_length."
             )
-        self.context_length = min(wanted, room)
-        cells = room if cache_bytes else min(room, -(-CONTEXTS * self.context_length // _PAGE) * _PAGE)
-        sequences = RECURRENT_SEQUENCES if file.is_recurrent else binding.SEQUENCES
-        self._rows = LlamaCppRows(
-            file.start(cells, sequences, threads or binding.default_threads()),
-            cells, sequences, file.token_bytes, crops=not file.is_recurrent,
-        )  # fmt: skip
-        self.eos_token_ids = file.vocab.ends()
+        if not self.deterministic:
+            length = min(wanted, room)
+            cells = room if cache_bytes else min(room, _paged(CONTEXTS * length))
+            return length, cells, RECURRENT_SEQUENCES if file.is_recurrent else binding.SEQUENCES
+        if context_length is None:
+            wanted = min(wanted, max(_PAGE, room // LEAST_APART // _PAGE * _PAGE))
+        most = binding.SEQUENCES if cache_bytes else APART_SEQUENCES
+        sequences = min(most, room // _paged(wanted))
+        return wanted, sequences * _paged(wanted), sequences
 
     @property
     def why_no_trees(self) -> str | None:
         """Why no drafts can be read; None: they can."""
-        return NO_TREES if self._file.is_recurrent else None
+        return NO_DRAFTS if self.deterministic else NO_TREES if self._file.is_recurrent else None
 
     def fingerprint(self) -> str:
         """A digest of the file's size and both its ends: the same in every process."""
@@ -176,6 +197,11 @@ class LlamaCppModel:
         return logits
 
 
+def _paged(tokens: int) -> int:
+    """As many cells as llama.cpp takes for so many tokens."""
+    return -(-tokens // _PAGE) * _PAGE
+
+
 def load_gguf(
     path: str | os.PathLike[str], *, device: str | None = None, package: str | None = None, **options: Any
 ) -> tuple[LlamaCppModel, GgufTokenizer]:
@@ -185,7 +211,7 @@ def load_gguf(
         path: of the file; of one in several parts, the first.
         device: "cpu": nothing on accelerators; None: as the package was built.
         package: "llama_cpp" or "cyllama"; None: the first that is installed.
-        **options: ``context_length``, ``cache_bytes``, ``threads``; see ``LlamaCppModel``.
+        **options: ``context_length``, ``cache_bytes``, ``threads``, ``deterministic``; see ``LlamaCppModel``.
 
     Raises:
         ModelError: what is missing or wrong, and what to do.

@@ -11,7 +11,7 @@ from structgen.errors import ModelError
 from structgen.models.llamacpp.binding import BATCH, LlamaContext
 from structgen.models.llamacpp.cells import Cells
 from structgen.models.prefixes import common
-from structgen.models.ragged_reader import Part, Reading
+from structgen.models.ragged_reader import NO_DRAFTS, Part, Reading
 
 NO_TREES = "A recurrent model's state cannot be taken back, so that it reads no drafts; pass draft=None."
 
@@ -48,16 +48,23 @@ class LlamaCppRows:
         sequences: how many it has.
         token_bytes: of the keys and values of a token.
         crops: whether tokens can be taken back; else rows only grow, and begin with whole prefixes.
+        apart: whether the context's sequences are (see ``ModelFile.start``). Then every token is read in a call of its
+            own, and its logits depend on the tokens before it only, to the last bit: on nothing that is read beside it,
+            on no prefix that it shares and no pieces in which its text was read.
     """
 
     reads_apart = True
     shares_prefixes = True
 
-    def __init__(self, context: LlamaContext, cells: int, sequences: int, token_bytes: int, crops: bool) -> None:
+    def __init__(
+        self, context: LlamaContext, cells: int, sequences: int, token_bytes: int, crops: bool, apart: bool = False
+    ) -> None:
         self.token_bytes = token_bytes
         self.max_bytes = cells * token_bytes or None
-        self.max_rows = max(1, sequences // 2)  # the rest is for prefixes, and for branches of trees
-        self._context, self._crops = context, crops
+        # The rest is for prefixes, and for branches of trees, which sequences that are apart do not have.
+        self.max_rows = max(1, sequences // 2 if not apart else sequences - 1 - sequences // 8)
+        self._context, self._crops, self._apart = context, crops, apart
+        self._most = 1 if apart else BATCH
         self._cells = Cells(cells)
         self._idle = list(range(sequences))[::-1]
         self._rows: dict[int, _Held] = {}
@@ -118,7 +125,7 @@ class LlamaCppRows:
             self._drop_prefix(0)
 
     def read(self, parts: Sequence[Part]) -> Reading:
-        """See ``RaggedReader.read``; all parts are read whole, in calls of ``BATCH`` tokens.
+        """See ``RaggedReader.read``; all parts are read whole, in calls of ``BATCH`` tokens, or of one.
 
         Raises:
             MemoryError: no room for the tokens, or no sequences for the branches; nothing was read.
@@ -136,8 +143,8 @@ class LlamaCppRows:
             wanted += [False] * (count - 1) + [True] if part.last_only else [True] * count
         try:
             logits = []
-            for start in range(0, len(tokens), BATCH):
-                span = slice(start, start + BATCH)
+            for start in range(0, len(tokens), self._most):
+                span = slice(start, start + self._most)
                 logits.append(self._context.decode(tokens[span], positions[span], sequences[span], wanted[span]))
         except BaseException:
             for part in parts:
@@ -209,7 +216,10 @@ class LlamaCppRows:
 
     def _share(self, source: _Held, target: _Held, count: int) -> None:
         """Let the first tokens of one be those of another, which is empty."""
-        self._context.copy(source.sequence, target.sequence, end=count if count < len(source.tokens) else -1)
+        whole = self._apart or count == len(source.tokens)
+        self._context.copy(source.sequence, target.sequence, end=-1 if whole else count)
+        if self._apart and count < len(source.tokens):
+            self._context.remove(target.sequence, count)
         target.tokens, target.cells = source.tokens[:count], source.cells[:count]
         self._cells.share(target.cells)
 
@@ -245,8 +255,8 @@ class LlamaCppRows:
 
     def _branch(self, own: _Held, parents: Sequence[int]) -> tuple[list[int], list[list[int]]]:
         """The depth of each node of a tree, and the sequences it is of: those of all leaves below it."""
-        if not self._crops:
-            raise ModelError(NO_TREES)
+        if self._apart or not self._crops:
+            raise ModelError(NO_DRAFTS if self._apart else NO_TREES)
         depths = list[int]()
         for parent in parents:
             depths.append(0 if parent < 0 else depths[parent] + 1)

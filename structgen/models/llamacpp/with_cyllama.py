@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import threading
 from array import array
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +21,16 @@ NUL = "\0"
 NULS = ("\u0100", "<0x00>")  # its token: in GPT-2's byte alphabet, in SentencePiece's
 
 
+@cache
 def _library() -> Any:
-    """The module, with its log turned to ours."""
+    """The module, with its log turned to ours, as long as Python runs: contexts log when they are freed, which at the
+    end of a process is after Python's functions are gone."""
     try:
         import cyllama.llama.llama_cpp as library
     except Exception as error:  # a shared library that does not fit raises whatever it likes
         raise ModelError(f"cyllama is installed and cannot be imported: {error}. Install it anew.") from error
     library.set_log_callback(binding.log)
+    atexit.register(library.disable_logging)
     return library
 
 
@@ -102,20 +108,23 @@ class CyllamaFile:
         except ValueError:
             return None
 
-    def start(self, cells: int, sequences: int, threads: int) -> CyllamaContext:
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> CyllamaContext:
         """See ``ModelFile.start``."""
-        return CyllamaContext(self._library, self, cells, sequences, threads)
+        return CyllamaContext(self._library, self, cells, sequences, threads, apart)
 
 
 class CyllamaContext:
     """See ``LlamaContext``."""
 
-    def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int) -> None:
-        self._width = file.vocab.size
+    def __init__(self, library: Any, file: CyllamaFile, cells: int, sequences: int, threads: int, apart: bool) -> None:
+        self._width, self._threads = file.vocab.size, threads
+        self._lock = threading.RLock()  # a second call beside one ends the process
         params = library.LlamaContextParams()
-        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
+        most = 1 if apart else BATCH
+        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = params.swa_full = params.no_perf = True
+        params.kv_unified = not apart
+        params.swa_full = params.no_perf = True
         try:
             self._context = library.LlamaContext(file.handle, params)
         except Exception as error:
@@ -132,6 +141,17 @@ class CyllamaContext:
         wanted: Sequence[bool],
     ) -> npt.NDArray[np.float32]:
         """See ``LlamaContext.decode``."""
+        binding.check_threads(self._threads)
+        with self._lock:
+            return self._decode(tokens, positions, sequences, wanted)
+
+    def _decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[bool],
+    ) -> npt.NDArray[np.float32]:
         self._batch.clear()
         for token, position, of, is_wanted in zip(tokens, positions, sequences, wanted, strict=True):
             self._batch.add(token, position, list(of), is_wanted)
@@ -149,9 +169,12 @@ class CyllamaContext:
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``LlamaContext.copy``."""
-        self._context.memory_seq_cp(source, target, start, end)
+        with self._lock:
+            self._context.memory_seq_cp(source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
         """See ``LlamaContext.remove``."""
-        if not self._context.memory_seq_rm(sequence, start, -1):
+        with self._lock:
+            is_done = self._context.memory_seq_rm(sequence, start, -1)
+        if not is_done:
             raise ModelError("This model's state cannot be cut back.")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 import weakref
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +19,24 @@ from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import BATCH
 
 
+@cache
 def _library() -> Any:
-    """The module of C functions, with its log turned to ours."""
+    """The module of C functions, with its log turned to ours, as long as Python runs."""
     try:
         import llama_cpp.llama_cpp as library
     except Exception as error:  # a shared library that does not fit raises whatever it likes
         raise ModelError(f"llama-cpp-python is installed and cannot be imported: {error}. Install it anew.") from error
-    if not hasattr(_library, "callback"):
-        callback = library.llama_log_callback(lambda level, text, _: binding.log(level, text.decode(errors="replace")))
-        _library.callback = callback  # type: ignore[attr-defined]  # ctypes does not keep it
-        library.llama_log_set(callback, ctypes.c_void_p(0))
-        library.llama_backend_init()
+    callback = library.llama_log_callback(lambda level, text, _: binding.log(level, text.decode(errors="replace")))
+    library.llama_log_set(callback, ctypes.c_void_p(0))
+    # It keeps the callback, which ctypes does not. At the end of the process it is called after those of contexts and
+    # models, which were made later; what llama.cpp says then goes to stderr.
+    weakref.finalize(library, _end_log, library, callback)
+    library.llama_backend_init()
     return library
+
+
+def _end_log(library: Any, callback: Any) -> None:
+    library.llama_log_set(type(callback)(0), ctypes.c_void_p(0))
 
 
 class LlamaCppVocab:
@@ -78,7 +87,7 @@ class LlamaCppFile:
         if not model:
             raise binding.cannot_load(path)
         self.handle = model
-        weakref.finalize(self, library.llama_model_free, model)
+        weakref.finalize(self, _free_model, library, model, os.getpid())
         self.vocab = LlamaCppVocab(library, library.llama_model_get_vocab(model))
         self.context_length = int(library.llama_model_n_ctx_train(model))
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
@@ -108,20 +117,23 @@ class LlamaCppFile:
                 return buffer.value.decode(errors="replace")
             room = count + 1
 
-    def start(self, cells: int, sequences: int, threads: int) -> LlamaCppContext:
+    def start(self, cells: int, sequences: int, threads: int, apart: bool = False) -> LlamaCppContext:
         """See ``ModelFile.start``."""
-        return LlamaCppContext(self._library, self, cells, sequences, threads)
+        return LlamaCppContext(self._library, self, cells, sequences, threads, apart)
 
 
 class LlamaCppContext:
     """See ``LlamaContext``."""
 
-    def __init__(self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int) -> None:
+    def __init__(self, library: Any, file: LlamaCppFile, cells: int, sequences: int, threads: int, apart: bool) -> None:
         self._library, self._file = library, file  # the file's weights must outlive this
+        self._threads, self._lock = threads, threading.RLock()  # a second call beside one ends the process
         params = library.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
+        most = 1 if apart else BATCH
+        params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = params.swa_full = params.no_perf = True
+        params.kv_unified = not apart
+        params.swa_full = params.no_perf = True
         self._context = library.llama_init_from_model(file.handle, params)
         if not self._context:
             raise ModelError(f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer.")
@@ -132,7 +144,7 @@ class LlamaCppContext:
         )
         self._wanted = np.ctypeslib.as_array(batch.logits, (BATCH,))
         self._sequences = [np.ctypeslib.as_array(batch.seq_id[place], (sequences,)) for place in range(BATCH)]
-        weakref.finalize(self, _free, library, self._context, batch)
+        weakref.finalize(self, _free, library, self._context, batch, file.handle, self._lock, os.getpid())
 
     def decode(
         self,
@@ -142,6 +154,17 @@ class LlamaCppContext:
         wanted: Sequence[bool],
     ) -> npt.NDArray[np.float32]:
         """See ``LlamaContext.decode``."""
+        binding.check_threads(self._threads)
+        with self._lock:
+            return self._decode(tokens, positions, sequences, wanted)
+
+    def _decode(
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        sequences: Sequence[Sequence[int]],
+        wanted: Sequence[bool],
+    ) -> npt.NDArray[np.float32]:
         count = self._batch.n_tokens = len(tokens)
         self._tokens[:count], self._positions[:count], self._wanted[:count] = tokens, positions, wanted
         for place, of in enumerate(sequences):
@@ -159,14 +182,30 @@ class LlamaCppContext:
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``LlamaContext.copy``."""
-        self._library.llama_memory_seq_cp(self._memory, source, target, start, end)
+        with self._lock:
+            self._library.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def remove(self, sequence: int, start: int) -> None:
         """See ``LlamaContext.remove``."""
-        if not self._library.llama_memory_seq_rm(self._memory, sequence, start, -1):
+        with self._lock:
+            is_done = self._library.llama_memory_seq_rm(self._memory, sequence, start, -1)
+        if not is_done:
             raise ModelError("This model's state cannot be cut back.")
 
 
-def _free(library: Any, context: Any, batch: Any) -> None:
-    library.llama_batch_free(batch)
-    library.llama_free(context)
+_IN_USE: list[Any] = []  # models with which threads still read as the process ends
+
+
+def _free(library: Any, context: Any, batch: Any, model: Any, lock: Any, process: int) -> None:
+    """Give a context back, unless a thread reads with it while the process ends, or its threads are those of the
+    process that this one was forked from. Whoever would read with it later finds the lock taken."""
+    if os.getpid() == process and lock.acquire(blocking=False):
+        library.llama_batch_free(batch)
+        library.llama_free(context)
+    else:
+        _IN_USE.append(model)
+
+
+def _free_model(library: Any, model: Any, process: int) -> None:
+    if os.getpid() == process and not any(model is one for one in _IN_USE):
+        library.llama_model_free(model)

@@ -90,12 +90,12 @@ PARTS: dict[str, Callable[[InProcessServer], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Run one part."""
-    with InProcessServer(generator(), default_max_tokens=200) as server:
-        try:
-            found: dict[str, Any] = PARTS[sys.argv[1]](server)
-        except Exception:
-            found = {"error": traceback.format_exc()}
+    """Run one part, and end as scripts do: nobody closes the server."""
+    server = InProcessServer(generator(), default_max_tokens=200)
+    try:
+        found: dict[str, Any] = PARTS[sys.argv[1]](server)
+    except Exception:
+        found = {"error": traceback.format_exc()}
     print(json.dumps(found, default=lambda value: value.model_dump()))
 
 

@@ -51,6 +51,6 @@ def _run(python: str, framework: str) -> dict[str, Any]:
     done = subprocess.run(
         [python, str(script), framework, *own], capture_output=True, text=True, timeout=250, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
