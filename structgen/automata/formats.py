@@ -18,10 +18,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from structgen.automata.dfa import Dfa, complement, difference
-from structgen.automata.ecma_ast import END, START, Alternate, Concat
-from structgen.automata.ecma_parser import parse
-from structgen.automata.idn import domain, idn_hostname
-from structgen.automata.pattern import full_match_dfa, pattern_dfa, search_dfa
+from structgen.automata.idn import idn_hostname
+from structgen.automata.pattern import full_match_dfa, pattern_dfa
 from structgen.automata.regex_format import NO_REGEX, REGEX, REGEX_DRAFT3
 
 MAX_LENGTH: dict[str, int] = {"hostname": 253, "idn-hostname": 253}
@@ -126,22 +124,17 @@ def _hostname() -> Dfa:
     return difference(ascii_names, pattern_dfa(r"(?:^|\.)[Xx][Nn]--"))
 
 
-def _local_part(extra: str) -> str:
-    """RFC 5321 ``Local-part``; ``extra`` are the characters that RFC 6531 adds to its text."""
+def _mailbox(extra: str, label: str) -> str:
+    """RFC 5321 ``Mailbox``; ``extra`` are the characters that RFC 6531 adds to its text."""
     atom = rf"[A-Za-z0-9!#$%&'*+\-/=?\^_`{{|}}~{extra}]+"
     quoted = rf'"(?:[ !#-\[\]-~{extra}]|\\[ -~])*"'
-    return rf"(?:{atom}(?:\.{atom})*|{quoted})@"
+    domain = rf"{label}(?:\.{label})*"
+    return rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{domain}|\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_IPV6})\])"
 
 
-_SUB_DOMAIN = r"[A-Za-z0-9](?:[A-Za-z0-9\-]*[A-Za-z0-9])?"
-_ADDRESS = rf"\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_IPV6})\]"
-_EMAIL = rf"{_local_part('')}(?:{_SUB_DOMAIN}(?:\.{_SUB_DOMAIN})*|{_ADDRESS})"
-
-
-def _idn_email() -> Dfa:
-    after = Alternate((domain(parse(_SUB_DOMAIN)), parse(_ADDRESS)))
-    return search_dfa(Concat((START, parse(_local_part(r"\u0080-\u{10FFFF}")), after, END)))
-
+_EMAIL = _mailbox("", "[A-Za-z0-9](?:[A-Za-z0-9\\-]*[A-Za-z0-9])?")
+_U_LABEL = r"[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}\-]*[\p{L}\p{M}\p{N}])?"
+_IDN_EMAIL = _mailbox(r"\u0080-\u{10FFFF}", _U_LABEL)
 
 # RFC 3986 appendix A, RFC 3987 section 2.2
 
@@ -187,7 +180,7 @@ _BUILDERS: dict[str, str | Callable[[], Dfa]] = {
     "time-draft3": rf"{_HOUR}:{_MINUTE}:{_MINUTE}",
     "duration": _DURATION,
     "email": _EMAIL,
-    "idn-email": _idn_email,
+    "idn-email": _IDN_EMAIL,
     "hostname": _hostname,
     "idn-hostname": idn_hostname,
     "ipv4": _IPV4,

@@ -23,8 +23,6 @@ import numpy as np
 
 from structgen.automata.charset import CharSet, complement, intersection, partition, single, union
 from structgen.automata.dfa import Dfa, from_class_table
-from structgen.automata.ecma_ast import Alternate, Chars, Concat, Node, Repeat
-from structgen.automata.ecma_parser import parse
 from structgen.automata.unicode.properties import property_set
 
 MAX_STATES = 100_000
@@ -90,30 +88,6 @@ def idn_hostname() -> Dfa:
         rows.append(row)
     accepting = np.array([_end_label(state) is not None for state in order], np.uint8)
     return from_class_table(np.array(rows, np.int32), accepting, segments, MAX_STATES)
-
-
-def domain(sub_domain: Node) -> Node:
-    """Domains whose labels are ``sub_domain`` (ASCII) or have Unicode letters: those of `idn_hostname` but for lengths
-    and the labels of ASCII, without contextual characters, and with right-to-left labels of letters alone.
-    """
-    roles = _roles()
-    bidi_right, bidi_left = union(_idn("Bidi_R"), _idn("Bidi_AL")), _idn("Bidi_L")
-    ascii_left = union(roles["lower"], roles["l"], roles["digit"])
-    left = Chars(union(ascii_left, intersection(roles["other"], bidi_left)))
-    right = Chars(intersection(union(roles["other"], roles["hebrew"]), bidi_right))
-    follows = Repeat(Chars(intersection(roles["starter mark"], bidi_left)), 0, None)
-    mark = Chars(union(roles["virama"], roles["mark"]))
-    marked = Repeat(Concat((mark, follows.body, follows)), 0, None)
-    letter = Concat((left, follows, marked, Repeat(mark, 0, 1)))
-    label = Concat((letter, Repeat(Concat((Repeat(Chars(single(0x2D)), 0, 1), letter)), 0, None)))
-    beside_right = parse(r"[A-Za-z](?:[A-Za-z0-9\-]*[A-Za-z0-9])?")
-    return Alternate(
-        (_dotted(Alternate((sub_domain, label))), _dotted(Alternate((beside_right, Repeat(right, 1, None)))))
-    )
-
-
-def _dotted(label: Node) -> Node:
-    return Concat((label, Repeat(Concat((Chars(single(0x2E)), label)), 0, None)))
 
 
 def _idn(name: str) -> CharSet:
