@@ -181,7 +181,7 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "ignored", "without effect unless items is an array"
     if keyword == "pattern" and not context.enforces_pattern(schema["pattern"]):
         return "ignored", _BACKREFERENCE
-    if keyword == "pattern" and _reads_tables(schema["pattern"]):
+    if keyword in ("pattern", "patternProperties") and _reads_tables(schema[keyword]):
         return "enforced", _BY_UNICODE.format(unicode_version())
     if keyword in dialect.partners:
         if _NEEDS[keyword] not in schema:
@@ -198,9 +198,10 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
     return "annotation", f"not a keyword of {dialect.name}"
 
 
-def _reads_tables(regex: str) -> bool:
-    """Whether what an expression means depends on the version of Unicode: properties, and case."""
-    return re.search(r"\\[pP]\{|\(\?[ms]*i", regex) is not None
+def _reads_tables(found: Any) -> bool:
+    """Whether what an expression means, or one of several, depends on the version of Unicode: properties, and case."""
+    regexes = [found] if isinstance(found, str) else list(found)
+    return any(re.search(r"\\[pP]\{|\(\?[ms]*i", regex) is not None for regex in regexes)
 
 
 def _format_status(name: Any, context: Context) -> tuple[Status, str]:

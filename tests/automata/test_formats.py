@@ -21,10 +21,7 @@ DATA = Path(os.environ.get("STRUCTGEN_DATA") or Path(__file__).resolve().parents
 SUITE = DATA / "json-schema-test-suite" / "tests"
 
 SAMPLE = {
-    "date": (
-        ["2024-02-29", "2000-02-29", "1999-12-31"],
-        ["2023-02-29", "1900-02-29", "2024-4-01", "2024-04-31", "0000-01-01"],
-    ),
+    "date": (["2024-02-29", "2000-02-29", "1999-12-31"], ["2023-02-29", "1900-02-29", "2024-4-01", "2024-04-31"]),
     "time": (["08:30:06Z", "23:59:60z", "01:29:60.5+01:30", "00:00:00-23:59"], ["24:00:00Z", "08:30:06", "23:58:60Z"]),
     "date-time": (["2024-02-29t08:30:06.25+00:20"], ["2024-02-30T08:30:06Z", "2024-02-29 08:30:06Z"]),
     "duration": (["P4DT12H30M5S", "P2W", "PT0S"], ["P", "PT", "P1YT", "P1Y2W", "PT1H2S"]),
@@ -100,8 +97,7 @@ def test_ipv6_agrees_with_ipaddress():
 def test_what_is_excluded_is_not_of_the_format():
     """The two are disjoint, and what is in neither is what the departures say."""
     between = {
-        "date": r"^0000-",
-        "date-time": r"^0000-|:60",
+        "date-time": ":60",
         "time": ":60",
         "hostname": r"(?:^|\.)[Xx][Nn]--",
         "idn-hostname": r"^[^]+$",
@@ -122,9 +118,8 @@ def test_what_is_excluded_is_not_of_the_format():
     [
         ("hostname", "xn--qmbc", "a_b"),
         ("idn-hostname", "xn--qmbc.ü", "a b"),
-        ("date", "0000-02-29", "0001-02-29"),
         ("time", "01:00:60+01:01", "01:00:61Z"),
-        ("date-time", "0000-01-01T00:00:60Z", "0000-01-01"),
+        ("date-time", "2020-01-01T00:00:60Z", "2020-01-01"),
         ("regex", r"(?<a>a)(?<b>b)\1", "a\\"),
     ],
 )
