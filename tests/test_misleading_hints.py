@@ -111,12 +111,12 @@ def test_fields_of_llama_cpp() -> None:
     assert found.accept_bytes(b'{"a": 1}') and not found.copy().accept_bytes(b"1")
     jsonschema.validate({"a": 1}, schema)
     assert not matcher(chat(response_format={"type": "json_object", "schema": schema})).accept_bytes(b'{"a": "')
-    assert "grammar" in said(lambda: chat(grammar="root ::= undefined_rule"), RequestError)
+    assert "is not defined" in said(lambda: chat(grammar="root ::= undefined_rule"), RequestError)
     both = {"grammar": 'root ::= "a"', "structured_outputs": {"regex": "a"}}
     assert "exclude each other" in said(lambda: chat(**both), RequestError)
     for field, hint in (
         ({"response_model": 1}, "use response_format"), ({"schema": schema}, "use response_format"),
-        ({"response_format": {"type": "json_schema", "schema": schema}}, "response_format.json_schema.schema"),
+        ({"response_format": {"type": "json_schema", "schema": schema}}, "response_format.json_schema"),
         ({"response_format": {"type": "json_object", "grammar": "x"}}, "structured_outputs.grammar"),
     ):  # fmt: skip
         assert hint in said(lambda fields=field: chat(**fields), RequestError)

@@ -182,9 +182,7 @@ def test_what_cannot_be_deterministic_says_so(file: Path) -> None:
 
 
 def test_a_resumed_batch_ends_as_an_unbroken_one(file: Path, tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from structgen.cli.main import app
+    from tests.cli.running import run as run_command
 
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps({"id": n, "prompt": f"Person {n}"}) + "\n" for n in range(8)))
@@ -195,8 +193,8 @@ def test_a_resumed_batch_ends_as_an_unbroken_one(file: Path, tmp_path: Path) -> 
     def run(output: Path, *options: str) -> None:
         arguments = ["batch", str(rows), "--schema", str(schema), "-o", str(output), "--model", str(file)]
         more = ["--max-new-tokens", "40", "--temperature", "1", "--deterministic", *options]
-        done = CliRunner().invoke(app, [*arguments, *more])
-        assert done.exit_code == 0, done.output
+        code, _, errors = run_command(*arguments, *more)
+        assert code == 0, errors
 
     run(whole)
     lines = {json.loads(line)["id"]: line for line in whole.read_text().splitlines()}

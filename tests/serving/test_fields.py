@@ -67,7 +67,10 @@ SAMPLING = [
     alone(model="m"),
 ]  # fmt: skip
 """What all endpoints have in common."""
-COUNTED = [alone(n=2), alone(seed=5), alone(stop=["x"]), alone(stop="x"), alone(max_tokens=7)]
+COUNTED = [
+    alone(n=2), alone(seed=5), alone(stop=["x"]), alone(stop="x"), alone(max_tokens=7),
+    alone(grammar='root ::= "a"'),
+]  # fmt: skip
 TAKEN: list[dict[str, Any]] = [
     {"user": "u"}, {"metadata": {"a": "b"}}, {"store": False}, {"service_tier": "auto"}, {"service_tier": "default"},
     {"safety_identifier": "s"}, {"prompt_cache_key": "k"}, {"prompt_cache_retention": "24h"},
