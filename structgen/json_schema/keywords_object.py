@@ -123,18 +123,28 @@ def propertyNames(value: Any, schema: Schema, place: Place, context: Context) ->
     return All(not_(of_strings(unordered(context.as_written.lower(value, place)))), FALSE)
 
 
-def of_strings(formula: Formula) -> Formula:
-    """The formula restricted to strings: what it says of types is decided, atoms of other types are true."""
-    formula = spelled(formula)
+def of_strings(formula: Formula, done: dict[Formula, Formula] | None = None) -> Formula:
+    """The formula restricted to strings: what it says of types is decided, atoms of other types are true.
+
+    ``done``: what became of parts, so that those that are shared are looked at once.
+    """
+    done = {} if done is None else done
+    found = done.get(formula)
+    if found is None:
+        found = done[formula] = _of_strings(spelled(formula), done)
+    return found
+
+
+def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:
     if isinstance(formula, Type):
         return TRUE if formula.mask & STRING else FALSE
     if isinstance(formula, Enum):
         return Enum(value for value in formula.values if isinstance(value, str))
     if isinstance(formula, Not):
-        return not_(of_strings(formula.arg))
+        return not_(of_strings(formula.arg, done))
     if isinstance(formula, (And, Or, One)):
         build = {And: and_, Or: or_, One: one}[formula.__class__]
-        return build(*map(of_strings, formula.args))
+        return build(*[of_strings(part, done) for part in formula.args])
     return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Ref") else TRUE
 
 

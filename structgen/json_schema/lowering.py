@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, spelled, unordered
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, Dialect
@@ -60,6 +61,8 @@ class Refs(dict[Hashable, Formula]):
 _NO_REFS = Refs()
 _Asked: TypeAlias = "tuple[int, Context, bool]"  # a schema by identity, its context, and whether it is closed elsewhere
 _UNKNOWN: Any = object()
+TARGET_STEPS, PART_STEPS = 20, 5
+"""What following a reference costs, and each array and object of a schema that is lowered again for another scope."""
 
 
 class Lowering:
@@ -73,6 +76,7 @@ class Lowering:
         self._contexts: dict[Hashable, Context] = {}
         self._whole: _Asked = (id(lowered.schema), root, False)
         self._memo: dict[_Asked, Formula | None] = {self._whole: None}  # None: being lowered, as the whole schema is
+        self._sizes: dict[int, int] = {}  # of schemas that were lowered; 0: not known yet
 
     def finish(self, whole: Formula) -> Refs:
         """The formulas that references lead to, by name, the ``whole`` schema's being known at last.
@@ -81,7 +85,7 @@ class Lowering:
         """
         self._settle(self._whole, whole)
         if self._refs:
-            break_loops(self._refs, self._places)
+            break_loops(self._refs, self._places, self._lowered.budget)
         for context in self._contexts.values() or (self._root,):
             context.finish()
         self.resources.finish()
@@ -90,6 +94,7 @@ class Lowering:
     def context(self, resource: Resource, outer: dict[str, Target], closes: bool) -> Context:
         """The one context of ``resource`` under the dynamic anchors of the scopes around it (outer ones win)."""
         root = self._root
+        self._lowered.budget.spend(TARGET_STEPS + len(outer))
         if not self._contexts:
             self._contexts[_scope(self.resources.root, root.dynamic, root.closes)] = root
         self.resources.index(resource.document)
@@ -103,6 +108,7 @@ class Lowering:
         key = (id(schema), context, in_place and context.closes)
         known = self._memo.get(key, _UNKNOWN)
         if known is _UNKNOWN:
+            self._count(schema)
             self._memo[key] = None
             formula = context.lower(schema, place, in_place=in_place)
             self._settle(key, formula)
@@ -113,10 +119,30 @@ class Lowering:
             return ref(name)
         return known
 
+    def _count(self, schema: Any) -> None:
+        """Count the work of lowering a schema: to lower each once is linear, what is beyond that costs by its size."""
+        size = self._sizes.get(id(schema))
+        if size is None:
+            self._sizes[id(schema)] = size = 0
+        elif not size:
+            self._sizes[id(schema)] = size = _parts(schema)
+        self._lowered.budget.spend(TARGET_STEPS + PART_STEPS * size)
+
     def _settle(self, key: _Asked, formula: Formula) -> None:
         self._memo[key] = formula
         if key in self._names:
             self._refs[self._names[key]] = formula
+
+
+def _parts(schema: Any) -> int:
+    """How many distinct arrays and objects a schema is made of, itself among them."""
+    todo, seen = [schema], {id(schema)}
+    for node in todo:  # which grows
+        inner = node.values() if node.__class__ is dict else node if node.__class__ is list else ()
+        new = [part for part in inner if part.__class__ in (dict, list) and id(part) not in seen]
+        seen.update(map(id, new))
+        todo += new
+    return len(todo)
 
 
 def _scope(resource: Resource, dynamic: dict[str, Target], closes: bool) -> Hashable:
@@ -130,8 +156,8 @@ class Context:
     """
 
     __slots__ = (
-        "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "closes", "declared_order",
-        "dialect", "options", "trace",
+        "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "budget", "closes",
+        "declared_order", "dialect", "options", "trace",
     )  # fmt: skip
     _dynamic: dict[str, Target] | None
     _resource: Resource
@@ -139,7 +165,7 @@ class Context:
 
     def __init__(self, lowered: Lowered, dialect: Dialect, closes: bool, trace: Trace | None) -> None:
         self._lowered, self.dialect, self.closes, self.trace = lowered, dialect, closes, trace
-        self.options = lowered.options
+        self.options, self.budget = lowered.options, lowered.budget
         self.declared_order = lowered.options.key_order == "declared"
         self._watched = closes or trace is not None
         self._lowering: Lowering | None = None
@@ -336,6 +362,7 @@ class Lowered:
         schema: plain JSON (see `plain_json`).
         options, registry: as given.
         serial: part of the keys of recursive references.
+        budget: what is left of ``options.max_steps``.
 
     Args:
         trace: writes down what comes from where, in a lowering like an earlier one: of the same ``serial``.
@@ -351,6 +378,7 @@ class Lowered:
     ) -> None:
         self.options, self.registry = options, registry
         self.serial = next(_serials) if serial is None else serial
+        self.budget = StepBudget(options.max_steps)
         try:
             self.schema = schema = plain_json(schema)
             dialect = BY_NAME[options.dialect]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
+from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.conjunctions import Conjunctions
 from structgen.engines.json.goals.key_classes import record_spec
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
@@ -33,6 +33,7 @@ from structgen.errors import (
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, One, Or, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
 
@@ -57,7 +58,7 @@ class GoalGraph:
         self.nodes: dict[Formula, GoalNode] = {}
         self._shared = SHARED.under(options).goals
         self._pending: list[GoalNode] = []
-        self.budget = GoalBudget(options.max_steps)
+        self.budget = StepBudget(options.max_steps, lowered.budget.left)
         self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
         self._active: set[GoalNode] = set()
         self._expansions: list[GoalNode] = []
