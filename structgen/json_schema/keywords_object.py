@@ -68,7 +68,7 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
     for name in required:
         if name.__class__ is not str:
             return None
-    lower, others = context.lower, TRUE
+    lower, others, ordinary = context.lower, TRUE, context.ordinary
     values: list[Formula] = []
     for keyword in schema:  # in this order errors and the report come
         if keyword == "properties":
@@ -77,6 +77,8 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
                 values.append(lower(child, (below, name), 1))
         elif keyword == "additionalProperties":
             others = lower(schema[keyword], (place, keyword))
+        elif keyword not in ordinary:
+            context.note_word(keyword, place)
     return record(tuple(children), tuple(values), tuple(required), others, context.declared_order)
 
 

@@ -13,23 +13,26 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Hashable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import SchemaTooComplexError, UnknownKeywordError
 from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, spelled, unordered
 from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
-from structgen.json_schema.dialects import BY_NAME, Dialect
+from structgen.json_schema.dialects import BY_NAME, WORDS, Dialect
 from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
 from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
-from structgen.json_schema.report import Report, Trace
+from structgen.json_schema.report import Entry, Report, Trace
+from structgen.json_schema.spelling import is_extension
 from structgen.options import JsonOptions
+from structgen.progress import LOG
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -157,8 +160,9 @@ class Context:
 
     __slots__ = (
         "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "budget", "closes",
-        "declared_order", "dialect", "options", "trace",
+        "declared_order", "dialect", "options", "ordinary", "trace",
     )  # fmt: skip
+    ordinary: AbstractSet[str]
     _dynamic: dict[str, Target] | None
     _resource: Resource
     _targets: dict[tuple[str, bool], tuple[Any, Place, Context]]
@@ -166,6 +170,7 @@ class Context:
     def __init__(self, lowered: Lowered, dialect: Dialect, closes: bool, trace: Trace | None) -> None:
         self._lowered, self.dialect, self.closes, self.trace = lowered, dialect, closes, trace
         self.options, self.budget = lowered.options, lowered.budget
+        self.ordinary = WORDS if lowered.options.unknown_keywords == "refuse" else dialect.ordinary
         self.declared_order = lowered.options.key_order == "declared"
         self._watched = closes or trace is not None
         self._lowering: Lowering | None = None
@@ -256,7 +261,7 @@ class Context:
                 if trace is not None:
                     trace.record_object(formula, place)
                 return formula
-        keywords = dialect.keywords
+        keywords, ordinary = dialect.keywords, self.ordinary
         parts: list[Formula] = []
         for keyword, value in schema.items():
             function = keywords.get(keyword)
@@ -272,6 +277,8 @@ class Context:
                     parts += part
                 elif part is not TRUE:
                     parts.append(part)  # type: ignore[arg-type]
+            elif keyword not in ordinary:
+                self.note_word(keyword, place)
         if closing is not None:
             if closing.rest is not TRUE:
                 parts.append(closing.rest)
@@ -280,6 +287,19 @@ class Context:
         if len(parts) < 2:
             return parts[0] if parts else TRUE
         return self.conjoin(parts) if self.declared_order else and_(*parts)
+
+    def note_word(self, word: str, place: Place) -> None:
+        """Note a word that looks like a misspelt keyword; where the options say so, refuse all that no draft has."""
+        doubt, where = self.dialect.doubt(word), pointer((place, word))
+        if self.ordinary is WORDS and not is_extension(word):
+            raise UnknownKeywordError(
+                doubt or "no draft has this keyword, so it has no effect",
+                pointer=where,
+                keyword=word,
+                hint='Correct it, leave it out, or allow such words with JsonOptions(unknown_keywords="report")',
+            )
+        if doubt is not None:
+            self._lowered.misspelt[where] = Entry(where, word, "misspelt", doubt)
 
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
@@ -362,6 +382,7 @@ class Lowered:
         schema: plain JSON (see `plain_json`).
         options, registry: as given.
         serial: part of the keys of recursive references.
+        misspelt: words that are most likely misspelt keywords, by JSON Pointer.
         budget: what is left of ``options.max_steps``.
 
     Args:
@@ -379,6 +400,7 @@ class Lowered:
         self.options, self.registry = options, registry
         self.serial = next(_serials) if serial is None else serial
         self.budget = StepBudget(options.max_steps)
+        self.misspelt: dict[str, Entry] = {}
         try:
             self.schema = schema = plain_json(schema)
             dialect = BY_NAME[options.dialect]
@@ -439,6 +461,10 @@ def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[An
     Raises:
         SchemaError: a keyword's value is malformed; pointer, keyword and what was found.
         UnresolvableReferenceError: a reference leads nowhere, or in place only back to itself.
-        SchemaTooComplexError: nested deeper than the recursion limit, or too many clauses.
+        UnknownKeywordError: a word that no draft has, where the options refuse such.
+        SchemaTooComplexError: nested deeper than the recursion limit, too many clauses, or too many steps.
     """
-    return Lowered(schema, options or JsonOptions(), registry)
+    lowered = Lowered(schema, options or JsonOptions(), registry)
+    for where, entry in lowered.misspelt.items():
+        LOG.warning("schema, at %s: %s", where, entry.reason)
+    return lowered

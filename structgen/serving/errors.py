@@ -21,6 +21,7 @@ from structgen.errors import (
     SchemaTooComplexError,
     StructgenError,
     TooComplexError,
+    UnknownKeywordError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
@@ -109,6 +110,7 @@ _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
         "grammar_too_complex",
     ),
     (UnsupportedSchemaError, "unsupported_schema"),
+    (UnknownKeywordError, "unknown_keyword"),
     (UnsatisfiableSchemaError, "unsatisfiable_schema"),
     (SchemaError, "invalid_schema"),
     (EmptyLanguageError, "empty_language"),
