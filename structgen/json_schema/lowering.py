@@ -24,6 +24,7 @@ from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, WORDS, Dialect
+from structgen.json_schema.explained import Parts
 from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
@@ -256,7 +257,7 @@ class Context:
             if self.closes and not in_place:
                 closing = Closing(schema, place, self)
         if "properties" in schema and schema.get("type") == "object" and not self.closes:
-            formula = plain_object(schema, place, self)
+            formula = plain_object(schema, place, self) if trace is None or not trace.by_keyword else None
             if formula is not None:
                 if trace is not None:
                     trace.record_object(formula, place)
@@ -426,6 +427,11 @@ class Lowered:
         trace = Trace()
         Lowered(self.schema, options, self.registry, trace, serial)
         return trace
+
+    def parts(self) -> tuple[Lowered, Parts]:
+        """The same schema lowered once more, and what each keyword of each subschema says in it."""
+        parts = Parts()
+        return Lowered(self.schema, self.options, self.registry, parts, self.serial), parts
 
     def origin(self, formula: Formula) -> tuple[str, str] | None:
         """JSON Pointer and keyword that this formula (an atom, say) first came from. The first call costs a walk."""

@@ -97,7 +97,13 @@ class Report:
 
 
 class Trace:
-    """What a second walk writes down: the schemas visited, and the place that each formula first came from."""
+    """What a second walk writes down: the schemas visited, and the place that each formula first came from.
+
+    Attributes:
+        by_keyword: whether plain objects, too, are to be read keyword by keyword.
+    """
+
+    by_keyword = False
 
     def __init__(self) -> None:
         self.origins: dict[Formula, Place] = {}
