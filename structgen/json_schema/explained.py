@@ -14,7 +14,7 @@ CLOSING = "additional_members"
 
 
 @dataclass
-class Part:
+class Subschema:
     """A subschema, and what its keywords lower to."""
 
     schema: dict[str, Any]
@@ -33,11 +33,11 @@ class Parts(Trace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, Part] = {}
+        self.found: dict[str, Subschema] = {}
 
     def visit(self, schema: dict[str, Any], place: Place, context: Any) -> None:
         """See `Trace.visit`."""
-        self.found.setdefault(pointer(place), Part(schema))
+        self.found.setdefault(pointer(place), Subschema(schema))
 
     def record(self, formula: Formula | list[Formula], place: Place) -> None:
         """See `Trace.record`."""

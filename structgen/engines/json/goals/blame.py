@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from structgen.formula.language import TRUE, Formula, Type, and_
 from structgen.formula.values import ANY, ARRAY, OBJECT
-from structgen.json_schema.explained import CLOSING, Part, Parts
+from structgen.json_schema.explained import CLOSING, Parts, Subschema
 from structgen.json_schema.places import escape
 
 MOST_QUESTIONS = 100
@@ -88,7 +88,7 @@ class _Search:
         return place in self._parts and self._parts[place].formula is formula
 
     def _must_hold(self, together: list[str], types: int) -> Iterator[str]:
-        """Places of subschemas of members and items that must be there; false ones have no `Part`."""
+        """Places of subschemas of members and items that must be there; false ones have no `Subschema`."""
         parts = [self._parts[place] for place in together]
         for part in parts:
             for formula in part.keywords.values():
@@ -108,7 +108,7 @@ class _Search:
             for place, part in zip(together, parts, strict=True):
                 yield from self._items(place, part, least)
 
-    def _items(self, place: str, part: Part, least: int) -> Iterator[str]:
+    def _items(self, place: str, part: Subschema, least: int) -> Iterator[str]:
         listed = "items" if isinstance(part.schema.get("items"), list) else "prefixItems"
         prefix = _array(part, listed)
         for index, child in enumerate(prefix[:least]):
@@ -142,7 +142,7 @@ class _Search:
         return Blame(place, None, f"{', '.join(words[:-1])} and {words[-1]} exclude each other")
 
 
-def _target(part: Part) -> str | None:
+def _target(part: Subschema) -> str | None:
     """The place that ``$ref`` names, if it is one of the same document as far as its spelling tells."""
     reference = _value(part, "$ref")
     return reference[1:] if isinstance(reference, str) and reference[:1] == "#" else None
@@ -154,16 +154,16 @@ def _named(word: str) -> str:
     return repr(word) if word else "being an object"
 
 
-def _value(part: Part, keyword: str) -> Any:
+def _value(part: Subschema, keyword: str) -> Any:
     """The value of a keyword; None of one that is not read (beside ``$ref`` up to draft 7, or in other drafts)."""
     return part.schema.get(keyword) if keyword in part.keywords else None
 
 
-def _array(part: Part, keyword: str) -> list[Any]:
+def _array(part: Subschema, keyword: str) -> list[Any]:
     value = _value(part, keyword)
     return value if isinstance(value, list) else []
 
 
-def _object(part: Part, keyword: str) -> dict[str, Any]:
+def _object(part: Subschema, keyword: str) -> dict[str, Any]:
     value = _value(part, keyword)
     return value if isinstance(value, dict) else {}

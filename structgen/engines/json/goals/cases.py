@@ -69,9 +69,9 @@ class Cell(NamedTuple):
 ABSENT = Cell(0)
 
 
-def atoms(formula: Formula) -> Iterator[All]:
-    """The distinct conditions on members that a formula is built of, not looking inside them."""
-    return (part for part in leaves(formula) if isinstance(part, All))
+def atoms(formula: Formula) -> list[All]:
+    """The distinct conditions on members that a formula is built of, not looking inside them, the last first."""
+    return [part for part in leaves(formula) if part.__class__ is All][::-1]  # type: ignore[misc]
 
 
 def covers(keys: Formula, name: str) -> bool:
