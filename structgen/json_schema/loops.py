@@ -76,7 +76,8 @@ def _in_place(formulas: Iterable[Formula], budget: StepBudget) -> Iterator[Hasha
 
 def _not_monotone(formula: Formula, budget: StepBudget) -> list[Formula]:
     """The negations and "exactly one"s of a formula, outside of such."""
-    todo, seen, found = [formula], {formula}, []
+    todo, seen = [formula], {formula}
+    found: list[Formula] = []
     for node in todo:  # which grows
         if isinstance(node, (And, Or)):
             budget.spend(len(node.args))
