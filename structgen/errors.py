@@ -4,6 +4,7 @@
     ├── ConstraintError                 something is wrong with the constraint
     │   ├── SchemaError                 not a legal JSON Schema
     │   │   ├── UnresolvableReferenceError  a ``$ref`` leads nowhere, or only to itself
+    │   │   ├── UnknownKeywordError     a word that no draft has, where the options refuse such
     │   │   ├── UnsupportedSchemaError  legal, but not covered (keyword named)
     │   │   ├── UnsatisfiableSchemaError  no JSON value satisfies it
     │   │   └── SchemaTooComplexError   a compile budget was exceeded (named if it is an option)
@@ -133,6 +134,10 @@ class UnresolvableReferenceError(SchemaError):
 
 class UnsupportedSchemaError(SchemaError):
     """A legal schema uses what structgen does not enforce (yet)."""
+
+
+class UnknownKeywordError(SchemaError):
+    """A schema has a word that is no keyword of any draft, and ``JsonOptions(unknown_keywords="refuse")`` was given."""
 
 
 class UnsatisfiableSchemaError(SchemaError):

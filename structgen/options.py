@@ -39,6 +39,9 @@ class JsonOptions:
             (members that it requires count as declared); the report names each such place.
         assert_formats: whether the standard formats are enforced (else annotations, as the specification's default).
         unsupported: "error" raises on what is not covered; "ignore" skips it and lists it on the report.
+        unknown_keywords: words that no draft has, which the specification allows and nobody enforces; "report": those
+            that are one slip from a keyword (``minLenght``) are on the report and in the log; "refuse": all are
+            refused, but for extensions (``x-...``) and the annotations of OpenAPI.
         max_string_length: longest string value in code points where the schema sets no smaller limit, enumerated values
             included, keys not; None: no limit.
         max_number_length: longest number in bytes; None: no limit; "auto": no limit, but plain numbers of which the
@@ -62,6 +65,7 @@ class JsonOptions:
     additional_members: Literal["schema", "closed"] = "schema"
     assert_formats: bool = True
     unsupported: Literal["error", "ignore"] = "error"
+    unknown_keywords: Literal["report", "refuse"] = "report"
     max_string_length: int | None = None
     max_number_length: int | Literal["auto"] | None = "auto"
     max_alternatives: int = 4_096
@@ -213,6 +217,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "number_spellings": ("plain", "any"),
     "additional_members": ("schema", "closed"),
     "unsupported": ("error", "ignore"),
+    "unknown_keywords": ("report", "refuse"),
 }
 # Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.
 _LIMITS = {"max_whitespace_run": 0, "max_string_length": 0, "max_number_length": 1}

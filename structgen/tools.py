@@ -22,7 +22,7 @@ from typing import Any, Literal, Unpack
 
 import pydantic_core
 
-from structgen.constraints.tools import tool_call
+from structgen.constraints.tools import OnImpossible, tool_call
 from structgen.decoding.prompts import Prompt
 from structgen.errors import OptionsError, ToolCallError
 from structgen.generation_options import GenerationOptions
@@ -76,6 +76,7 @@ def run(
     result_role: str = "tool",
     tool_choice: Any = "auto",
     parallel_tool_calls: bool = True,
+    on_impossible: OnImpossible = "refuse",
     json_options: JsonOptions | None = None,
     **options: Unpack[GenerationOptions],
 ) -> ToolRun:
@@ -95,7 +96,7 @@ def run(
         result_role: the role of messages with results; "user" for templates that know no "tool".
         tool_choice: of the first turn, see ``tool_call``: "required" where there must be a call.
         parallel_tool_calls: whether a turn may have more than one call.
-        json_options: see ``tool_call``.
+        on_impossible, json_options: see ``tool_call``.
         **options: see ``GenerationOptions``.
 
     Raises:
@@ -116,6 +117,7 @@ def run(
             list(functions.values()),
             tool_choice="none" if not left else "auto" if made else tool_choice,
             parallel_tool_calls=parallel_tool_calls and left > 1,
+            on_impossible=on_impossible,
             json_options=json_options,
         )
         result = generator.generate(messages, constraint, **options)

@@ -146,6 +146,12 @@ TABLE: dict[str, Row] = {
         ["uniqueItems", "unsupported"],
         is_set=["pointer", "hint"],
     ),
+    "UnknownKeywordError": Row(
+        compiled({"items": {"typ": "null"}}, unknown_keywords="refuse"),
+        ["'type'", "/items/typ", "unknown_keywords"],
+        {"pointer": "/items/typ", "keyword": "typ"},
+        ["hint"],
+    ),
     "UnsatisfiableSchemaError": Row(
         compiled({"type": "integer", "minimum": 3, "maximum": 2}), ["no"], is_set=["pointer"]
     ),

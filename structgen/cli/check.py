@@ -44,6 +44,7 @@ def _check_schema(constraint: JsonSchemaConstraint, as_json: bool) -> int:
         error_dict = problem and {"message": str(problem), "pointer": problem.pointer, "keyword": problem.keyword}
         print_json({
             "covered": problem is None, "error": error_dict, "keywords": report.to_dict(), "open": report.open,
+            "misspelt": [entry.pointer for entry in report.misspelt],
             "bounds_numbers": report.bounds_numbers, "milliseconds": milliseconds,
         })  # fmt: skip
     else:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from structgen.constraints.cache import COMPILED, joined
 from structgen.constraints.combined import Combinable
-from structgen.errors import ConstraintError, GenerationError
+from structgen.errors import ConstraintError, GenerationError, UnsatisfiableSchemaError
 from structgen.json_text import unreadable_number
 from structgen.options import JsonOptions, check_choice, checked_options
-from structgen.tool_calls.arguments import members_of
-from structgen.tool_calls.calls import CallPieces, Calls, FreeText, ToolCall, check_names
-from structgen.tool_calls.definitions import choose, read_tools
+from structgen.progress import LOG
+from structgen.tool_calls.arguments import check_possible, check_writable
+from structgen.tool_calls.calls import CallPieces, Calls, FreeText, SkippedTool, ToolCall, check_names
+from structgen.tool_calls.definitions import Tool, choose, read_tools
 from structgen.tool_calls.formats import format_named
 from structgen.tool_calls.outputs import compile_calls
 from structgen.tool_calls.reading import CallReader
 from structgen.tool_calls.writing import instruction, write
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
+OnImpossible = Literal["refuse", "skip"]
+"""What becomes of a tool without possible arguments."""
 CLOSED = JsonOptions(additional_members="closed")
 """How schemas of tools are read unless something else is said: a tool takes the arguments that it declares."""
 
@@ -30,9 +33,11 @@ class ToolCalls(Combinable):
 
     Attributes:
         calls: which calls there may be, and how they are written.
+        skipped: tools that were given and cannot be called (``on_impossible="skip"``), and why.
     """
 
     calls: Calls
+    skipped: tuple[SkippedTool, ...] = ()
 
     def compile(self, vocabulary: Vocabulary) -> Any:
         """The ``ComposedGrammar`` over ``vocabulary``; a few are kept for the process.
@@ -128,6 +133,7 @@ def tool_call(
     tool_choice: Any = "auto",
     parallel_tool_calls: bool = True,
     free_text: FreeText | None = None,
+    on_impossible: OnImpossible = "refuse",
     json_options: JsonOptions | None = None,
 ) -> ToolCalls:
     """Tool calls in a model's own dialect; the value of an output is a list of free text and ``ToolCall``s.
@@ -145,6 +151,8 @@ def tool_call(
         parallel_tool_calls: whether there may be more than one call.
         free_text: where other text may be: "anywhere"; "before": before the first call only; "none". None: "none" where
             a call is required, "before" where there may be one call only, else "anywhere".
+        on_impossible: of a tool without possible arguments; "refuse": an error names it; "skip": there are no calls of
+            it, and ``skipped`` of the constraint, and the log, say why.
         json_options: how JSON may be spelled and schemas are read; None:
             ``JsonOptions(additional_members="closed")``, with which tools get no arguments that they do not declare.
 
@@ -153,6 +161,8 @@ def tool_call(
         ConstraintError: tools that are no function definitions, without names or with the same, or with names that the
             format cannot write.
         SchemaError: the parameters of a tool cannot be used; the pointer leads into the list of tools.
+        UnsatisfiableSchemaError: a tool has no possible arguments; with ``on_impossible="skip"``: one must be called,
+            and none of those that may be has any.
     """
     form = format_named(format)
     choice = choose(read_tools(tools), tool_choice)
@@ -163,6 +173,28 @@ def tool_call(
     options = CLOSED if json_options is None else checked_options(json_options)
     calls = Calls(form, choice.tools, choice.required, parallel, free_text, options)
     check_names(form, choice.tools)
-    for tool in choice.tools:
-        members_of(tool, calls.options_of(tool))  # a bad schema is refused before a model is asked
-    return ToolCalls(calls)
+    check_choice("on_impossible", on_impossible, ("refuse", "skip"))
+    found: dict[Tool, UnsatisfiableSchemaError] = {}
+    for tool in choice.tools:  # a bad schema is refused before a model is asked
+        try:
+            check_possible(tool, calls.options_of(tool))
+            if on_impossible == "skip":
+                check_writable(tool, form, calls.options_of(tool))
+        except UnsatisfiableSchemaError as error:
+            found[tool] = error
+    if not found:
+        return ToolCalls(calls)
+    if on_impossible == "refuse" or (choice.required and len(found) == len(choice.tools)):
+        raise _impossible(list(found), list(found.values()))
+    skipped = tuple(SkippedTool(tool.name, error.pointer, error.message) for tool, error in found.items())
+    for one in skipped:
+        LOG.warning("tool_call goes on without a tool: %s (at %s)", one.reason, one.pointer)
+    return ToolCalls(replace(calls, tools=tuple(tool for tool in choice.tools if tool not in found)), skipped)
+
+
+def _impossible(tools: list[Tool], errors: list[UnsatisfiableSchemaError]) -> UnsatisfiableSchemaError:
+    """One error for all tools without possible arguments: why the first has none, and which others."""
+    first = errors[0]
+    others = ", ".join(repr(tool.name) for tool in tools[1:])
+    message = first.message + (f"; nor have {others}" if others else "")
+    return UnsatisfiableSchemaError(message, pointer=first.pointer, keyword=first.keyword, hint=first.hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -12,27 +12,31 @@ from structgen.formula.values import ARRAY, NUMBER, OBJECT, STRING, canonical, e
 Refs = Mapping[Hashable, f.Formula]
 
 
-def evaluate(formula: f.Formula, value: Any, refs: Refs | None = None) -> bool:
+def evaluate(
+    formula: f.Formula, value: Any, refs: Refs | None = None, known: dict[f.Formula, bool] | None = None
+) -> bool:
     """Whether the parsed JSON ``value`` satisfies ``formula``; ``refs`` resolves references.
 
     Quadratic at worst in the value (Uniq is not) and linear in the formula, references unrolled.
+
+    Args:
+        known: what was found of parts of the formula for this value, so that those that are shared are looked at once.
 
     Raises:
         PatternError: a pattern that cannot be compiled.
         KeyError: a reference that ``refs`` does not hold.
     """
     match formula:
-        case f.And():
-            return all(evaluate(arg, value, refs) for arg in formula.args)
-        case f.Or():
-            return any(evaluate(arg, value, refs) for arg in formula.args)
+        case f.And() | f.Or() | f.One():
+            known = {} if known is None else known
+            if formula not in known:
+                known[formula] = _joined(formula, (evaluate(arg, value, refs, known) for arg in formula.args))
+            return known[formula]
         case f.Not():
-            return not evaluate(formula.arg, value, refs)
-        case f.One():
-            return len(list(islice((arg for arg in formula.args if evaluate(arg, value, refs)), 2))) == 1
+            return not evaluate(formula.arg, value, refs, known)
         case f.Ref():
             assert refs is not None, "the formula refers, but no table was given"
-            return evaluate(refs[formula.key], value, refs)
+            return evaluate(refs[formula.key], value, refs, known)
         case f.Type():
             return bool(type_of(value) & formula.mask)
         case f.Enum():
@@ -40,8 +44,17 @@ def evaluate(formula: f.Formula, value: Any, refs: Refs | None = None) -> bool:
         case f.Order():
             return True
         case f.MemberRecord():
-            return evaluate(formula.spelled, value, refs)
+            return evaluate(formula.spelled, value, refs, known)
     return _evaluate_typed(formula, value, refs)
+
+
+def _joined(formula: f.And | f.Or | f.One, truths: Iterator[bool]) -> bool:
+    match formula:
+        case f.And():
+            return all(truths)
+        case f.Or():
+            return any(truths)
+    return len(list(islice(filter(None, truths), 2))) == 1
 
 
 def _evaluate_typed(formula: f.Formula, value: Any, refs: Refs | None) -> bool:

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from structgen.formula.language import FALSE, TRUE, Enum, Formula, and_, not_, one, or_, unordered
 from structgen.json_schema.places import Place
 from structgen.json_schema.unevaluated import (
+    SITE_STEPS,
     Schema,
     Site,
+    breadth,
     check_clauses,
     evaluated_keys,
     in_place,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
 Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
+WAY_STEPS = 10
+"""What a choice of one branch of each union costs, beside what it says."""
 _REFERENCES = ("$ref", "$dynamicRef")
 _UNIONS = ("anyOf", "oneOf", "type")  # (the last in draft 3)
 
@@ -96,12 +100,14 @@ class Closing:
         for group in groups:
             number *= len(group)
             check_clauses(number, self._place, self._context)
+        self._context.budget.spend(WAY_STEPS * number)
         for chosen in product(*groups):
             yield Way(and_(*[way.holds for way in chosen]), (*found, *chain(*[way.found for way in chosen])))
 
     def _each(self, branch: list[Way], others: list[Way]) -> Iterator[Formula]:
         """The ways of a branch, which itself is said by its schema, with those of the other unions."""
         for way, other in product(branch, others):
+            self._context.budget.spend(WAY_STEPS + len(way.found) + len(other.found))
             yield and_(way.holds, other.holds, self._closed((*other.found, *way.found)))
 
     def _closed(self, found: Found) -> Formula:
@@ -148,6 +154,7 @@ def _reading(
         if key in seen:
             continue
         seen.add(key)
+        context.budget.spend(SITE_STEPS + breadth(site.condition))
         found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
         for child, where, around, condition in in_place(site):
             keyword = where[0][1] if len(where[0]) == 2 else None
@@ -172,6 +179,7 @@ def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]
         for group in groups:
             number *= len(group)
             check_clauses(number, where, context)
+        context.budget.spend(number * (WAY_STEPS + len(declared) + sum(breadth(ways[0].holds) for ways in groups)))
         found.append(
             [
                 Way(

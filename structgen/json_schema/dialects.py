@@ -12,6 +12,7 @@ from structgen.json_schema import keywords_logic as logic
 from structgen.json_schema import keywords_object as objects
 from structgen.json_schema import keywords_scalar as scalars
 from structgen.json_schema import unevaluated
+from structgen.json_schema.spelling import ANNOTATIONS, ELSEWHERE, MAX_ORDINARY, STRUCTURE, misspelt
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
@@ -27,8 +28,9 @@ class Dialect:
     ``identifier`` is the keyword of a schema's URI, ``overriding_ref`` says that ``$ref`` hides the keywords beside
     it (up to draft 7), ``partners`` are read by other keywords (``then`` by ``if``), ``formats`` the defined names.
 
-    From these follow ``opening``, the keywords that change how a schema is read, and ``not_plain``, those beside which
-    a schema is no plain object (see `keywords_object.plain_object`).
+    From these follow ``opening``, the keywords that change how a schema is read, ``not_plain``, those beside which
+    a schema is no plain object (see `keywords_object.plain_object`), and ``ordinary``, words that need no look: those
+    that some draft has, and those that were looked at and are not taken for misspelt ones.
     """
 
     name: str
@@ -40,12 +42,25 @@ class Dialect:
     asserts_formats: bool = False
     opening: frozenset[str] = field(init=False)
     not_plain: frozenset[str] = field(init=False)
+    ordinary: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}
         plain = self.keywords.keys() >= objects.PLAIN and self.keywords["properties"] is objects.properties
         object.__setattr__(self, "opening", frozenset(opening))
         object.__setattr__(self, "not_plain", frozenset(self.keywords) - (objects.PLAIN if plain else frozenset()))
+        object.__setattr__(self, "ordinary", set(WORDS))
+
+    def doubt(self, word: str) -> str | None:
+        """What to say of a word that is most likely a misspelt keyword of this draft; None: it is not."""
+        if word in self.ordinary:
+            return None
+        meant = misspelt(word, (*self.keywords, *self.partners, *STRUCTURE, *ANNOTATIONS))
+        if meant is not None:
+            return f"not a keyword of {self.name}, so it has no effect; did you mean {meant!r}?"
+        if len(self.ordinary) < MAX_ORDINARY:
+            self.ordinary.add(word)
+        return None
 
 
 _COMMON: dict[str, Keyword] = {
@@ -125,9 +140,18 @@ _FORMATS = frozenset(
 )
 _FORMATS_3 = frozenset({"date-time", "date", "time", "email", "ip-address", "ipv6", "host-name", "uri", "regex"})
 
-_NONE: frozenset[str] = frozenset()
 _IF = frozenset({"then", "else"})
 _CONTAINS = frozenset({"minContains", "maxContains"})
+_NONE: frozenset[str] = frozenset()
+WORDS = frozenset(
+    {
+        *(_COMMON | _UP_TO_4 | _DEPENDENCIES | _UP_TO_2019 | _FROM_4 | _FROM_6 | _FROM_7 | _FROM_2019 | _DRAFT3),
+        *(_2019 | _2020),
+        *(_IF | _CONTAINS | STRUCTURE | ANNOTATIONS | ELSEWHERE),
+    }
+)
+"""What some draft, or another vocabulary, defines."""
+
 
 BY_NAME: Mapping[str, Dialect] = {
     dialect.name: dialect

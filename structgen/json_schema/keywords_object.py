@@ -68,7 +68,7 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
     for name in required:
         if name.__class__ is not str:
             return None
-    lower, others = context.lower, TRUE
+    lower, others, ordinary = context.lower, TRUE, context.ordinary
     values: list[Formula] = []
     for keyword in schema:  # in this order errors and the report come
         if keyword == "properties":
@@ -77,6 +77,8 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
                 values.append(lower(child, (below, name), 1))
         elif keyword == "additionalProperties":
             others = lower(schema[keyword], (place, keyword))
+        elif keyword not in ordinary:
+            context.note_word(keyword, place)
     return record(tuple(children), tuple(values), tuple(required), others, context.declared_order)
 
 
@@ -123,18 +125,28 @@ def propertyNames(value: Any, schema: Schema, place: Place, context: Context) ->
     return All(not_(of_strings(unordered(context.as_written.lower(value, place)))), FALSE)
 
 
-def of_strings(formula: Formula) -> Formula:
-    """The formula restricted to strings: what it says of types is decided, atoms of other types are true."""
-    formula = spelled(formula)
+def of_strings(formula: Formula, done: dict[Formula, Formula] | None = None) -> Formula:
+    """The formula restricted to strings: what it says of types is decided, atoms of other types are true.
+
+    ``done``: what became of parts, so that those that are shared are looked at once.
+    """
+    done = {} if done is None else done
+    found = done.get(formula)
+    if found is None:
+        found = done[formula] = _of_strings(spelled(formula), done)
+    return found
+
+
+def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:
     if isinstance(formula, Type):
         return TRUE if formula.mask & STRING else FALSE
     if isinstance(formula, Enum):
         return Enum(value for value in formula.values if isinstance(value, str))
     if isinstance(formula, Not):
-        return not_(of_strings(formula.arg))
+        return not_(of_strings(formula.arg, done))
     if isinstance(formula, (And, Or, One)):
         build = {And: and_, Or: or_, One: one}[formula.__class__]
-        return build(*map(of_strings, formula.args))
+        return build(*[of_strings(part, done) for part in formula.args])
     return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Ref") else TRUE
 
 

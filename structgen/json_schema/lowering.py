@@ -13,22 +13,27 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Hashable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from structgen.errors import SchemaTooComplexError
+from structgen.errors import SchemaTooComplexError, UnknownKeywordError
 from structgen.formula.language import FALSE, TRUE, And, Formula, Order, Unordered, and_, ref, spelled, unordered
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.checks import refuse
 from structgen.json_schema.closing import Closing
-from structgen.json_schema.dialects import BY_NAME, Dialect
+from structgen.json_schema.dialects import BY_NAME, WORDS, Dialect
+from structgen.json_schema.explained import Parts
 from structgen.json_schema.keywords_object import plain_object
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
 from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
-from structgen.json_schema.report import Report, Trace
+from structgen.json_schema.report import Entry, Report, Trace
+from structgen.json_schema.spelling import is_extension
 from structgen.options import JsonOptions
+from structgen.progress import LOG
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -60,6 +65,8 @@ class Refs(dict[Hashable, Formula]):
 _NO_REFS = Refs()
 _Asked: TypeAlias = "tuple[int, Context, bool]"  # a schema by identity, its context, and whether it is closed elsewhere
 _UNKNOWN: Any = object()
+TARGET_STEPS, PART_STEPS = 20, 5
+"""What following a reference costs, and each array and object of a schema that is lowered again for another scope."""
 
 
 class Lowering:
@@ -73,6 +80,7 @@ class Lowering:
         self._contexts: dict[Hashable, Context] = {}
         self._whole: _Asked = (id(lowered.schema), root, False)
         self._memo: dict[_Asked, Formula | None] = {self._whole: None}  # None: being lowered, as the whole schema is
+        self._sizes: dict[int, int] = {}  # of schemas that were lowered; 0: not known yet
 
     def finish(self, whole: Formula) -> Refs:
         """The formulas that references lead to, by name, the ``whole`` schema's being known at last.
@@ -81,7 +89,7 @@ class Lowering:
         """
         self._settle(self._whole, whole)
         if self._refs:
-            break_loops(self._refs, self._places)
+            break_loops(self._refs, self._places, self._lowered.budget)
         for context in self._contexts.values() or (self._root,):
             context.finish()
         self.resources.finish()
@@ -90,6 +98,7 @@ class Lowering:
     def context(self, resource: Resource, outer: dict[str, Target], closes: bool) -> Context:
         """The one context of ``resource`` under the dynamic anchors of the scopes around it (outer ones win)."""
         root = self._root
+        self._lowered.budget.spend(TARGET_STEPS + len(outer))
         if not self._contexts:
             self._contexts[_scope(self.resources.root, root.dynamic, root.closes)] = root
         self.resources.index(resource.document)
@@ -103,6 +112,7 @@ class Lowering:
         key = (id(schema), context, in_place and context.closes)
         known = self._memo.get(key, _UNKNOWN)
         if known is _UNKNOWN:
+            self._count(schema)
             self._memo[key] = None
             formula = context.lower(schema, place, in_place=in_place)
             self._settle(key, formula)
@@ -113,10 +123,30 @@ class Lowering:
             return ref(name)
         return known
 
+    def _count(self, schema: Any) -> None:
+        """Count the work of lowering a schema: to lower each once is linear, what is beyond that costs by its size."""
+        size = self._sizes.get(id(schema))
+        if size is None:
+            self._sizes[id(schema)] = size = 0
+        elif not size:
+            self._sizes[id(schema)] = size = _parts(schema)
+        self._lowered.budget.spend(TARGET_STEPS + PART_STEPS * size)
+
     def _settle(self, key: _Asked, formula: Formula) -> None:
         self._memo[key] = formula
         if key in self._names:
             self._refs[self._names[key]] = formula
+
+
+def _parts(schema: Any) -> int:
+    """How many distinct arrays and objects a schema is made of, itself among them."""
+    todo, seen = [schema], {id(schema)}
+    for node in todo:  # which grows
+        inner = node.values() if node.__class__ is dict else node if node.__class__ is list else ()
+        new = [part for part in inner if part.__class__ in (dict, list) and id(part) not in seen]
+        seen.update(map(id, new))
+        todo += new
+    return len(todo)
 
 
 def _scope(resource: Resource, dynamic: dict[str, Target], closes: bool) -> Hashable:
@@ -130,16 +160,18 @@ class Context:
     """
 
     __slots__ = (
-        "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "closes", "declared_order",
-        "dialect", "options", "trace",
+        "_dynamic", "_lowered", "_lowering", "_resource", "_targets", "_watched", "budget", "closes",
+        "declared_order", "dialect", "options", "ordinary", "trace",
     )  # fmt: skip
+    ordinary: AbstractSet[str]
     _dynamic: dict[str, Target] | None
     _resource: Resource
     _targets: dict[tuple[str, bool], tuple[Any, Place, Context]]
 
     def __init__(self, lowered: Lowered, dialect: Dialect, closes: bool, trace: Trace | None) -> None:
         self._lowered, self.dialect, self.closes, self.trace = lowered, dialect, closes, trace
-        self.options = lowered.options
+        self.options, self.budget = lowered.options, lowered.budget
+        self.ordinary = WORDS if lowered.options.unknown_keywords == "refuse" else dialect.ordinary
         self.declared_order = lowered.options.key_order == "declared"
         self._watched = closes or trace is not None
         self._lowering: Lowering | None = None
@@ -225,12 +257,12 @@ class Context:
             if self.closes and not in_place:
                 closing = Closing(schema, place, self)
         if "properties" in schema and schema.get("type") == "object" and not self.closes:
-            formula = plain_object(schema, place, self)
+            formula = plain_object(schema, place, self) if trace is None or not trace.by_keyword else None
             if formula is not None:
                 if trace is not None:
                     trace.record_object(formula, place)
                 return formula
-        keywords = dialect.keywords
+        keywords, ordinary = dialect.keywords, self.ordinary
         parts: list[Formula] = []
         for keyword, value in schema.items():
             function = keywords.get(keyword)
@@ -246,6 +278,8 @@ class Context:
                     parts += part
                 elif part is not TRUE:
                     parts.append(part)  # type: ignore[arg-type]
+            elif keyword not in ordinary:
+                self.note_word(keyword, place)
         if closing is not None:
             if closing.rest is not TRUE:
                 parts.append(closing.rest)
@@ -254,6 +288,19 @@ class Context:
         if len(parts) < 2:
             return parts[0] if parts else TRUE
         return self.conjoin(parts) if self.declared_order else and_(*parts)
+
+    def note_word(self, word: str, place: Place) -> None:
+        """Note a word that looks like a misspelt keyword; where the options say so, refuse all that no draft has."""
+        doubt, where = self.dialect.doubt(word), pointer((place, word))
+        if self.ordinary is WORDS and not is_extension(word):
+            raise UnknownKeywordError(
+                doubt or "no draft has this keyword, so it has no effect",
+                pointer=where,
+                keyword=word,
+                hint='Correct it, leave it out, or allow such words with JsonOptions(unknown_keywords="report")',
+            )
+        if doubt is not None:
+            self._lowered.misspelt[where] = Entry(where, word, "misspelt", doubt)
 
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
@@ -336,6 +383,8 @@ class Lowered:
         schema: plain JSON (see `plain_json`).
         options, registry: as given.
         serial: part of the keys of recursive references.
+        misspelt: words that are most likely misspelt keywords, by JSON Pointer.
+        budget: what is left of ``options.max_steps``.
 
     Args:
         trace: writes down what comes from where, in a lowering like an earlier one: of the same ``serial``.
@@ -351,6 +400,8 @@ class Lowered:
     ) -> None:
         self.options, self.registry = options, registry
         self.serial = next(_serials) if serial is None else serial
+        self.budget = StepBudget(options.max_steps)
+        self.misspelt: dict[str, Entry] = {}
         try:
             self.schema = schema = plain_json(schema)
             dialect = BY_NAME[options.dialect]
@@ -376,6 +427,11 @@ class Lowered:
         trace = Trace()
         Lowered(self.schema, options, self.registry, trace, serial)
         return trace
+
+    def parts(self) -> tuple[Lowered, Parts]:
+        """The same schema lowered once more, and what each keyword of each subschema says in it."""
+        parts = Parts()
+        return Lowered(self.schema, self.options, self.registry, parts, self.serial), parts
 
     def origin(self, formula: Formula) -> tuple[str, str] | None:
         """JSON Pointer and keyword that this formula (an atom, say) first came from. The first call costs a walk."""
@@ -411,6 +467,10 @@ def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[An
     Raises:
         SchemaError: a keyword's value is malformed; pointer, keyword and what was found.
         UnresolvableReferenceError: a reference leads nowhere, or in place only back to itself.
-        SchemaTooComplexError: nested deeper than the recursion limit, or too many clauses.
+        UnknownKeywordError: a word that no draft has, where the options refuse such.
+        SchemaTooComplexError: nested deeper than the recursion limit, too many clauses, or too many steps.
     """
-    return Lowered(schema, options or JsonOptions(), registry)
+    lowered = Lowered(schema, options or JsonOptions(), registry)
+    for where, entry in lowered.misspelt.items():
+        LOG.warning("schema, at %s: %s", where, entry.reason)
+    return lowered

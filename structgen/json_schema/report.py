@@ -10,24 +10,13 @@ from structgen.automata.unicode.properties import unicode_version
 from structgen.formula.language import All, And, Enum, Formula, Idx, Items, MemberRecord, Not, One, Or, Type, spelled
 from structgen.json_schema.dialects import by_metaschema
 from structgen.json_schema.places import Place, pointer
+from structgen.json_schema.spelling import ANNOTATIONS, STRUCTURE
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
-Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked"]
+Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 
-_STRUCTURE = frozenset(
-    {
-        *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs"),
-        *("definitions", "$comment"),
-    }
-)
-_ANNOTATIONS = frozenset(
-    {
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-        *("contentEncoding", "contentMediaType", "contentSchema"),
-    }
-)
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
 _BACKREFERENCE = "on request: backreferences are not regular"
 _BY_UNICODE = "by Unicode {}: a validator of another version may take characters otherwise that are newer than it"
@@ -38,7 +27,8 @@ _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": 
 class Entry(NamedTuple):
     """One keyword occurrence: its JSON Pointer, name, what becomes of it and why.
 
-    The status "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with. Of
+    "misspelt" is what no draft has and one slip makes a keyword (see `structgen.json_schema.spelling`). The status
+    "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with. Of
     schemas that are derived from Python types, "narrowed" and "checked" say what became of a type, whose name in
     pydantic's core schema stands in place of the keyword: the schema is narrower than the type, or the type's own
     validators may refuse what satisfies it.
@@ -80,6 +70,11 @@ class Report:
         return [entry.pointer.rpartition("/")[0] for entry in self.entries if entry.status == "closed"]
 
     @property
+    def misspelt(self) -> list[Entry]:
+        """Words that are most likely misspelt keywords; the reason says which."""
+        return [entry for entry in self.entries if entry.status == "misspelt"]
+
+    @property
     def checked(self) -> list[Entry]:
         """What only the validators of a Python type say, when the value is read."""
         return [entry for entry in self.entries if entry.status == "checked"]
@@ -106,7 +101,13 @@ class Report:
 
 
 class Trace:
-    """What a second walk writes down: the schemas visited, and the place that each formula first came from."""
+    """What a second walk writes down: the schemas visited, and the place that each formula first came from.
+
+    Attributes:
+        by_keyword: whether plain objects, too, are to be read keyword by keyword.
+    """
+
+    by_keyword = False
 
     def __init__(self) -> None:
         self.origins: dict[Formula, Place] = {}
@@ -191,11 +192,12 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "enforced", ""
     if keyword == "$schema" and (schema[keyword].__class__ is not str or by_metaschema(schema[keyword]) is None):
         return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
-    if keyword in _STRUCTURE:
+    if keyword in STRUCTURE:
         return "annotation", "structure of the document"
-    if keyword in _ANNOTATIONS:
+    if keyword in ANNOTATIONS:
         return "annotation", ""
-    return "annotation", f"not a keyword of {dialect.name}"
+    doubt = dialect.doubt(keyword)
+    return ("annotation", f"not a keyword of {dialect.name}") if doubt is None else ("misspelt", doubt)
 
 
 def _reads_tables(found: Any) -> bool:

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.errors import SchemaTooComplexError
-from structgen.formula.language import FALSE, TRUE, All, Formula, Idx, and_, not_, or_, unordered
+from structgen.formula.language import FALSE, TRUE, All, And, Formula, Idx, Or, and_, not_, or_, unordered
 from structgen.json_schema.keywords_object import absent, declared_keys
 from structgen.json_schema.places import Place, pointer
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
 
 Schema = dict[str, Any]
+SITE_STEPS, CELL_STEPS = 20, 4
+"""What looking at a schema that applies in place costs, and at a class of keys."""
 
 
 class Site(NamedTuple):
@@ -44,6 +46,7 @@ def sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
         key = (id(site.schema), site.context, site.condition)
         if key not in seen:
             seen.add(key)
+            context.budget.spend(SITE_STEPS + breadth(site.condition))
             yield site
             for child, where, around, condition in in_place(site):
                 condition = and_(site.condition, condition)
@@ -131,6 +134,7 @@ def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, place: P
                 if part is not FALSE:
                     refined[key] = part
         cells = refined
+        context.budget.spend(CELL_STEPS * len(cells))
         check_clauses(len(cells), place, context)
     return and_(*[or_(All(cell, inner), *conditions) for conditions, cell in cells.items()])
 
@@ -147,11 +151,16 @@ def evaluated_keys(site: Site) -> Formula:
     return declared_keys(schema, site.context) if has("properties") else FALSE
 
 
+def breadth(formula: Formula) -> int:
+    """How many parts a formula has on top, which is what joining it with others costs."""
+    return len(formula.args) if isinstance(formula, (And, Or)) else 1
+
+
 def check_clauses(clauses: int, place: Place, context: Context) -> None:
     limit = context.options.max_alternatives
     if clauses > limit:
         raise SchemaTooComplexError(
-            f"its meaning takes {clauses} clauses or more",
+            f"its meaning takes more than {limit} clauses",
             budget="max_alternatives",
             limit=limit,
             pointer=pointer(place),

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.remarks import remarks
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
@@ -158,7 +159,7 @@ class ApiServer:
             raise
         return EventStream(
             self._chunks(surface, first, events_, work, writer, record),
-            {"x-request-id": record.id},
+            record.headers,
             self.settings.write_seconds,
             lambda error: surface.failure(writer, record.refused(error)),
             lambda: self._left(stream, record),
@@ -190,6 +191,8 @@ class ApiServer:
         model = asked.model or settings.model_names[0]
         record.asked(work, model)
         grammar = await _while_there(self._compiled(work.constraint, record), receive)
+        if work.constraint is not None:
+            record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         rows = work.rows(grammar, self.engine.budget, key, settings)
         return work, writer, [replace(row, arrived=arrived) for row in rows]
@@ -198,7 +201,9 @@ class ApiServer:
         answer = writer.completion(events)
         record.ended([event.end for event in events if event.end is not None], work)
         record.close()
-        return JSONResponse(answer, headers={"x-request-id": record.id})
+        if record.warnings:
+            answer = {**answer, "structgen": {"warnings": record.warnings}}
+        return JSONResponse(answer, headers=record.headers)
 
     async def _chunks(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.thinking import THINK, THOUGHT, Thinking
-from structgen.constraints.tools import ToolCalls, tool_call
+from structgen.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
 from structgen.serving.custom_tools import as_functions, choice_as_function
@@ -109,11 +109,14 @@ def reply_work(
     fields = dict(template_fields)
     check_template_fields(tokenizer, fields)
     fields.update(_effort(effort, tokenizer))
-    calls = _calls(tools, tool_choice, parallel, tokenizer, settings, or_answer=constraint is not None)
+    on_impossible: OnImpossible = request.structgen.on_impossible
+    calls = _calls(
+        tools, tool_choice, parallel, tokenizer, settings, or_answer=constraint is not None, on_impossible=on_impossible
+    )
     if calls is not None and calls.calls.required:
         constraint = None  # there is no answer that it could be about
     elif calls is not None and constraint is not None:  # instead of the answer, see ReplyConstraint
-        calls = ToolCalls(replace(calls.calls, required=True, free_text="none"))
+        calls = replace(calls, calls=replace(calls.calls, required=True, free_text="none"))
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
     notes: list[tuple[str, PromptPlace]] = []
     told = None if constraint is None else constraint.constraint.instruction()
@@ -237,6 +240,7 @@ def _calls(
     settings: ServingSettings,
     *,
     or_answer: bool,
+    on_impossible: OnImpossible,
 ) -> ToolCalls | None:
     """The calls that a reply may have; None: there are none, and no text looks like one."""
     choice = tool_choice or ("auto" if tools else "none")
@@ -250,7 +254,7 @@ def _calls(
     place: Place = ("tools",)
     check_limits(list(tools), place, settings.compile_limits)
     try:
-        return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel)
+        return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
         if "tool_choice" in str(error) or "there is no tool" in str(error):
             raise RequestError.at(("tool_choice",), str(error)) from error

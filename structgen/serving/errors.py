@@ -22,6 +22,7 @@ from structgen.errors import (
     SchemaTooComplexError,
     StructgenError,
     TooComplexError,
+    UnknownKeywordError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
@@ -125,6 +126,7 @@ _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
         "grammar_too_complex",
     ),
     (UnsupportedSchemaError, "unsupported_schema"),
+    (UnknownKeywordError, "unknown_keyword"),
     (UnsatisfiableSchemaError, "unsatisfiable_schema"),
     (SchemaError, "invalid_schema"),
     (EmptyLanguageError, "empty_language"),

@@ -44,12 +44,14 @@ class StructgenExtension(RequestPart):
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
         max_think_tokens: the most tokens that thinking may have; None: the server's setting.
+        on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
         trace: whether the chunks of a streamed chat tell of each token how it came about.
     """
 
     on_budget: Literal["length", "close"] = "length"
     schema_in_prompt: Literal["none", "user", "system"] | None = None
     max_think_tokens: Annotated[int, Field(ge=0)] | None = None
+    on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False
 
 

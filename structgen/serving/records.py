@@ -16,6 +16,7 @@ from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work
 
 LOG = logging.getLogger("structgen.serving")
+MAX_HEADER = 4_000  # characters of the header of warnings: servers and proxies take some 8,000 of all
 CLIENT_CLOSED = 499  # as nginx logs it; nobody gets this answer
 
 
@@ -26,6 +27,7 @@ class RequestRecord:
         id: of the answer.
         status: of HTTP.
         details: more fields of its line.
+        warnings: what there is to say about its constraint, which the answer tells.
         trace: its span; None: it has none.
 
     Args:
@@ -36,6 +38,7 @@ class RequestRecord:
         self.id, self.trace = id, trace
         self.status = 200
         self.details: dict[str, Any] = {}
+        self.warnings: list[str] = []
         self._path, self._metrics = path, metrics
         self._started = time.monotonic()
         self._first: float | None = None
@@ -48,6 +51,17 @@ class RequestRecord:
         self._metrics.asked(work.prompt_tokens)
         if self.trace is not None:
             self.trace.asked(work, model)
+
+    def warn(self, warnings: list[str]) -> None:
+        """Note what there is to say about its constraint."""
+        if warnings:
+            self.warnings = self.details["warnings"] = warnings
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those of its answer."""
+        told = json.dumps(self.warnings) if self.warnings else ""
+        return {"x-request-id": self.id} | ({"x-structgen-warnings": told[:MAX_HEADER]} if told else {})
 
     @contextmanager
     def compiling(self, kind: str, *, kept: bool) -> Iterator[None]:

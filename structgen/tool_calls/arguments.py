@@ -18,8 +18,9 @@ from structgen.json_schema.places import escape
 from structgen.options import JsonOptions
 from structgen.tool_calls.definitions import Tool, placed
 from structgen.tool_calls.grammar import GrammarBuilder
-from structgen.tool_calls.patterns import KEY, VALUE, Parameters, name_expression
+from structgen.tool_calls.patterns import KEY, VALUE, Parameters, ToolFormat, name_expression
 from structgen.tool_calls.values import lost_words, raw_strings
+from structgen.vocabulary.vocabulary import TextVocabulary
 
 MAX_PLACES = 5_000
 """Places between the parameters of a tool, one for each set of those before it that makes a difference."""
@@ -46,6 +47,43 @@ def members_of(tool: Tool, options: JsonOptions) -> ObjectMembers:
     """
     with placed(tool.pointer):
         return ObjectMembers(tool.parameters, options)
+
+
+def check_possible(tool: Tool, options: JsonOptions) -> None:
+    """Refuse a tool that cannot be used.
+
+    Raises:
+        UnsatisfiableSchemaError: it has no possible arguments; the message names it.
+        SchemaError: see `members_of`.
+    """
+    try:
+        members_of(tool, options)
+    except UnsatisfiableSchemaError as error:
+        raise impossible(tool, error.message, error.pointer, error.keyword, error.hint) from None
+
+
+def impossible(
+    tool: Tool, why: str, pointer: str, keyword: str | None = None, hint: str | None = None
+) -> UnsatisfiableSchemaError:
+    """The error for a tool without possible arguments."""
+    return UnsatisfiableSchemaError(
+        f"the tool {tool.name!r} has no possible arguments: {why}",
+        pointer=pointer,
+        keyword=keyword,
+        hint=f'{hint or "Relax conditions that exclude each other."} on_impossible="skip" goes on without the tool.',
+    )
+
+
+def check_writable(tool: Tool, form: ToolFormat, options: JsonOptions) -> None:
+    """Refuse a tool whose arguments a format that writes them one by one cannot write.
+
+    Raises:
+        UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError: see `ArgumentRules.symbols`.
+    """
+    for pattern in form.calls:
+        for piece in pattern:
+            if isinstance(piece, Parameters):
+                ArgumentRules(GrammarBuilder(TextVocabulary()), piece, tool, options).symbols()
 
 
 @lru_cache(512)
@@ -99,11 +137,8 @@ class ArgumentRules:
         for case in members.cases:
             written |= _CaseRules(self, case).build(self._builder, start)
         if not written:
-            raise UnsatisfiableSchemaError(
-                f"no arguments of the tool {self._tool.name!r} can be written in this format",
-                pointer=self._tool.pointer,
-                hint="Members that are only counted or obliged must be declared by name.",
-            )
+            hint = "Members that are only counted or obliged must be declared by name."
+            raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
         return (start,)
 
     # --- one argument ---

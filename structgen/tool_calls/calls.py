@@ -29,6 +29,21 @@ class ToolCall:
     id: str | None = None
 
 
+@dataclass(frozen=True)
+class SkippedTool:
+    """A tool that cannot be called, since it has no possible arguments.
+
+    Attributes:
+        name: its name.
+        pointer: the JSON Pointer, in the list of tools, of what is to blame.
+        reason: why there are none.
+    """
+
+    name: str
+    pointer: str
+    reason: str
+
+
 CallPieces: TypeAlias = "list[str | ToolCall]"
 """Free text and calls, in order."""
 

@@ -279,6 +279,38 @@ def test_a_schema_in_the_system_message_is_read_once() -> None:
         assert first == 0 and again <= len("<user>")
 
 
+def test_what_is_odd_about_a_constraint_is_told() -> None:
+    """Words that look misspelt, and tools without possible arguments: in the answer, in a header, in streams too."""
+    schema = {"type": "object", "properties": {"a": {"const": 1, "minLenght": 3}}, "required": ["a"]}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    asked = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 40}
+    never = {"type": "object", "properties": {"x": False}, "required": ["x"]}
+    tools = [
+        {"type": "function", "function": {"name": "fine", "parameters": {"typ": "object"}}},
+        {"type": "function", "function": {"name": "never", "parameters": never}},
+    ]
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        answer = http.post(CHAT, json={**asked, "response_format": form})
+        (told,) = answer.json()["structgen"]["warnings"]
+        assert "/properties/a/minLenght" in told and "did you mean 'minLength'" in told
+        assert json.loads(answer.headers["x-structgen-warnings"]) == [told]
+        assert http.post(CHAT, json={**asked, "response_format": form}).json()["structgen"]["warnings"] == [told]
+        streamed = http.post(CHAT, json={**asked, "response_format": form, "stream": True})
+        assert json.loads(streamed.headers["x-structgen-warnings"]) == [told]
+        checked = http.post("/check", json={"structured_outputs": {"json": schema}}).json()["keywords"]
+        assert [entry["pointer"] for entry in checked if entry["status"] == "misspelt"] == ["/properties/a/minLenght"]
+        refused = http.post(CHAT, json={**asked, "tools": tools})
+        assert refused.status_code == 400 and refused.json()["error"]["code"] == "unsatisfiable_schema"
+        assert "'never'" in refused.json()["error"]["message"]
+        skipped = http.post(CHAT, json={**asked, "tools": tools, "structgen": {"on_impossible": "skip"}})
+        assert skipped.status_code == 200
+        left_out, word = skipped.json()["structgen"]["warnings"]
+        assert "'never' is left out" in left_out
+        assert "'fine', at /0/function/parameters/typ" in word and "'type'" in word
+        plain = http.post(CHAT, json=HELLO)
+        assert "structgen" not in plain.json() and "x-structgen-warnings" not in plain.headers
+
+
 def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
     """Counts by hand: a byte is a token. A prediction of what comes is accepted whole, whichever way it is sent."""
     constraint = {"regex": "[a-z]{8}-[0-9]{4}"}

@@ -327,6 +327,79 @@ def test_schemas_that_are_refused() -> None:
     tool_call("hermes", [{"name": "f", "parameters": odd, "strict": False}]).compile(BYTES)
 
 
+EXCLUDING: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {}, "b": {}},
+    "required": ["a", "b"],
+    "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    "additionalProperties": False,
+}
+FINE = {"name": "fine", "parameters": CITY}
+NEVER = {"type": "function", "function": {"name": "never", "parameters": EXCLUDING}}
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "llama3"])
+def test_a_tool_without_possible_arguments(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    tools = [
+        FINE,
+        NEVER,
+        {"name": "nor", "parameters": {"type": "object", "properties": {"x": False}, "required": ["x"]}},
+    ]
+    with pytest.raises(UnsatisfiableSchemaError, match=r"'never' has no possible arguments.*nor have 'nor'") as caught:
+        structgen.tool_call(name, tools)
+    assert caught.value.pointer.startswith("/1/function/parameters") and 'on_impossible="skip"' in str(caught.value)
+    constraint = structgen.tool_call(name, tools, on_impossible="skip")
+    assert [tool.name for tool in constraint.calls.tools] == ["fine"]
+    assert [tool.name for tool in constraint.skipped] == ["never", "nor"]
+    assert [tool.pointer.split("/")[1] for tool in constraint.skipped] == ["1", "2"]
+    assert all("no possible arguments" in tool.reason for tool in constraint.skipped)
+    assert len(caplog.messages) == 2 and "'never'" in caplog.messages[0]
+    alone = structgen.tool_call(name, [FINE])
+    call = alone.render([ToolCall("fine", {"city": "Bonn"})])
+    assert takes(constraint, call) and constraint.parse(call) == alone.parse(call)
+    assert constraint.content_key() == alone.content_key()
+
+
+def test_what_on_impossible_does_not_skip() -> None:
+    """A call that must be made of what cannot be called, and schemas that are wrong in other ways."""
+    for choice in ("required", {"name": "never"}):
+        with pytest.raises(UnsatisfiableSchemaError, match="'never'"):
+            structgen.tool_call("hermes", [NEVER], tool_choice=choice, on_impossible="skip")
+    required = structgen.tool_call("hermes", [FINE, NEVER], tool_choice="required", on_impossible="skip")
+    assert required.calls.required and [tool.name for tool in required.calls.tools] == ["fine"]
+    with pytest.raises(SchemaError, match="typ"):
+        structgen.tool_call("hermes", [{"name": "x", "parameters": {"type": "typ"}}], on_impossible="skip")
+    with pytest.raises(OptionsError, match="on_impossible"):
+        structgen.tool_call("hermes", [FINE], on_impossible="drop")  # type: ignore[arg-type]
+    with pytest.raises(ConstraintError, match="there is no tool"):
+        structgen.tool_call("hermes", [FINE, NEVER], tool_choice={"name": "nothing"}, on_impossible="skip")
+
+
+def test_only_impossible_tools_leave_text() -> None:
+    constraint = structgen.tool_call("hermes", [NEVER], on_impossible="skip")
+    assert takes(constraint, "Just text.") and not takes(constraint, '<tool_call>\n{"name": "never"')
+
+
+def test_arguments_that_a_format_cannot_write_are_skipped_too() -> None:
+    """At least 3 of endlessly many names: JSON writes them, a format with an element for each argument does not."""
+    many = {
+        "name": "many",
+        "parameters": {"type": "object", "minProperties": 3, "additionalProperties": {"type": "null"}},
+    }
+    options = structgen.JsonOptions()
+    kept = structgen.tool_call("hermes", [FINE, many], on_impossible="skip", json_options=options)
+    assert not kept.skipped
+    try:
+        structgen.tool_call("qwen3_coder", [FINE, many], json_options=options).compile(BYTES)
+    except UnsatisfiableSchemaError as error:
+        assert "'many' has no possible arguments" in str(error)
+        skipped = structgen.tool_call("qwen3_coder", [FINE, many], on_impossible="skip", json_options=options)
+        assert [tool.name for tool in skipped.skipped] == ["many"]
+        skipped.compile(BYTES)
+    else:
+        pytest.fail("the format can write them")
+
+
 def test_calls_that_cannot_be_written() -> None:
     constraint = tool_call("qwen3_coder", TOOLS)
     for call in (

@@ -10,7 +10,7 @@ import numpy as np
 
 from structgen.automata.dfa import Dfa
 from structgen.engines.byte_sets import byte_set, flags
-from structgen.grammar.components import strong_components
+from structgen.formula.components import strong_components
 from structgen.grammar.normal_form import ContextFreeGrammar
 
 _Options = dict[int | None, int]

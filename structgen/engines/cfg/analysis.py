@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from structgen.errors import EmptyLanguageError, GrammarError
-from structgen.grammar.components import strong_components
+from structgen.formula.components import strong_components
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule
 
 MAX_CLASSES, MAX_SUFFIXES = 1 << 15, 1 << 20

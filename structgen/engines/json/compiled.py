@@ -28,7 +28,7 @@ from structgen.formula.language import Formula
 from structgen.json_prefix import loads_partial
 from structgen.json_schema.lowering import Lowered, lower
 from structgen.json_schema.plain import plain_bytes, plain_json
-from structgen.json_schema.report import Report
+from structgen.json_schema.report import Entry, Report
 from structgen.json_text import loads_exact
 from structgen.kernels.objects import is_on
 from structgen.options import JsonOptions, checked_options
@@ -65,6 +65,11 @@ class Unlowered:
     def schema_bytes(self) -> int:
         """See `Lowered.schema_bytes`."""
         return plain_bytes(self._schema)
+
+    @property
+    def misspelt(self) -> dict[str, Entry]:
+        """See `Lowered.misspelt`: goals of schemas with such words are not kept."""
+        return {}
 
     @cached_property
     def report(self) -> Report:
@@ -118,6 +123,11 @@ class JsonGrammar:
         report = self._lowered.report.with_ignored(self._ignored)
         report.bounds_numbers = any(choice.has_ends for node in reachable(self._root) for choice in node.numbers)
         return report
+
+    @property
+    def misspelt(self) -> list[Entry]:
+        """Words of the schema that are most likely misspelt keywords: entries of the report. O(1)."""
+        return list(self._lowered.misspelt.values())
 
     @cached_property
     def memory_bytes(self) -> int:
@@ -218,7 +228,7 @@ def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGram
     began = time.perf_counter()
     lowered = lower(schema, options)
     grammar = grammar_of(lowered, lowered.root, vocabulary)
-    if time.perf_counter() - began > KEPT_SECONDS:
+    if time.perf_counter() - began > KEPT_SECONDS and not lowered.misspelt:
         stored.save(key, (grammar._root, grammar._ignored))
     return grammar
 

@@ -1,35 +1,10 @@
-"""How much work the compilation of one schema may take."""
+"""What exceeds a budget where a schema is compiled, said of the schema."""
 
 from __future__ import annotations
 
 from structgen.automata.dfa import AUTOMATON_STATES
 from structgen.errors import SchemaTooComplexError, TooComplexError
 from structgen.options import JsonOptions
-
-
-class GoalBudget:
-    """Steps that are left. A step is about a microsecond: a literal looked at, a node visited.
-
-    Counted instead of timed, so that a schema is refused everywhere or nowhere.
-    """
-
-    __slots__ = ("left", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.left = limit
-
-    def spend(self, steps: int = 1) -> None:
-        """Take off some steps.
-
-        Raises:
-            SchemaTooComplexError: there are none left.
-        """
-        self.left -= steps
-        if self.left < 0:
-            raise SchemaTooComplexError(
-                f"compiling the schema takes more than {self.limit} steps", budget="max_steps", limit=self.limit
-            )
 
 
 def schema_too_complex(

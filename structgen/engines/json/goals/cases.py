@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.errors import PatternError, TooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import (
@@ -43,7 +42,9 @@ from structgen.formula.language import (
     one,
     or_,
 )
+from structgen.formula.leaves import leaves
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Canonical
+from structgen.json_schema.budget import StepBudget
 
 Restrict = Callable[[Formula, int], Formula]
 KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -68,23 +69,9 @@ class Cell(NamedTuple):
 ABSENT = Cell(0)
 
 
-def atoms(formula: Formula) -> Iterator[All]:
-    """The distinct conditions on members that a formula is built of, not looking inside them."""
-    stack, seen = [formula], {formula}
-    while stack:
-        part = stack.pop()
-        if isinstance(part, All):
-            yield part
-            continue
-        inner: tuple[Formula, ...] = ()
-        if isinstance(part, (And, Or, One)):
-            inner = part.args
-        elif isinstance(part, Not):
-            inner = (part.arg,)
-        for other in inner:
-            if other not in seen:
-                seen.add(other)
-                stack.append(other)
+def atoms(formula: Formula) -> list[All]:
+    """The distinct conditions on members that a formula is built of, not looking inside them, the last first."""
+    return [part for part in leaves(formula) if part.__class__ is All][::-1]  # type: ignore[misc]
 
 
 def covers(keys: Formula, name: str) -> bool:
@@ -116,9 +103,10 @@ def discriminator(
 
 def _members(
     formula: Formula, restrict: Restrict, known: dict[Formula, tuple[bool, bool]]
-) -> tuple[set[str], set[str]]:
+) -> tuple[list[str], list[str]]:
     """The members of which a formula lists values, and those whose named values decide some of it."""
-    lists, decides = set(), set()
+    lists: dict[str, None] = {}  # (no sets: of members that decide as much the first is taken, the same each time)
+    decides: dict[str, None] = {}
     for atom in atoms(formula):
         if not isinstance(atom.keys, Enum) or len(atom.keys.values) != 1 or atom.value is FALSE:
             continue
@@ -127,10 +115,10 @@ def _members(
             found = known[atom.value] = _what_decides(atom.value, restrict)
         name = atom.keys.values[0]
         if isinstance(name, str) and found[1]:
-            decides.add(name)
+            decides[name] = None
             if found[0]:
-                lists.add(name)
-    return lists, decides
+                lists[name] = None
+    return list(lists), list(decides)
 
 
 def _what_decides(value: Formula, restrict: Restrict) -> tuple[bool, bool]:
@@ -143,7 +131,7 @@ def _what_decides(value: Formula, restrict: Restrict) -> tuple[bool, bool]:
 class Cases:
     """The cases of ``formula``, over objects, by its member ``name``."""
 
-    def __init__(self, formula: Formula, name: str, restrict: Restrict, budget: GoalBudget) -> None:
+    def __init__(self, formula: Formula, name: str, restrict: Restrict, budget: StepBudget) -> None:
         self._formula = formula
         self._name = name
         self._restrict = restrict
@@ -341,29 +329,18 @@ class Cases:
         """Whether the values of a cell satisfy a condition; None: not known, or some do."""
         key = (condition, cell)
         if key not in self._decided:
-            self._decided[key] = _truth(self._restrict(condition, cell.kind), cell, self._evaluated)
+            self._decided[key] = _truth(self._restrict(condition, cell.kind), cell, self._evaluated, {})
         return self._decided[key]
 
 
-def _atoms(restricted: Formula) -> Iterator[Formula]:
-    """The atoms that a condition, restricted to one type, is built of."""
-    if isinstance(restricted, Not):
-        yield from _atoms(restricted.arg)
-    elif isinstance(restricted, (And, Or, One)):
-        for part in restricted.args:
-            yield from _atoms(part)
-    else:
-        yield restricted
-
-
 def _listings(restricted: Formula) -> Iterator[Enum]:
-    """Its enumerations."""
-    return (atom for atom in _atoms(restricted) if isinstance(atom, Enum))
+    """The enumerations in a condition, restricted to one type."""
+    return (atom for atom in leaves(restricted) if isinstance(atom, Enum))
 
 
 def _opaque(restricted: Formula) -> Iterator[Formula]:
-    """Its atoms of strings and numbers."""
-    return (atom for atom in _atoms(restricted) if isinstance(atom, (Pat, Format, Len, Mult, Ge, Gt)))
+    """The atoms of strings and numbers in it."""
+    return (atom for atom in leaves(restricted) if isinstance(atom, (Pat, Format, Len, Mult, Ge, Gt)))
 
 
 def _holds(atom: Formula, value: Canonical) -> bool | None:
@@ -374,23 +351,36 @@ def _holds(atom: Formula, value: Canonical) -> bool | None:
         return None
 
 
-def _truth(restricted: Formula, cell: Cell, evaluated: Container[Formula]) -> bool | None:
-    """Truth of a restricted condition on a cell: of atoms other than enumerations, only for named values."""
+def _truth(
+    restricted: Formula, cell: Cell, evaluated: Container[Formula], known: dict[Formula, bool | None]
+) -> bool | None:
+    """Truth of a restricted condition on a cell: of atoms other than enumerations, only for named values.
+
+    ``known``: of the parts that were looked at for this cell.
+    """
+    if restricted not in known:
+        known[restricted] = _looked_at(restricted, cell, evaluated, known)
+    return known[restricted]
+
+
+def _looked_at(
+    restricted: Formula, cell: Cell, evaluated: Container[Formula], known: dict[Formula, bool | None]
+) -> bool | None:
     if isinstance(restricted, Type):
         return restricted.mask == ANY
     if isinstance(restricted, Enum):
         return bool(cell.named) and cell.named[0] in restricted.members
     if isinstance(restricted, Not):
-        inner = _truth(restricted.arg, cell, evaluated)
+        inner = _truth(restricted.arg, cell, evaluated, known)
         return None if inner is None else not inner
     if isinstance(restricted, (And, Or)):
-        found = [_truth(part, cell, evaluated) for part in restricted.args]
+        found = [_truth(part, cell, evaluated, known) for part in restricted.args]
         settled = isinstance(restricted, Or)
         if settled in found:
             return settled
         return None if None in found else not settled
     if isinstance(restricted, One):
-        found = [_truth(part, cell, evaluated) for part in restricted.args]
+        found = [_truth(part, cell, evaluated, known) for part in restricted.args]
         if found.count(True) > 1:
             return False
         return None if None in found else found.count(True) == 1

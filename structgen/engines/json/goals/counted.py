@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.specs import CountedSpec, CountedState
 from structgen.errors import SchemaTooComplexError
 from structgen.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
+from structgen.json_schema.budget import StepBudget
 
 if TYPE_CHECKING:
     from structgen.engines.json.goals.node import GoalNode
@@ -75,7 +75,7 @@ class CountedArrays:
         node: Callable[[Formula], GoalNode],
         possible: Callable[[Formula], bool],
         max_states: int,
-        budget: GoalBudget,
+        budget: StepBudget,
     ) -> None:
         self._budget = budget
         self._node = node

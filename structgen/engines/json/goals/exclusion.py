@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.object_choices import about_key
 from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, Type, spelled
 from structgen.formula.values import ANY, Canonical, canonical_type
+from structgen.json_schema.budget import StepBudget
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def _is_impossible(name: str, one: Outline, two: Outline) -> bool:
     return mask == 0 if listed is None else not any(canonical_type(value) & mask for value in listed)
 
 
-def candidates(parts: Sequence[Formula], budget: GoalBudget) -> Iterator[tuple[int, int]]:
+def candidates(parts: Sequence[Formula], budget: StepBudget) -> Iterator[tuple[int, int]]:
     """Pairs of places whose parts do not exclude each other on their face, the greater first."""
     outlines = [outline(part) for part in parts]
     uses = Counter(name for found in outlines for name in found.required)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from structgen.engines.json.goals.budget import GoalBudget, schema_too_complex
+from structgen.engines.json.goals.blame import blame
+from structgen.engines.json.goals.budget import schema_too_complex
 from structgen.engines.json.goals.conjunctions import Conjunctions
 from structgen.engines.json.goals.key_classes import record_spec
 from structgen.engines.json.goals.liveness import array_live, children, is_live, possibly_live, prune, reachable, solve
@@ -33,6 +34,7 @@ from structgen.errors import (
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, REFERS, TRUE, And, Enum, Formula, MemberRecord, One, Or, Type, and_
 from structgen.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.lowering import Lowered
 from structgen.options import JsonOptions
 
@@ -46,18 +48,22 @@ NODE_STEPS = 50
 
 
 class GoalGraph:
-    """The nodes of one schema."""
+    """The nodes of one schema.
+
+    Args:
+        explains: whether the error for a formula without values says what is to blame.
+    """
 
     normal_form: NormalForm
 
-    def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
-        self.lowered = lowered
+    def __init__(self, lowered: Lowered, options: JsonOptions, explains: bool = True) -> None:
+        self.lowered, self.explains = lowered, explains
         self.options = options
         self.ignored: list[tuple[str, str]] = []
         self.nodes: dict[Formula, GoalNode] = {}
         self._shared = SHARED.under(options).goals
         self._pending: list[GoalNode] = []
-        self.budget = GoalBudget(options.max_steps)
+        self.budget = StepBudget(options.max_steps, lowered.budget.left)
         self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
         self._active: set[GoalNode] = set()
         self._expansions: list[GoalNode] = []
@@ -76,6 +82,10 @@ class GoalGraph:
         """
         try:
             return self._compiled(formula)
+        except UnsatisfiableSchemaError:
+            if not self.explains:
+                raise
+            raise self.explained(formula) from None
         finally:  # only expansion needs these; they refer to the graph, which would stay until cycles are looked for
             if self._conjunctions is not None:
                 del self.normal_form
@@ -97,11 +107,27 @@ class GoalGraph:
             # what depends on its formula and the options alone, as does all that it leads to
             SHARED.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
         if not root.live:
-            hint = "Relax conditions that exclude each other."
-            if self.options.additional_members == "closed":
-                hint += ' With additional_members="schema", members that are not declared are allowed.'
-            raise UnsatisfiableSchemaError("no JSON value satisfies the schema", hint=hint)
+            raise UnsatisfiableSchemaError("no JSON value satisfies the schema")
         return root
+
+    def explained(self, formula: Formula) -> UnsatisfiableSchemaError:
+        """The error for a formula of the schema that no value satisfies: it names what is to blame."""
+        hint = "Relax conditions that exclude each other."
+        if self.options.additional_members == "closed":
+            hint += ' With additional_members="schema", members that are not declared are allowed.'
+        message = "no JSON value satisfies the schema"
+        whole = self.lowered.root
+        if formula is not whole and formula is not and_(Type(OBJECT), whole):
+            return UnsatisfiableSchemaError(message, hint=hint)
+        try:
+            lowered, parts = self.lowered.parts()
+            types = ANY if formula is whole else OBJECT
+            found = blame(parts, types, lambda part: _has_value(lowered, part), possible_types)
+        except (SchemaTooComplexError, RecursionError):
+            return UnsatisfiableSchemaError(message, hint=hint)
+        what = ", since none satisfies this part of it, which must hold" if found.pointer else ""
+        message = f"{message}{what}: {found.reason}"
+        return UnsatisfiableSchemaError(message, pointer=found.pointer, keyword=found.keyword, hint=hint)
 
     def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
@@ -264,6 +290,20 @@ class GoalGraph:
         finally:
             self._pending = outer
         return possibly_live(probe, self._active, self.budget)
+
+
+def _has_value(lowered: Lowered, formula: Formula) -> bool:
+    """Whether some value satisfies a formula of a schema, as far as the steps that are left tell; else True."""
+    graph = GoalGraph(lowered, lowered.options, explains=False)
+    try:
+        graph.compile(formula)
+    except UnsatisfiableSchemaError:
+        return False
+    except (PatternError, SchemaTooComplexError, TooComplexError, UnsupportedSchemaError):
+        return True
+    finally:
+        lowered.budget.left = max(0, graph.budget.left)
+    return True
 
 
 _CONSTANTS = ((None, NULL), (True, BOOLEAN), (False, BOOLEAN))

@@ -14,6 +14,7 @@ from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
 from structgen.formula.values import STRING
+from structgen.json_schema.budget import StepBudget
 
 if TYPE_CHECKING:
     from structgen.engines.json.goals.conjunctions import Conjunctions
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
+NOTHING: frozenset[str] = frozenset()
+RULE_STEPS = 3  # what asking whether a class has a key costs
 STATE_STEPS = 2  # what a state of a product costs, for each factor
 MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 
@@ -87,7 +90,7 @@ class ObjectBuilder:
         required = set(self._required)
         dependents: dict[str, set[str]] = {}
         if self._dependents:
-            dependents = closure(self._dependents)
+            dependents = closure(self._dependents, self._graph.budget)
             for name in self._required:
                 required |= dependents.get(name, set())
             if self._most is not None and self._least > 1:
@@ -138,6 +141,7 @@ class ObjectBuilder:
         if not encodable(name):
             return FALSE
         found = self._members.get(name, TRUE)
+        self._graph.budget.spend(RULE_STEPS * len(self._rules))
         for keys, value in self._rules:
             if self._holds(keys, name):
                 found = and_(found, value)
@@ -282,15 +286,15 @@ def words_besides(automaton: LabelledDfa, names: Iterable[str]) -> list[int]:
     return counts
 
 
-def closure(dependents: dict[str, set[str]]) -> dict[str, set[str]]:
+def closure(dependents: dict[str, set[str]], budget: StepBudget) -> dict[str, set[str]]:
     """The transitive closure: what each key requires directly or through others."""
-    closed = {name: set(needed) for name, needed in dependents.items()}
-    changed = True
-    while changed:
-        changed = False
-        for needed in closed.values():
-            more = set().union(*[closed[name] for name in needed if name in closed]) - needed
-            if more:
-                needed |= more
-                changed = True
+    closed = {}
+    for name, needed in dependents.items():
+        found, todo = set(needed), list(needed)
+        for other in todo:  # which grows
+            new = dependents.get(other, NOTHING) - found
+            found |= new
+            todo += new
+            budget.spend(1 + len(dependents.get(other, NOTHING)))
+        closed[name] = found
     return closed

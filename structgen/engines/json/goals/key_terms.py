@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from structgen.formula.language import And, Enum, Formula, Not, One, Or, Type
+from structgen.formula.leaves import leaves
 
 
 def named(keys: Formula) -> Iterable[str]:
     """The strings that a key class names."""
-    if isinstance(keys, Enum):
-        return [value for value in keys.values if isinstance(value, str)]
-    if isinstance(keys, Not):
-        return named(keys.arg)
-    if isinstance(keys, (And, Or, One)):
-        return [name for part in keys.args for name in named(part)]
-    return []
+    return [name for atom in leaves(keys) if isinstance(atom, Enum) for name in atom.values if isinstance(name, str)]
 
 
 def string_atoms(keys: Formula) -> Iterable[Formula]:
     """The atoms of a key class other than enumerations."""
-    if isinstance(keys, (Enum, Type)):
-        return []
-    if isinstance(keys, Not):
-        return string_atoms(keys.arg)
-    if isinstance(keys, (And, Or, One)):
-        return [atom for part in keys.args for atom in string_atoms(part)]
-    return [keys]
+    return [atom for atom in leaves(keys) if not isinstance(atom, (Enum, Type))]
 
 
 def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
-    """Truth of a key class for a key that no enumeration names, given the truth of its other atoms."""
+    """Truth of a key class for a key that no enumeration names, given the truth of its other atoms.
+
+    That of parts is added to ``facts``, so that those that are shared are looked at once.
+    """
+    known = facts.get(keys)
+    if known is None:
+        known = facts[keys] = _looked_at(keys, facts)
+    return known
+
+
+def _looked_at(keys: Formula, facts: dict[Formula, bool]) -> bool:
     if isinstance(keys, Type):
         return keys.mask != 0
     if isinstance(keys, Enum):
@@ -43,7 +42,7 @@ def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
         return any(truth(part, facts) for part in keys.args)
     if isinstance(keys, One):
         return sum(truth(part, facts) for part in keys.args) == 1
-    return facts[keys]
+    raise AssertionError(f"there is no fact about {keys!r}")
 
 
 def encodable(text: str) -> bool:

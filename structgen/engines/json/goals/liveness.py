@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from structgen.automata.labelled import MANY_WORDS
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cardinality import count_values, is_endless
 from structgen.engines.json.goals.duties import coverable
 from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
+from structgen.json_schema.budget import StepBudget
 
 Live = Callable[[GoalNode], bool]
 _NO_NAMES: frozenset[str] = frozenset()
@@ -250,7 +250,7 @@ def live_goals(root: GoalNode) -> dict[GoalNode, None]:
     return found
 
 
-def possibly_live(root: GoalNode, active: set[GoalNode], budget: GoalBudget) -> bool:
+def possibly_live(root: GoalNode, active: set[GoalNode], budget: StepBudget) -> bool:
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)
     budget.spend(len(reached))

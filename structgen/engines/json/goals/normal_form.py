@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import combinations
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cases import Cases, discriminator
 from structgen.engines.json.goals.exclusion import candidates
 from structgen.engines.json.goals.object_choices import Conjunction as Conjunction
@@ -50,6 +49,7 @@ from structgen.formula.language import (
     unordered,
 )
 from structgen.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, canonical_type
+from structgen.json_schema.budget import StepBudget
 
 ATOM_TYPE: dict[type[Formula], int] = {
     Mult: NUMBER,
@@ -69,6 +69,8 @@ ATOM_TYPE: dict[type[Formula], int] = {
 KINDS = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
 SEARCHED = 16
 """Combinations looked at, for each alternative of the budget."""
+COMPARED = 4
+"""Alternatives that are compared by a step."""
 PROBE_STEPS = 20
 """What asking whether two formulas overlap costs at least."""
 
@@ -80,7 +82,7 @@ class NormalForm:
         self,
         refs: Mapping[Hashable, Formula],
         max_alternatives: int,
-        budget: GoalBudget,
+        budget: StepBudget,
         overlap: Callable[[Formula, int], bool],
     ) -> None:
         self._refs = refs
@@ -241,14 +243,14 @@ class NormalForm:
             self._budget.spend(1 + len(alternative))
             found[frozenset(alternative)] = alternative
             if len(found) > self._limit or count > SEARCHED * self._limit:
-                found = absorbed(found)
+                found = absorbed(found, self._budget)
                 if len(found) > self._limit // 2 or count > SEARCHED * self._limit:
                     raise SchemaTooComplexError(
                         f"a value has more than {self._limit} alternatives once its conditions are combined",
                         budget="max_alternatives",
                         limit=self._limit,
                     )
-        return list((absorbed(found) if len(found) > 1 else found).values())
+        return list((absorbed(found, self._budget) if len(found) > 1 else found).values())
 
     def _exactly_one(self, parts: tuple[Formula, ...], kind: int, done: frozenset[str]) -> list[Conjunction]:
         """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
@@ -354,7 +356,7 @@ def joins(side: Conjunction, choice: Iterable[Conjunction]) -> list[Conjunction]
     return found
 
 
-def absorbed(found: dict[frozenset[Formula], Conjunction]) -> dict[frozenset[Formula], Conjunction]:
+def absorbed(found: dict[frozenset[Formula], Conjunction], budget: StepBudget) -> dict[frozenset[Formula], Conjunction]:
     """Without the conjunctions that contain another. Linear where each has a literal that few others have."""
     if frozenset() in found:
         return {frozenset(): found[frozenset()]}
@@ -362,7 +364,10 @@ def absorbed(found: dict[frozenset[Formula], Conjunction]) -> dict[frozenset[For
     kept: dict[Formula, list[frozenset[Formula]]] = {}  # by the rarest literal
     chosen = set()
     for literals in sorted(found, key=len):
-        if not any(other <= literals for literal in literals for other in kept.get(literal, ())):
+        rivals = [others for literal in literals if (others := kept.get(literal)) is not None]
+        if rivals:
+            budget.spend(sum(map(len, rivals)) // COMPARED)
+        if not any(other <= literals for others in rivals for other in others):
             kept.setdefault(min(literals, key=uses.__getitem__), []).append(literals)
             chosen.add(literals)
     return {literals: conjunction for literals, conjunction in found.items() if literals in chosen}

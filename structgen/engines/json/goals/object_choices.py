@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.formula.language import FALSE, TRUE, All, And, Enum, Formula, Not, and_, not_, or_, unordered
+from structgen.json_schema.budget import StepBudget
 
 Conjunction = tuple[Formula, ...]
 
@@ -20,7 +20,7 @@ Conjunction = tuple[Formula, ...]
 class ObjectChoices:
     """Joins conjunctions of object literals. ``possible(f)``: whether some value may satisfy f (False is certain)."""
 
-    def __init__(self, possible: Callable[[Formula], bool], budget: GoalBudget) -> None:
+    def __init__(self, possible: Callable[[Formula], bool], budget: StepBudget) -> None:
         self._possible = possible
         self._budget = budget
 
@@ -98,7 +98,7 @@ class ObjectChoices:
         return True
 
 
-def merged(alternatives: list[Conjunction], budget: GoalBudget) -> list[Conjunction]:
+def merged(alternatives: list[Conjunction], budget: StepBudget) -> list[Conjunction]:
     """Alternatives that differ in what they say of a single key as one, the choice left to the key's value. Exact.
 
     Linear in the literals of all alternatives, for as often as something was merged.
@@ -133,7 +133,7 @@ class _Alternative:
 class _Merger:
     """Alternatives by the set of their literals, and by the keys that they speak of."""
 
-    def __init__(self, alternatives: Iterable[Conjunction], budget: GoalBudget) -> None:
+    def __init__(self, alternatives: Iterable[Conjunction], budget: StepBudget) -> None:
         self._budget = budget
         self._known: dict[Formula, tuple[str | None, int]] = {}  # of each literal its key and its hash
         self._current: dict[frozenset[Formula], _Alternative] = {}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from structgen import JsonOptions
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.errors import SchemaTooComplexError
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.lowering import lower
 
 STEPS = 300_000
@@ -64,7 +64,7 @@ def test_the_work_is_bounded(name: str) -> None:
 
 
 def test_a_budget_counts_down() -> None:
-    budget = GoalBudget(3)
+    budget = StepBudget(3)
     budget.spend(2)
     budget.spend()
     with pytest.raises(SchemaTooComplexError, match="max_steps"):

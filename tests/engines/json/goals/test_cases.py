@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from structgen import JsonOptions
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.cases import Cases, discriminator
 from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.normal_form import NormalForm
@@ -15,13 +14,14 @@ from structgen.errors import SchemaTooComplexError
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import Formula, and_, or_
 from structgen.formula.values import OBJECT
+from structgen.json_schema.budget import StepBudget
 from structgen.json_schema.lowering import lower
 from tests.engines.json.goals.object_formulas import NAMES, OBJECTS, ObjectFormulas
 
 
 def normal_form(limit: int = 10_000) -> NormalForm:
     """A normal form that takes every two formulas to overlap, which is allowed and the harder case."""
-    return NormalForm({}, limit, GoalBudget(10_000_000), lambda formula, kind: True)
+    return NormalForm({}, limit, StepBudget(10_000_000), lambda formula, kind: True)
 
 
 def same(found: Formula, expected: Formula) -> None:
@@ -33,14 +33,14 @@ def same(found: Formula, expected: Formula) -> None:
 def test_cases_are_exact(seed: int) -> None:
     formula = normal_form().restrict(ObjectFormulas(seed).root(), OBJECT)
     for name in NAMES:
-        cases = Cases(formula, name, normal_form().restrict, GoalBudget(10_000_000))
+        cases = Cases(formula, name, normal_form().restrict, StepBudget(10_000_000))
         same(or_(*[and_(*literals, residual) for literals, residual in cases]), formula)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cases_exclude_each_other_in_what_decides_them(seed: int) -> None:
     formula = normal_form().restrict(ObjectFormulas(seed).root(), OBJECT)
-    cases = [and_(*literals) for literals, _ in Cases(formula, "k", normal_form().restrict, GoalBudget(10_000_000))]
+    cases = [and_(*literals) for literals, _ in Cases(formula, "k", normal_form().restrict, StepBudget(10_000_000))]
     for value in OBJECTS:
         assert sum(evaluate(case, value) for case in cases) <= 1, value
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.exclusion import candidates, exclude, outline
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, All, Enum, Formula, and_, not_
+from structgen.json_schema.budget import StepBudget
 from tests.engines.json.goals.object_formulas import NAMES, OBJECTS, ObjectFormulas
 
 
@@ -37,7 +37,7 @@ def test_what_excludes_each_other_has_no_common_value(seed: int) -> None:
 def test_candidates_are_the_pairs_that_are_not_told_apart(seed: int) -> None:
     parts = branches(seed, 12)
     outlines = [outline(part) for part in parts]
-    found = list(candidates(parts, GoalBudget(10_000)))
+    found = list(candidates(parts, StepBudget(10_000)))
     assert len(set(found)) == len(found)
     expected = {(i, j) for i in range(len(parts)) for j in range(i) if not exclude(outlines[i], outlines[j])}
     assert set(found) == expected
@@ -61,6 +61,6 @@ def test_closed_branches_with_keys_of_their_own_are_never_compared() -> None:
     parts = [
         and_(not_(All(Enum([f"a{i}"]), FALSE)), All(not_(Enum([f"a{i}", "c"])), FALSE)) for i in range(2000)
     ]  # fmt: skip
-    budget = GoalBudget(1 << 20)
+    budget = StepBudget(1 << 20)
     assert not list(candidates(parts, budget))
     assert budget.limit - budget.left < 5 * len(parts)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structgen.engines.json.goals.budget import GoalBudget
 from structgen.engines.json.goals.object_choices import Conjunction, about_key, merged
 from structgen.formula.evaluate import evaluate
 from structgen.formula.language import FALSE, All, Enum, Formula, Keys, and_, named, not_, or_, present
+from structgen.json_schema.budget import StepBudget
 
 NAMES = "abc"
 ABOUT = [
@@ -31,7 +31,7 @@ alternatives = st.lists(st.lists(st.sampled_from(LITERALS), max_size=5, unique=T
 @given(alternatives)
 def test_the_same_objects_and_nothing_left_to_merge(found: list[Conjunction]):
     distinct = list({frozenset(literals): literals for literals in found}.values())
-    result = merged(distinct, GoalBudget(1_000_000))
+    result = merged(distinct, StepBudget(1_000_000))
     before, after = _any(distinct), _any(result)
     for value in OBJECTS:
         assert evaluate(before, value) == evaluate(after, value), value

@@ -1,4 +1,4 @@
-"""Which rules of a grammar lead back to each other."""
+"""Which nodes of a graph lead back to each other."""
 
 from __future__ import annotations
 

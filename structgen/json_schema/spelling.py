@@ -1,0 +1,71 @@
+"""Words that are no keywords: which ones are most likely misspelt.
+
+The specification lets a schema have any other words, so a misspelt keyword is enforced by nobody and seen by nobody. A
+word is taken for a misspelt keyword if no draft has it and one slip makes it one that the schema's draft has: a letter
+too many, too few, another one, two of them swapped, or upper case for lower. In published schemas such words are rare
+and nearly all mistakes, once those are left out that other vocabularies define.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+STRUCTURE = frozenset(
+    {
+        *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs"),
+        *("definitions", "$comment"),
+    }
+)
+ANNOTATIONS = frozenset(
+    {
+        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "contentSchema"),
+    }
+)
+ELSEWHERE = frozenset({"discriminator", "example", "externalDocs", "note", "readonly", "xml"})
+"""Annotations of other vocabularies: OpenAPI's, and those of forms."""
+SHORTEST = 4  # letters of a keyword; of shorter ones nearly every short word is a slip away
+MAX_ORDINARY = 10_000  # words of a dialect that are remembered
+
+
+def is_extension(word: str) -> bool:
+    """Whether a word says by its spelling that it is nobody's keyword."""
+    return word[:2].lower() == "x-"
+
+
+def misspelt(word: str, keywords: Iterable[str]) -> str | None:
+    """The keyword that ``word``, which is none, was most likely meant to be; None: it is another word."""
+    if is_extension(word):
+        return None
+    near = [keyword for keyword in keywords if len(keyword) >= SHORTEST and _is_slip(word, keyword)]
+    return min(near, key=lambda keyword: (keyword.lower() != word.lower(), keyword), default=None)
+
+
+def _is_slip(word: str, keyword: str) -> bool:
+    """Whether one slip, or the case of letters, tells them apart.
+
+    Not a sign put in front, which puts a keyword out of use (``_format``) or makes another word of it (``$default``),
+    nor another first letter (``when`` is no ``then``).
+    """
+    if abs(len(word) - len(keyword)) > 1 or not word:
+        return False
+    if word.lower() == keyword.lower():
+        return True
+    if not word[0].isalnum() and word[0] != keyword[0]:
+        return False
+    if keyword[0] == "$" and word == keyword[1:]:
+        return keyword in ("$defs", "$ref")
+    if word[0].lower() != keyword[0] and word[1:] == keyword[1:]:
+        return False
+    return _is_one_edit(word, keyword)
+
+
+def _is_one_edit(first: str, second: str) -> bool:
+    """Whether a letter added, left out or replaced, or two neighbours swapped, make one of the other."""
+    same = 0
+    while same < min(len(first), len(second)) and first[same] == second[same]:
+        same += 1
+    one, other = first[same:], second[same:]
+    if len(one) == len(other):
+        return one[1:] == other[1:] or (one[:2] == other[:2][::-1] and one[2:] == other[2:])
+    return one[1:] == other or one == other[1:]
