@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
 from structgen.automata.dfa import Dfa, empty, from_table
+from structgen.automata.dfa_cache import MAX_BYTES, DfaCache
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -35,10 +37,11 @@ def spellable(
     """
     if not vocabulary.missing_bytes:
         return grammar
-    dfas = [t.dfa if i in embedded else _restricted(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
+    dfas = [t.dfa if i in embedded else _spelled(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
+    if all(dfa is t.dfa for dfa, t in zip(dfas, grammar.terminals, strict=True)):
+        return grammar
     gone = {i for i, t in enumerate(grammar.terminals) if dfas[i].is_empty and not t.dfa.is_empty}
-    first = np.zeros(256, np.bool_)
-    first[[token[0] for token in vocabulary.tokens if token]] = True
+    first = vocabulary.trie.byte[vocabulary.trie.depth == 0]
     never = {i for i in gone if not (grammar.terminals[i].dfa.transitions[0, first] >= 0).any()}
     kept = never if _can_stay(grammar, gone, never) else ()
     terminals = tuple(t if i in kept else replace(t, dfa=dfas[i]) for i, t in enumerate(grammar.terminals))
@@ -88,6 +91,7 @@ def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
     return set(np.flatnonzero(found).tolist())
 
 
+@lru_cache(8)
 def missing_characters(vocabulary: Vocabulary) -> CharSet:
     """The characters that tokens spell neither byte by byte nor whole, or could begin and not finish."""
     missing, cuts = set(vocabulary.missing_bytes), set(_cuts(vocabulary))
@@ -164,18 +168,48 @@ MOST_STEPS = 1 << 26
 and as if all characters were cut."""
 
 
+def _spelled(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
+    """The automaton without the states that tokens can end in and from which none complete a text.
+
+    Nothing is looked for where every missing byte is one that the automaton does not have, or does not tell from one
+    that stands alone, which then leads wherever that does. What was found for the others is kept.
+    """
+    if dfa.is_empty or not _tells_apart(dfa, vocabulary):
+        return dfa
+    key = vocabulary.digest, dfa.digest
+    found = _KEPT.get(key)
+    if found is None:
+        found = _restricted(dfa, vocabulary)
+        _KEPT.put(key, found)
+    return dfa if found.digest == dfa.digest else found
+
+
+_KEPT: DfaCache[Dfa] = DfaCache(MAX_BYTES)
+
+
+def _tells_apart(dfa: Dfa, vocabulary: Vocabulary) -> bool:
+    """Whether the automaton has missing bytes that it tells from all that stand alone."""
+    classes, count = dfa.columns
+    missing = np.array(vocabulary.missing_bytes)
+    spelled = np.zeros(count, np.bool_)
+    spelled[np.delete(classes, missing)] = True
+    apart = missing[~spelled[classes[missing]]]
+    return bool(len(apart) and (dfa.transitions[:, apart] >= 0).any())
+
+
 def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
-    """The automaton without the states that tokens can end in and from which none complete a text."""
+    """See `_spelled`."""
     alone, anywhere = np.ones(256, np.bool_), np.zeros(256, np.bool_)
     alone[list(vocabulary.missing_bytes)] = False
-    anywhere[np.unique(vocabulary.token_bytes)] = True
+    anywhere[vocabulary.trie.byte] = True
     while not dfa.is_empty:
         reached = _reached(dfa.transitions, anywhere)
-        outside = dfa.transitions >= 0
-        outside[:, 0x80:0xC0] = False
-        between = outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
-        ends = reached & (between | _cut_states(dfa, reached & between, _cuts(vocabulary)))
-        lost = ends & ~_completed(dfa, alone, _whole_characters(vocabulary))
+        lost = reached & ~_completed(dfa, alone, _whole_characters(vocabulary))
+        if lost.any():
+            outside = dfa.transitions >= 0
+            outside[:, 0x80:0xC0] = False
+            between = outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
+            lost &= between | _cut_states(dfa, reached & between, vocabulary)
         if not lost.any():
             return dfa
         if lost[0]:
@@ -186,19 +220,43 @@ def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     return dfa
 
 
-def _cut_states(dfa: Dfa, sources: Flags, cuts: tuple[bytes, ...]) -> Flags:
-    """The states inside characters where these beginnings of characters lead from states between characters."""
-    found = np.zeros(len(dfa), np.bool_)
-    if len(cuts) * len(dfa) > MOST_STEPS:
-        return ~found
-    before = np.flatnonzero(sources)
-    for cut in cuts:
-        after = before
-        for byte in cut:
-            after = dfa.transitions[after, byte]
-            after = after[after >= 0]
-        found[after] = True
-    return found
+def _cut_states(dfa: Dfa, sources: Flags, vocabulary: Vocabulary) -> Flags:
+    """The states inside characters that beginnings cut by tokens lead to from states between characters."""
+    found = np.zeros(len(dfa) + 1, np.bool_)
+    layers = _cut_layers(vocabulary)
+    width = sum(len(layer.bytes) for layer in layers)
+    if width * len(dfa) > MOST_STEPS:
+        return ~found[:-1]
+    table = np.append(dfa.transitions, np.full((1, 256), -1, np.int32), axis=0)  # the last: nowhere
+    before = list({table[state, 0xC0:].tobytes(): state for state in np.flatnonzero(sources).tolist()}.values())
+    for some in range(0, len(before), 64):
+        states = np.array(before[some : some + 64])[:, None]
+        for layer in layers:
+            states = table[states[:, layer.above], layer.bytes]
+            found[states[:, layer.is_cut]] = True
+    return found[:-1]
+
+
+class _CutLayer(NamedTuple):
+    """Beginnings of characters of one length: where each goes on from in the layer before, its last byte, and whether
+    tokens can end behind it."""
+
+    above: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.uint8]
+    is_cut: Flags
+
+
+@lru_cache(8)
+def _cut_layers(vocabulary: Vocabulary) -> list[_CutLayer]:
+    """The trie of `_cuts`, by length."""
+    cuts, layers, place = set(_cuts(vocabulary)), list[_CutLayer](), {b"": 0}
+    for length in range(1, 4):
+        texts = sorted({cut[:length] for cut in cuts if len(cut) >= length})
+        above = np.array([place[text[:-1]] for text in texts], np.int64)
+        last = np.array([text[-1] for text in texts], np.uint8)
+        layers.append(_CutLayer(above, last, np.array([text in cuts for text in texts], np.bool_)))
+        place = {text: number for number, text in enumerate(texts)}
+    return layers
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
