@@ -72,7 +72,7 @@ def constraints(data: Path, only: str) -> dict[str, tuple[Callable[[], Make], Ca
     """By name: one to warm up with, and the one to measure; each is made when it is asked for."""
 
     def lark(path: Path, lexer: str = "dynamic") -> Callable[[], Make]:
-        return lambda: lambda v: compilers.compile_lark(path.read_text(encoding="utf-8"), v, lexer=lexer)
+        return lambda: lambda v: compilers.compile_lark(path, v, lexer=lexer)
 
     def calls(count: int, form: str, skipped: int = 0, choice: str = "required") -> Callable[[], Make]:
         def read() -> Make:
@@ -88,7 +88,8 @@ def constraints(data: Path, only: str) -> dict[str, tuple[Callable[[], Make], Ca
     warm = lark(GRAMMARS / "arithmetic.lark")
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     found = {
-        "regex": (other, plain(lambda v: compilers.compile_regex(r"[A-Z]\w{2,8}-\d{3,5}(/[^\s/]+)*", v))),
+        "regex": (other, plain(lambda v: compilers.compile_regex(r"[A-Z][a-zé]{2,8}-\d{3,5}(/[^/]+)*", v))),
+        "regex of Unicode classes": (other, plain(lambda v: compilers.compile_regex(r"\w{2,8}@([^\s/]+)*", v))),
         "choice": (other, plain(lambda v: compilers.compile_choice([f"option {n} é" for n in range(300)], v))),
         "tag_dispatch": (
             plain(lambda v: compilers.compile_tag_dispatch({"<a>": compilers.compile_regex("b+", v)}, v)),

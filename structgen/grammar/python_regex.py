@@ -8,10 +8,11 @@ the text itself.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
@@ -186,34 +187,25 @@ class _Converter:
         return charset.complement(found) if negated else found
 
 
+UNASSIGNED = 0x40000
+"""From here on there are no characters but tags, variation selectors and those for private use, which are in no class
+(a test asks ``re``)."""
+
+
 @cache
 def _category(expression: str, ascii_only: bool) -> CharSet:
-    """The characters of a class, asked of ``re`` itself."""
-    return _matching(expression, re.ASCII if ascii_only else 0)
-
-
-def _matching(expression: str, flags: int) -> CharSet:
-    spans = (match.span() for match in re.finditer(f"(?:{expression})+", _every_character(), flags))
-    return charset.normalise((_shifted(start), _shifted(end - 1)) for start, end in _split(spans))
-
-
-@cache
-def _every_character() -> str:
-    return "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, sys.maxunicode + 1)))
-
-
-def _split(spans: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Spans that do not reach over the gap where the surrogates are left out."""
-    for start, end in spans:
-        if start < 0xD800 < end:
-            yield start, 0xD800
-            yield 0xD800, end
-        else:
-            yield start, end
-
-
-def _shifted(place: int) -> int:
-    return place if place < 0xD800 else place + 0x800
+    """The characters of a class: as the documentation of ``re`` says, those of which a method of ``str`` says yes, by
+    the Unicode version of the interpreter."""
+    if expression.isupper():
+        return charset.complement(_category(expression.lower(), ascii_only))
+    characters = np.arange(128 if ascii_only else UNASSIGNED, dtype=np.uint32).view("U1")
+    found = {r"\d": np.char.isdecimal, r"\s": np.char.isspace, r"\w": np.char.isalnum}[expression](characters)
+    if expression == r"\w":
+        found[ord("_")] = True
+    elif expression == r"\s" and ascii_only:
+        found[0x1C:0x20] = False
+    edges = np.flatnonzero(np.diff(found, prepend=False, append=False)).tolist()
+    return charset.normalise((low, high - 1) for low, high in zip(edges[::2], edges[1::2], strict=True))
 
 
 @cache
