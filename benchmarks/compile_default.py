@@ -84,7 +84,7 @@ def constraints(data: Path, only: str) -> dict[str, tuple[Callable[[], Make], Ca
     def plain(make: Make) -> Callable[[], Make]:
         return lambda: make
 
-    other = plain(lambda v: compilers.compile_regex("[ab]{3}c?d*", v))
+    other = plain(lambda v: compilers.compile_regex(r"[ab]{3}c?\d*", v))
     warm = lark(GRAMMARS / "arithmetic.lark")
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     found = {

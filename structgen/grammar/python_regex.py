@@ -187,25 +187,24 @@ class _Converter:
         return charset.complement(found) if negated else found
 
 
+@cache
+def _category(expression: str, ascii_only: bool) -> CharSet:
+    """The characters of a class, asked of ``re`` itself."""
+    if expression.isupper():
+        return charset.complement(_category(expression.lower(), ascii_only))
+    found = re.finditer(f"{expression}+", _characters(), re.ASCII if ascii_only else 0)
+    return charset.normalise((match.start(), match.end() - 1) for match in found)
+
+
 UNASSIGNED = 0x40000
-"""From here on there are no characters but tags, variation selectors and those for private use, which are in no class
-(a test asks ``re``)."""
+"""From here on there are no characters but tags, variation selectors and those for private use: of none of the classes
+that are asked for."""
 
 
 @cache
-def _category(expression: str, ascii_only: bool) -> CharSet:
-    """The characters of a class: as the documentation of ``re`` says, those of which a method of ``str`` says yes, by
-    the Unicode version of the interpreter."""
-    if expression.isupper():
-        return charset.complement(_category(expression.lower(), ascii_only))
-    characters = np.arange(128 if ascii_only else UNASSIGNED, dtype=np.uint32).view("U1")
-    found = {r"\d": np.char.isdecimal, r"\s": np.char.isspace, r"\w": np.char.isalnum}[expression](characters)
-    if expression == r"\w":
-        found[ord("_")] = True
-    elif expression == r"\s" and ascii_only:
-        found[0x1C:0x20] = False
-    edges = np.flatnonzero(np.diff(found, prepend=False, append=False)).tolist()
-    return charset.normalise((low, high - 1) for low, high in zip(edges[::2], edges[1::2], strict=True))
+def _characters() -> str:
+    """All before, surrogates included: they are in no class either."""
+    return np.arange(UNASSIGNED, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 @cache
