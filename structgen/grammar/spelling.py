@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,22 +14,37 @@ import numpy.typing as npt
 from structgen.automata.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
 from structgen.automata.dfa import Dfa, empty, from_table
 from structgen.automata.dfa_cache import MAX_BYTES, DfaCache
-from structgen.errors import EmptyLanguageError
+from structgen.errors import EmptyLanguageError, GrammarWarning
 from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.token_spelling import by_tokens, bytes_inside_tokens, bytes_of
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Flags = npt.NDArray[np.bool_]
 
 
-def spellable(
-    grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Collection[int] = ()
-) -> ContextFreeGrammar:
-    """A grammar without what this vocabulary could begin and not finish. O(states of the terminals).
+class Spelled(NamedTuple):
+    """What is left of a grammar.
+
+    Attributes:
+        grammar: the grammar.
+        narrowed: bytes that are no tokens, but in tokens that spell texts which it lacks.
+        mark: a byte that it has behind each token; -1: none.
+    """
+
+    grammar: ContextFreeGrammar
+    narrowed: tuple[int, ...] = ()
+    mark: int = -1
+
+
+def spellable(grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Collection[int] = ()) -> Spelled:
+    """A grammar without what this vocabulary could begin and not finish. O(states of the terminals), nearly always.
 
     A terminal stays as it is where every state that tokens can end in is completed by characters that tokens spell,
-    byte by byte or whole (always, for the vocabularies of most models); else it is left with the texts that keep to
-    such states. Text that only longer tokens could spell counts as none; so does a character, though it is a token,
-    where another token ends inside it and the rest cannot be spelled byte by byte.
+    byte by byte or whole (always, for the vocabularies of most models). Where one does not, and longer tokens have
+    bytes that are no tokens, the grammar is that of `structgen.grammar.token_spelling`: exactly what runs of tokens
+    spell. If that is too large, or other grammars are embedded, terminals are left with the texts that keep to such
+    states: text that only longer tokens could spell counts as none; so does a character, though it is a token, where
+    another token ends inside it and the rest cannot be spelled byte by byte.
 
     Args:
         grammar: the normal form.
@@ -36,16 +52,19 @@ def spellable(
         embedded: terminals whose automata are not looked at.
     """
     if not vocabulary.missing_bytes:
-        return grammar
+        return Spelled(grammar)
     dfas = [t.dfa if i in embedded else _spelled(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
     if all(dfa is t.dfa for dfa, t in zip(dfas, grammar.terminals, strict=True)):
-        return grammar
+        return Spelled(grammar)
+    narrowed = bytes_inside_tokens(bytes_of(grammar), vocabulary)
+    if narrowed and not embedded and (found := by_tokens(grammar, vocabulary)) is not None:
+        return Spelled(found.grammar, (), found.mark)
     gone = {i for i, t in enumerate(grammar.terminals) if dfas[i].is_empty and not t.dfa.is_empty}
     first = vocabulary.trie.byte[vocabulary.trie.depth == 0]
     never = {i for i in gone if not (grammar.terminals[i].dfa.transitions[0, first] >= 0).any()}
     kept = never if _can_stay(grammar, gone, never) else ()
     terminals = tuple(t if i in kept else replace(t, dfa=dfas[i]) for i, t in enumerate(grammar.terminals))
-    return replace(grammar, terminals=terminals)
+    return Spelled(replace(grammar, terminals=terminals), narrowed)
 
 
 def _can_stay(grammar: ContextFreeGrammar, gone: set[int], never: set[int]) -> bool:
@@ -68,14 +87,11 @@ def unspellable(
     error: EmptyLanguageError, vocabulary: Vocabulary, grammar: ContextFreeGrammar | str
 ) -> EmptyLanguageError:
     """The error, with the bytes that the grammar (or its text) has and the vocabulary lacks, if there are any."""
-    needed = set(grammar.encode()) if isinstance(grammar, str) else _bytes_in(grammar)
-    missing = sorted(needed & set(vocabulary.missing_bytes), key=lambda byte: (not 32 < byte < 127, byte))
+    missing = _missing_in(grammar, vocabulary)
     if not missing:
         return error
-    shown = ", ".join(f"0x{byte:02X}" + (f" ({chr(byte)!r})" if 32 < byte < 127 else "") for byte in missing[:20])
     return EmptyLanguageError(
-        f"the vocabulary cannot spell any text of the language: no token spells alone {shown}"
-        + (f" and {len(missing) - 20} more" if len(missing) > 20 else ""),
+        f"the vocabulary cannot spell any text of the language: no token spells alone {_shown(missing)}",
         line=error.line,
         column=error.column,
         source=error.source,
@@ -83,12 +99,30 @@ def unspellable(
     )
 
 
-def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
-    """The bytes of all terminals."""
-    found = np.zeros(256, np.bool_)
-    for terminal in grammar.terminals:
-        found |= (terminal.dfa.transitions >= 0).any(axis=0)
-    return set(np.flatnonzero(found).tolist())
+def warn_narrowed(missing: Iterable[int]) -> None:
+    """Say that texts of a grammar were left out that only tokens with these bytes could spell."""
+    warnings.warn(
+        "the grammar was narrowed to what the vocabulary spells by single bytes and characters, and no token spells "
+        f"alone {_shown(_ordered(missing))}: texts that only longer tokens spell are left out",
+        GrammarWarning,
+        stacklevel=3,
+    )
+
+
+def _missing_in(grammar: ContextFreeGrammar | str, vocabulary: Vocabulary) -> list[int]:
+    """The bytes of a grammar (or its text) that are no tokens."""
+    needed = grammar.encode() if isinstance(grammar, str) else np.flatnonzero(bytes_of(grammar)).tolist()
+    return _ordered(set(needed).intersection(vocabulary.missing_bytes))
+
+
+def _ordered(missing: Iterable[int]) -> list[int]:
+    """Printable ones first."""
+    return sorted(missing, key=lambda byte: (not 32 < byte < 127, byte))
+
+
+def _shown(missing: list[int]) -> str:
+    shown = ", ".join(f"0x{byte:02X}" + (f" ({chr(byte)!r})" if 32 < byte < 127 else "") for byte in missing[:20])
+    return shown + (f" and {len(missing) - 20} more" if len(missing) > 20 else "")
 
 
 @lru_cache(8)
@@ -101,6 +135,22 @@ def missing_characters(vocabulary: Vocabulary) -> CharSet:
         if not any(data[:n] in cuts and not missing.isdisjoint(data[n:]) for n in range(1, len(data)))
     )
     return intersection(_characters_with(vocabulary.missing_bytes), complement(whole))
+
+
+@lru_cache(8)
+def held_characters(vocabulary: Vocabulary) -> CharSet:
+    """Those of `missing_characters` that tokens hold beside others. O(bytes of all tokens)."""
+    missing = missing_characters(vocabulary)
+    if not missing:
+        return EMPTY
+    held = {c for token in vocabulary.tokens if len(token) > 1 for c in token.decode(errors="ignore")}
+    return intersection(missing, normalise((ord(c), ord(c)) for c in held))
+
+
+def bytes_apart(vocabulary: Vocabulary, characters: CharSet) -> tuple[int, ...]:
+    """The bytes of some characters that are no tokens."""
+    found = {byte for low, high in characters for c in range(low, high + 1) for byte in chr(c).encode()}
+    return tuple(sorted(found.intersection(vocabulary.missing_bytes)))
 
 
 @lru_cache(8)
