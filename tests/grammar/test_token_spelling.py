@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from structgen.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex
+from structgen.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex, compile_tag_dispatch
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.cfg.compiled import CfgGrammar
 from structgen.engines.laws import check_laws
@@ -169,6 +169,36 @@ def test_laws(pattern: str) -> None:
     assert grammar.mark >= 0 and not grammar.narrowed
     for seed in range(6):
         check_laws(grammar, seed=seed)
+
+
+def test_special_tokens_stand_beside() -> None:
+    tokens = [b"a", b"a1", b"1b", b"b"]
+    words = Vocabulary([*tokens, None, None], eos_token_ids=5, special_token_ids=[4], special_tokens={"<|x|>": 4})
+    grammar = compile_lark('start: "a" ("1" <|x|> "b" | <|x|> "1b")', words)
+    assert isinstance(grammar, CfgGrammar) and grammar.mark >= 0
+    for ids in ([1, 4, 3, 5], [0, 4, 2, 5]):
+        matcher = grammar.matcher()
+        assert all(matcher.accept_token(token) for token in ids) and matcher.is_terminated()
+    check_laws(grammar)
+
+
+def test_captures_are_found() -> None:
+    words = vocabulary("a", "a1", "1b", "b")
+    grammar = compile_lark('start: "a" x\nx: "1" "b"', words, captures=["x"])
+    matcher = grammar.matcher()
+    assert matcher.accept_token(1) and matcher.accept_token(3)
+    assert matcher.captures()["x"].text == "1b"
+
+
+def test_grammars_in_grammars_are_spelled_together() -> None:
+    words = vocabulary("a", "a1", "1b", "b", "1")
+    lacking = vocabulary("a", "a1", "1b", "b")
+    for vocabulary_ in (words, lacking):
+        part = compile_gbnf('root ::= "a" | "a1b"', vocabulary_)
+        tagged = compile_tag_dispatch({"b": part}, vocabulary_, min_uses=1, max_uses=1, free_text="none")
+        matcher = tagged.matcher()
+        assert matcher.accept_token(3) and mask(matcher) == {"a", "a1"}
+        assert matcher.accept_token(1) and mask(matcher) == {"b"}
 
 
 def test_the_contextual_lexer_says_what_it_leaves_out() -> None:
