@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
-from structgen.automata.dfa import Dfa, empty, from_table
+from structgen.automata.dfa import Dfa, Table, empty, from_table
 from structgen.automata.dfa_cache import MAX_BYTES, DfaCache
 from structgen.errors import EmptyLanguageError, GrammarWarning
 from structgen.grammar.normal_form import ContextFreeGrammar
@@ -254,7 +254,7 @@ def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     anywhere[vocabulary.trie.byte] = True
     while not dfa.is_empty:
         reached = _reached(dfa.transitions, anywhere)
-        lost = reached & ~_completed(dfa, alone, _whole_characters(vocabulary))
+        lost = reached & ~_completed(dfa, alone, vocabulary)
         if lost.any():
             outside = dfa.transitions >= 0
             outside[:, 0x80:0xC0] = False
@@ -272,41 +272,65 @@ def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
 
 def _cut_states(dfa: Dfa, sources: Flags, vocabulary: Vocabulary) -> Flags:
     """The states inside characters that beginnings cut by tokens lead to from states between characters."""
-    found = np.zeros(len(dfa) + 1, np.bool_)
+    found = np.zeros(len(dfa), np.bool_)
     layers = _cut_layers(vocabulary)
-    width = sum(len(layer.bytes) for layer in layers)
-    if width * len(dfa) > MOST_STEPS:
-        return ~found[:-1]
-    table = np.append(dfa.transitions, np.full((1, 256), -1, np.int32), axis=0)  # the last: nowhere
-    before = list({table[state, 0xC0:].tobytes(): state for state in np.flatnonzero(sources).tolist()}.values())
-    for some in range(0, len(before), 64):
-        states = np.array(before[some : some + 64])[:, None]
-        for layer in layers:
-            states = table[states[:, layer.above], layer.bytes]
-            found[states[:, layer.is_cut]] = True
-    return found[:-1]
+    if _width(layers) * len(dfa) > MOST_STEPS:
+        return ~found
+    alike = {dfa.transitions[state, 0xC0:].tobytes(): state for state in np.flatnonzero(sources).tolist()}
+    for _, targets in _steps(dfa, np.array(list(alike.values()), np.int32), layers):
+        found[targets] = True
+    return found
 
 
-class _CutLayer(NamedTuple):
-    """Beginnings of characters of one length: where each goes on from in the layer before, its last byte, and whether
-    tokens can end behind it."""
+class _Layer(NamedTuple):
+    """Beginnings of texts of one length, in a trie of texts: where each goes on from in the layer before, its last
+    byte, and whether it is one of the texts."""
 
     above: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.uint8]
-    is_cut: Flags
+    is_whole: Flags
+
+
+def _layers(texts: Collection[bytes]) -> list[_Layer]:
+    whole, layers, place = set(texts), list[_Layer](), {b"": 0}
+    for length in range(1, max(map(len, whole), default=0) + 1):
+        here = sorted({text[:length] for text in whole if len(text) >= length})
+        above = np.array([place[text[:-1]] for text in here], np.int64)
+        last = np.array([text[-1] for text in here], np.uint8)
+        layers.append(_Layer(above, last, np.array([text in whole for text in here], np.bool_)))
+        place = {text: number for number, text in enumerate(here)}
+    return layers
 
 
 @lru_cache(8)
-def _cut_layers(vocabulary: Vocabulary) -> list[_CutLayer]:
-    """The trie of `_cuts`, by length."""
-    cuts, layers, place = set(_cuts(vocabulary)), list[_CutLayer](), {b"": 0}
-    for length in range(1, 4):
-        texts = sorted({cut[:length] for cut in cuts if len(cut) >= length})
-        above = np.array([place[text[:-1]] for text in texts], np.int64)
-        last = np.array([text[-1] for text in texts], np.uint8)
-        layers.append(_CutLayer(above, last, np.array([text in cuts for text in texts], np.bool_)))
-        place = {text: number for number, text in enumerate(texts)}
-    return layers
+def _cut_layers(vocabulary: Vocabulary) -> list[_Layer]:
+    return _layers(_cuts(vocabulary))
+
+
+@lru_cache(8)
+def _whole_layers(vocabulary: Vocabulary) -> list[_Layer]:
+    return _layers(_whole_characters(vocabulary))
+
+
+def _width(layers: list[_Layer]) -> int:
+    return sum(len(layer.bytes) for layer in layers)
+
+
+_AT_ONCE = 64
+"""States from which texts are followed together."""
+
+
+def _steps(dfa: Dfa, sources: Table, layers: list[_Layer]) -> Iterator[tuple[Table, Table]]:
+    """Where texts lead from some states: pairs of these and the states behind, some at a time."""
+    table = np.append(dfa.transitions, np.full((1, 256), -1, np.int32), axis=0)  # the last: nowhere
+    for first in range(0, len(sources), _AT_ONCE):
+        some = sources[first : first + _AT_ONCE]
+        states = some[:, None]
+        for layer in layers:
+            states = table[states[:, layer.above], layer.bytes]
+            behind = states[:, layer.is_whole]
+            rows, places = np.nonzero(behind >= 0)
+            yield some[rows], behind[rows, places]
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
@@ -321,17 +345,15 @@ def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
     return found
 
 
-def _completed(dfa: Dfa, alone: Flags, whole: tuple[bytes, ...]) -> Flags:
+def _completed(dfa: Dfa, alone: Flags, vocabulary: Vocabulary) -> Flags:
     """The states from which bytes that stand alone, and whole characters, lead to one that accepts."""
     sources, columns = np.nonzero((dfa.transitions >= 0) & alone)
-    targets = dfa.transitions[sources, columns]
-    if len(whole) * len(dfa) <= MOST_STEPS:
-        for token in whole:
-            after = np.arange(len(dfa))
-            for byte in token:
-                after = np.where(after >= 0, dfa.transitions[after, byte], -1)
-            steps = np.flatnonzero(after >= 0)
-            sources, targets = np.append(sources, steps), np.append(targets, after[steps])
+    edges = [sources * len(dfa) + dfa.transitions[sources, columns]]
+    layers = _whole_layers(vocabulary)
+    if _width(layers) * len(dfa) <= MOST_STEPS:
+        for before, behind in _steps(dfa, np.arange(len(dfa), dtype=np.int32), layers):
+            edges.append(np.unique(before.astype(np.int64) * len(dfa) + behind))
+    sources, targets = np.divmod(np.unique(np.concatenate(edges)), len(dfa))
     order = np.argsort(targets, kind="stable")
     sources = sources[order]
     starts = np.searchsorted(targets[order], np.arange(len(dfa) + 1))
