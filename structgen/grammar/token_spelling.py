@@ -25,10 +25,11 @@ from structgen.vocabulary.vocabulary import Vocabulary
 Flags = npt.NDArray[np.bool_]
 Symbols = tuple[int, ...]
 
-MOST_RUN_STATES, MOST_TABLE_STATES, MOST_RULES = 4_096, 1 << 14, 1 << 15
-"""Of the automaton of runs of tokens, of one product of it with a terminal, and of the grammar that is made."""
-MOST_WORK = 1 << 21
-"""States of tables that are made minimal, and steps of looking for exits; more is given up."""
+MOST_RUN_STATES, MOST_TABLE_STATES, MOST_RULES = 4_096, 1 << 16, 1 << 15
+"""Of the automaton of runs of tokens, of its products with all terminals (a kilobyte each), and of the grammar that is
+made."""
+MOST_WORK = 1 << 19
+"""States of tables that are made minimal, and steps of looking for exits; more is given up. Some microseconds each."""
 
 
 class _TooLarge(Exception):
@@ -162,7 +163,7 @@ class _Product:
         self._tables: dict[int, npt.NDArray[np.int32]] = {}
         self._of_terminals: dict[tuple[int, int], frozenset[int]] = {}
         self._exits: dict[tuple[int, int], set[int]] = {}
-        self._work = 0
+        self._work = self._table_states = 0
         self._terminals: list[Terminal] = []
         self._names: list[str] = ["start"]
         self._rules: list[Rule] = []
@@ -230,7 +231,8 @@ class _Product:
         if found is None:
             one, two = self._grammar.terminals[terminal].dfa.transitions, self._runs.transitions
             width = len(two)
-            if len(one) * width > MOST_TABLE_STATES:
+            self._table_states += len(one) * width
+            if self._table_states > MOST_TABLE_STATES:
                 raise _TooLarge
             both = (one[:, None] >= 0) & (two[None] >= 0)
             found = np.where(both, one[:, None] * np.int32(width) + two[None], np.int32(-1))
