@@ -267,7 +267,8 @@ class GrammarTooComplexError(GrammarError):
 
 
 class GrammarWarning(UserWarning):
-    """Something in a grammar has no effect, such as a rule that is never used."""
+    """Something in a grammar has no effect, such as a rule that is never used, or was left out, such as what a
+    vocabulary cannot spell byte by byte."""
 
 
 class OptionsError(StructgenError, ValueError):

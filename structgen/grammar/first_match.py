@@ -156,6 +156,7 @@ class OrderedThreads:
         self.steps = Steps(MAX_STEPS, "the automaton of the first match takes more than {} steps to make")
         sets: list[CharSet] = list(program.sets)
         self.segments, self.masks = partition(sets)
+        self._known: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}  # what `_needed` found
 
     def dfa(self, start: int, max_states: int) -> Dfa | None:
         """The automaton of the texts that the first match takes whole; None beyond ``max_states``."""
@@ -237,7 +238,9 @@ class OrderedThreads:
                     stack.append((y, demands))
             else:
                 if op == MATCH and demands:
-                    demands = self._needed(demands)
+                    if demands not in self._known:
+                        self._known[demands] = self._needed(demands)
+                    demands = self._known[demands]
                 found.append((node, demands))
                 if op == MATCH and not demands:
                     break

@@ -8,10 +8,11 @@ the text itself.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from structgen.automata import charset
 from structgen.automata.charset import CharSet
@@ -191,31 +192,21 @@ class _Converter:
 @cache
 def _category(expression: str, ascii_only: bool) -> CharSet:
     """The characters of a class, asked of ``re`` itself."""
-    return _matching(expression, re.ASCII if ascii_only else 0)
+    if expression.isupper():
+        return charset.complement(_category(expression.lower(), ascii_only))
+    found = re.finditer(f"{expression}+", _characters(), re.ASCII if ascii_only else 0)
+    return charset.normalise((match.start(), match.end() - 1) for match in found)
 
 
-def _matching(expression: str, flags: int) -> CharSet:
-    spans = (match.span() for match in re.finditer(f"(?:{expression})+", _every_character(), flags))
-    return charset.normalise((_shifted(start), _shifted(end - 1)) for start, end in _split(spans))
+UNASSIGNED = 0x40000
+"""From here on there are no characters but tags, variation selectors and those for private use: of none of the classes
+that are asked for."""
 
 
 @cache
-def _every_character() -> str:
-    return "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, sys.maxunicode + 1)))
-
-
-def _split(spans: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Spans that do not reach over the gap where the surrogates are left out."""
-    for start, end in spans:
-        if start < 0xD800 < end:
-            yield start, 0xD800
-            yield 0xD800, end
-        else:
-            yield start, end
-
-
-def _shifted(place: int) -> int:
-    return place if place < 0xD800 else place + 0x800
+def _characters() -> str:
+    """All before, surrogates included: they are in no class either."""
+    return np.arange(UNASSIGNED, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 @cache

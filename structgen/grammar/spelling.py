@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.automata.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
-from structgen.automata.dfa import Dfa, empty, from_table
-from structgen.errors import EmptyLanguageError
+from structgen.automata.dfa import Dfa, Table, empty, from_table
+from structgen.automata.dfa_cache import MAX_BYTES, DfaCache
+from structgen.errors import EmptyLanguageError, GrammarWarning
 from structgen.grammar.normal_form import ContextFreeGrammar
+from structgen.grammar.token_spelling import by_tokens, bytes_inside_tokens, bytes_of
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Flags = npt.NDArray[np.bool_]
 
 
-def spellable(
-    grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Collection[int] = ()
-) -> ContextFreeGrammar:
-    """A grammar without what this vocabulary could begin and not finish. O(states of the terminals).
+class Spelled(NamedTuple):
+    """What is left of a grammar.
+
+    Attributes:
+        grammar: the grammar.
+        narrowed: bytes that are no tokens, but in tokens that spell texts which it lacks.
+        mark: a byte that it has behind each token; -1: none.
+    """
+
+    grammar: ContextFreeGrammar
+    narrowed: tuple[int, ...] = ()
+    mark: int = -1
+
+
+def spellable(grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Collection[int] = ()) -> Spelled:
+    """A grammar without what this vocabulary could begin and not finish. O(states of the terminals), nearly always.
 
     A terminal stays as it is where every state that tokens can end in is completed by characters that tokens spell,
-    byte by byte or whole (always, for the vocabularies of most models); else it is left with the texts that keep to
-    such states. Text that only longer tokens could spell counts as none; so does a character, though it is a token,
-    where another token ends inside it and the rest cannot be spelled byte by byte.
+    byte by byte or whole (always, for the vocabularies of most models). Where one does not, and longer tokens have
+    bytes that are no tokens, the grammar is that of `structgen.grammar.token_spelling`: exactly what runs of tokens
+    spell. If that is too large, or other grammars are embedded, terminals are left with the texts that keep to such
+    states: text that only longer tokens could spell counts as none; so does a character, though it is a token, where
+    another token ends inside it and the rest cannot be spelled byte by byte.
 
     Args:
         grammar: the normal form.
@@ -34,15 +52,19 @@ def spellable(
         embedded: terminals whose automata are not looked at.
     """
     if not vocabulary.missing_bytes:
-        return grammar
-    dfas = [t.dfa if i in embedded else _restricted(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
+        return Spelled(grammar)
+    dfas = [t.dfa if i in embedded else _spelled(t.dfa, vocabulary) for i, t in enumerate(grammar.terminals)]
+    if all(dfa is t.dfa for dfa, t in zip(dfas, grammar.terminals, strict=True)):
+        return Spelled(grammar)
+    narrowed = bytes_inside_tokens(bytes_of(grammar), vocabulary)
+    if narrowed and not embedded and (found := by_tokens(grammar, vocabulary)) is not None:
+        return Spelled(found.grammar, (), found.mark)
     gone = {i for i, t in enumerate(grammar.terminals) if dfas[i].is_empty and not t.dfa.is_empty}
-    first = np.zeros(256, np.bool_)
-    first[[token[0] for token in vocabulary.tokens if token]] = True
+    first = vocabulary.trie.byte[vocabulary.trie.depth == 0]
     never = {i for i in gone if not (grammar.terminals[i].dfa.transitions[0, first] >= 0).any()}
     kept = never if _can_stay(grammar, gone, never) else ()
     terminals = tuple(t if i in kept else replace(t, dfa=dfas[i]) for i, t in enumerate(grammar.terminals))
-    return replace(grammar, terminals=terminals)
+    return Spelled(replace(grammar, terminals=terminals), narrowed)
 
 
 def _can_stay(grammar: ContextFreeGrammar, gone: set[int], never: set[int]) -> bool:
@@ -65,14 +87,11 @@ def unspellable(
     error: EmptyLanguageError, vocabulary: Vocabulary, grammar: ContextFreeGrammar | str
 ) -> EmptyLanguageError:
     """The error, with the bytes that the grammar (or its text) has and the vocabulary lacks, if there are any."""
-    needed = set(grammar.encode()) if isinstance(grammar, str) else _bytes_in(grammar)
-    missing = sorted(needed & set(vocabulary.missing_bytes), key=lambda byte: (not 32 < byte < 127, byte))
+    missing = _missing_in(grammar, vocabulary)
     if not missing:
         return error
-    shown = ", ".join(f"0x{byte:02X}" + (f" ({chr(byte)!r})" if 32 < byte < 127 else "") for byte in missing[:20])
     return EmptyLanguageError(
-        f"the vocabulary cannot spell any text of the language: no token spells alone {shown}"
-        + (f" and {len(missing) - 20} more" if len(missing) > 20 else ""),
+        f"the vocabulary cannot spell any text of the language: no token spells alone {_shown(missing)}",
         line=error.line,
         column=error.column,
         source=error.source,
@@ -80,14 +99,33 @@ def unspellable(
     )
 
 
-def _bytes_in(grammar: ContextFreeGrammar) -> set[int]:
-    """The bytes of all terminals."""
-    found = np.zeros(256, np.bool_)
-    for terminal in grammar.terminals:
-        found |= (terminal.dfa.transitions >= 0).any(axis=0)
-    return set(np.flatnonzero(found).tolist())
+def warn_narrowed(missing: Iterable[int]) -> None:
+    """Say that texts of a grammar were left out that only tokens with these bytes could spell."""
+    warnings.warn(
+        "the grammar was narrowed to what the vocabulary spells by single bytes and characters, and no token spells "
+        f"alone {_shown(_ordered(missing))}: texts that only longer tokens spell are left out",
+        GrammarWarning,
+        stacklevel=3,
+    )
 
 
+def _missing_in(grammar: ContextFreeGrammar | str, vocabulary: Vocabulary) -> list[int]:
+    """The bytes of a grammar (or its text) that are no tokens."""
+    needed = grammar.encode() if isinstance(grammar, str) else np.flatnonzero(bytes_of(grammar)).tolist()
+    return _ordered(set(needed).intersection(vocabulary.missing_bytes))
+
+
+def _ordered(missing: Iterable[int]) -> list[int]:
+    """Printable ones first."""
+    return sorted(missing, key=lambda byte: (not 32 < byte < 127, byte))
+
+
+def _shown(missing: list[int]) -> str:
+    shown = ", ".join(f"0x{byte:02X}" + (f" ({chr(byte)!r})" if 32 < byte < 127 else "") for byte in missing[:20])
+    return shown + (f" and {len(missing) - 20} more" if len(missing) > 20 else "")
+
+
+@lru_cache(8)
 def missing_characters(vocabulary: Vocabulary) -> CharSet:
     """The characters that tokens spell neither byte by byte nor whole, or could begin and not finish."""
     missing, cuts = set(vocabulary.missing_bytes), set(_cuts(vocabulary))
@@ -97,6 +135,22 @@ def missing_characters(vocabulary: Vocabulary) -> CharSet:
         if not any(data[:n] in cuts and not missing.isdisjoint(data[n:]) for n in range(1, len(data)))
     )
     return intersection(_characters_with(vocabulary.missing_bytes), complement(whole))
+
+
+@lru_cache(8)
+def held_characters(vocabulary: Vocabulary) -> CharSet:
+    """Those of `missing_characters` that tokens hold beside others. O(bytes of all tokens)."""
+    missing = missing_characters(vocabulary)
+    if not missing:
+        return EMPTY
+    held = {c for token in vocabulary.tokens if len(token) > 1 for c in token.decode(errors="ignore")}
+    return intersection(missing, normalise((ord(c), ord(c)) for c in held))
+
+
+def bytes_apart(vocabulary: Vocabulary, characters: CharSet) -> tuple[int, ...]:
+    """The bytes of some characters that are no tokens."""
+    found = {byte for low, high in characters for c in range(low, high + 1) for byte in chr(c).encode()}
+    return tuple(sorted(found.intersection(vocabulary.missing_bytes)))
 
 
 @lru_cache(8)
@@ -164,18 +218,48 @@ MOST_STEPS = 1 << 26
 and as if all characters were cut."""
 
 
+def _spelled(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
+    """The automaton without the states that tokens can end in and from which none complete a text.
+
+    Nothing is looked for where every missing byte is one that the automaton does not have, or does not tell from one
+    that stands alone, which then leads wherever that does. What was found for the others is kept.
+    """
+    if dfa.is_empty or not _tells_apart(dfa, vocabulary):
+        return dfa
+    key = vocabulary.digest, dfa.digest
+    found = _KEPT.get(key)
+    if found is None:
+        found = _restricted(dfa, vocabulary)
+        _KEPT.put(key, found)
+    return dfa if found.digest == dfa.digest else found
+
+
+_KEPT: DfaCache[Dfa] = DfaCache(MAX_BYTES)
+
+
+def _tells_apart(dfa: Dfa, vocabulary: Vocabulary) -> bool:
+    """Whether the automaton has missing bytes that it tells from all that stand alone."""
+    classes, count = dfa.columns
+    missing = np.array(vocabulary.missing_bytes)
+    spelled = np.zeros(count, np.bool_)
+    spelled[np.delete(classes, missing)] = True
+    apart = missing[~spelled[classes[missing]]]
+    return bool(len(apart) and (dfa.transitions[:, apart] >= 0).any())
+
+
 def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
-    """The automaton without the states that tokens can end in and from which none complete a text."""
+    """See `_spelled`."""
     alone, anywhere = np.ones(256, np.bool_), np.zeros(256, np.bool_)
     alone[list(vocabulary.missing_bytes)] = False
-    anywhere[np.unique(vocabulary.token_bytes)] = True
+    anywhere[vocabulary.trie.byte] = True
     while not dfa.is_empty:
         reached = _reached(dfa.transitions, anywhere)
-        outside = dfa.transitions >= 0
-        outside[:, 0x80:0xC0] = False
-        between = outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
-        ends = reached & (between | _cut_states(dfa, reached & between, _cuts(vocabulary)))
-        lost = ends & ~_completed(dfa, alone, _whole_characters(vocabulary))
+        lost = reached & ~_completed(dfa, alone, vocabulary)
+        if lost.any():
+            outside = dfa.transitions >= 0
+            outside[:, 0x80:0xC0] = False
+            between = outside.any(axis=1)  # a state inside a character goes on with 80 to BF only
+            lost &= between | _cut_states(dfa, reached & between, vocabulary)
         if not lost.any():
             return dfa
         if lost[0]:
@@ -186,19 +270,67 @@ def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     return dfa
 
 
-def _cut_states(dfa: Dfa, sources: Flags, cuts: tuple[bytes, ...]) -> Flags:
-    """The states inside characters where these beginnings of characters lead from states between characters."""
+def _cut_states(dfa: Dfa, sources: Flags, vocabulary: Vocabulary) -> Flags:
+    """The states inside characters that beginnings cut by tokens lead to from states between characters."""
     found = np.zeros(len(dfa), np.bool_)
-    if len(cuts) * len(dfa) > MOST_STEPS:
+    layers = _cut_layers(vocabulary)
+    if _width(layers) * len(dfa) > MOST_STEPS:
         return ~found
-    before = np.flatnonzero(sources)
-    for cut in cuts:
-        after = before
-        for byte in cut:
-            after = dfa.transitions[after, byte]
-            after = after[after >= 0]
-        found[after] = True
+    alike = {dfa.transitions[state, 0xC0:].tobytes(): state for state in np.flatnonzero(sources).tolist()}
+    for _, targets in _steps(dfa, np.array(list(alike.values()), np.int32), layers):
+        found[targets] = True
     return found
+
+
+class _Layer(NamedTuple):
+    """Beginnings of texts of one length, in a trie of texts: where each goes on from in the layer before, its last
+    byte, and whether it is one of the texts."""
+
+    above: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.uint8]
+    is_whole: Flags
+
+
+def _layers(texts: Collection[bytes]) -> list[_Layer]:
+    whole, layers, place = set(texts), list[_Layer](), {b"": 0}
+    for length in range(1, max(map(len, whole), default=0) + 1):
+        here = sorted({text[:length] for text in whole if len(text) >= length})
+        above = np.array([place[text[:-1]] for text in here], np.int64)
+        last = np.array([text[-1] for text in here], np.uint8)
+        layers.append(_Layer(above, last, np.array([text in whole for text in here], np.bool_)))
+        place = {text: number for number, text in enumerate(here)}
+    return layers
+
+
+@lru_cache(8)
+def _cut_layers(vocabulary: Vocabulary) -> list[_Layer]:
+    return _layers(_cuts(vocabulary))
+
+
+@lru_cache(8)
+def _whole_layers(vocabulary: Vocabulary) -> list[_Layer]:
+    return _layers(_whole_characters(vocabulary))
+
+
+def _width(layers: list[_Layer]) -> int:
+    return sum(len(layer.bytes) for layer in layers)
+
+
+_AT_ONCE = 64
+"""States from which texts are followed together."""
+
+
+def _steps(dfa: Dfa, sources: Table, layers: list[_Layer]) -> Iterator[tuple[Table, Table]]:
+    """Where texts lead from some states: pairs of these and the states behind, some at a time."""
+    table = np.append(dfa.transitions, np.full((1, 256), -1, np.int32), axis=0)  # the last: nowhere
+    for first in range(0, len(sources), _AT_ONCE):
+        some = sources[first : first + _AT_ONCE]
+        states = some[:, None]
+        for layer in layers:
+            states = table[states[:, layer.above], layer.bytes]
+            behind = states[:, layer.is_whole]
+            rows, places = np.nonzero(behind >= 0)
+            yield some[rows], behind[rows, places]
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
@@ -213,17 +345,15 @@ def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
     return found
 
 
-def _completed(dfa: Dfa, alone: Flags, whole: tuple[bytes, ...]) -> Flags:
+def _completed(dfa: Dfa, alone: Flags, vocabulary: Vocabulary) -> Flags:
     """The states from which bytes that stand alone, and whole characters, lead to one that accepts."""
     sources, columns = np.nonzero((dfa.transitions >= 0) & alone)
-    targets = dfa.transitions[sources, columns]
-    if len(whole) * len(dfa) <= MOST_STEPS:
-        for token in whole:
-            after = np.arange(len(dfa))
-            for byte in token:
-                after = np.where(after >= 0, dfa.transitions[after, byte], -1)
-            steps = np.flatnonzero(after >= 0)
-            sources, targets = np.append(sources, steps), np.append(targets, after[steps])
+    edges = [sources * len(dfa) + dfa.transitions[sources, columns]]
+    layers = _whole_layers(vocabulary)
+    if _width(layers) * len(dfa) <= MOST_STEPS:
+        for before, behind in _steps(dfa, np.arange(len(dfa), dtype=np.int32), layers):
+            edges.append(np.unique(before.astype(np.int64) * len(dfa) + behind))
+    sources, targets = np.divmod(np.unique(np.concatenate(edges)), len(dfa))
     order = np.argsort(targets, kind="stable")
     sources = sources[order]
     starts = np.searchsorted(targets[order], np.arange(len(dfa) + 1))

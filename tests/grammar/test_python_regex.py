@@ -8,8 +8,9 @@ import re
 import pytest
 
 from structgen.automata.dfa import accepts
+from structgen.automata.ecma_ast import Chars
 from structgen.errors import PatternError
-from structgen.grammar.python_regex import python_regex_dfa, terminal_dfa
+from structgen.grammar.python_regex import parse, python_regex_dfa, terminal_dfa
 
 PATTERNS = [
     r"a|ab",
@@ -116,3 +117,14 @@ def test_refused(pattern: str, message: str, position: int) -> None:
     with pytest.raises(PatternError, match=message) as caught:
         python_regex_dfa(pattern)
     assert caught.value.position == position
+
+
+@pytest.mark.parametrize("flags", [0, re.ASCII])
+@pytest.mark.parametrize("expression", [r"\d", r"\D", r"\s", r"\S", r"\w", r"\W"])
+def test_classes_are_those_of_re(expression: str, flags: re.RegexFlag) -> None:
+    node = parse(expression, flags)
+    assert isinstance(node, Chars)
+    inside = {point for low, high in node.charset for point in range(low, high + 1)}
+    points = [*range(0xD800), *range(0xE000, 0x110000)]
+    found = re.finditer(expression, "".join(map(chr, points)), flags)
+    assert inside == {points[match.start()] for match in found}

@@ -16,7 +16,8 @@ from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.engines.protocols import Grammar
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
-from structgen.grammar.spelling import spellable, unspellable
+from structgen.grammar.spelling import spellable, unspellable, warn_narrowed
+from structgen.grammar.token_spelling import marked
 from structgen.grammar.token_terminals import resolved
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -29,6 +30,8 @@ class CfgGrammar:
     Attributes:
         source: the normal form, without what the vocabulary cannot spell.
         vocabulary: as given to the compiler; where the grammar names special tokens, the one that names them.
+        narrowed: bytes of texts that the vocabulary spells, but only by longer tokens, and that were left out.
+        mark: a byte that `source` has behind each token, where longer tokens spell what single bytes do not; else -1.
         tables: the trimmed grammar in numbers.
         automata: the terminals' automata.
     """
@@ -42,13 +45,16 @@ class CfgGrammar:
         row_bytes: int,
     ) -> None:
         source, vocabulary = resolved(source, vocabulary)
-        given, source = source, spellable(source, vocabulary, embedded)
-        self.source = source
+        spelled = spellable(source, vocabulary, embedded)
+        self._given, self.narrowed, self.mark = source, spelled.narrowed, spelled.mark
+        self.source = source = spelled.grammar
+        if self.narrowed:
+            warn_narrowed(self.narrowed)
         self.vocabulary = vocabulary
         try:
             self.tables = analyse(source, embedded)
         except EmptyLanguageError as error:
-            raise unspellable(error, vocabulary, given) from None
+            raise unspellable(error, vocabulary, self._given) from None
         self.automata = CfgAutomata(source, self.tables)
         self._limits = mask_bytes, row_bytes
         self._lock = threading.Lock()
@@ -68,11 +74,11 @@ class CfgGrammar:
 
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(grammar)."""
-        return EVERY_BYTE if self.tables.embedded else last_bytes_of(self.source, {})
+        return EVERY_BYTE if self.tables.embedded else last_bytes_of(self._given if self.mark >= 0 else self.source, {})
 
     def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]] | None:
         """See `Grammar.normal_form`: none where who reads some terminals is known outside only."""
-        return None if self.tables.embedded else (self.source, {})
+        return None if self.tables.embedded else (self._given, {})
 
     @property
     def completions_are_shortest(self) -> bool:
@@ -92,7 +98,8 @@ class CfgGrammar:
         return CfgCompletions(self.source, self.tables, self.automata)
 
     def _new_machine(self) -> CfgMachine:
-        return CfgMachine(self.tables, self.automata, lexicon(self.vocabulary), *self._limits)
+        vocabulary = self.vocabulary if self.mark < 0 else marked(self.vocabulary, self.mark)
+        return CfgMachine(self.tables, self.automata, lexicon(vocabulary), *self._limits)
 
 
 def compile_grammar(

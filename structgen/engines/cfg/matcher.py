@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from structgen.engines.protocols import TOO_LONG
 from structgen.engines.state_matcher import StateMatcher
 from structgen.errors import CompletionTooLongError, MatcherStateError
@@ -29,6 +32,17 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
     def stats(self) -> dict[str, int]:
         """``dropped_alternatives``: always 0, no parse is ever given up."""
         return {"dropped_alternatives": 0}
+
+    def accept_bytes(self, data: bytes) -> bool:
+        """See `Matcher.accept_bytes`."""
+        mark = self._grammar.mark
+        return (mark < 0 or mark not in data) and super().accept_bytes(data)
+
+    def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
+        super()._mark_next_bytes(out)
+        mark = self._grammar.mark
+        if mark >= 0:
+            out.view(np.uint8)[mark >> 3] &= ~np.uint8(1 << (mark & 7))
 
     def shortest_completion(self) -> bytes:
         """A shortest text that completes the output from here (b"" if it may stop).

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
+from structgen.automata import charset
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.lalr.machine import LalrMachine
 from structgen.engines.lalr.matcher import LalrMatcher
 from structgen.engines.lalr.proofs import prove
-from structgen.engines.lalr.tables import read_tables
+from structgen.engines.lalr.tables import LalrTables, read_tables
 from structgen.engines.lalr.trust import with_trust
 from structgen.engines.lalr.witness import FAR_STEPS
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
-from structgen.grammar.spelling import missing_characters, unspellable
+from structgen.grammar.spelling import bytes_apart, held_characters, missing_characters, unspellable, warn_narrowed
 from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
@@ -27,6 +30,7 @@ class LalrGrammar:
     Attributes:
         vocabulary: as given to the compiler.
         tables: the parser and its lexers in numbers.
+        narrowed: bytes of texts that the vocabulary spells, but only by longer tokens, and that were left out.
     """
 
     def __init__(
@@ -34,6 +38,9 @@ class LalrGrammar:
     ) -> None:
         self.vocabulary = vocabulary
         self.tables = with_trust(read_tables(source, start, import_paths, missing_characters(vocabulary)))
+        self.narrowed = _narrowed(vocabulary, lambda: read_tables(source, start, import_paths))
+        if self.narrowed:
+            warn_narrowed(self.narrowed)
         self._proofs = prove(self.tables)
         self._lock = threading.Lock()
         self._machine = self._new_machine()
@@ -85,6 +92,18 @@ class LalrGrammar:
 
     def _new_machine(self) -> LalrMachine:
         return LalrMachine(self.tables, self._proofs, self.vocabulary, MASK_BYTES, ROW_BYTES)
+
+
+def _narrowed(vocabulary: Vocabulary, read: Callable[[], LalrTables]) -> tuple[int, ...]:
+    """Bytes that are no tokens, but in longer ones, of characters that were left out; ``read`` gives the tables with
+    all."""
+    held = held_characters(vocabulary)
+    if not held:
+        return ()
+    automata = read().automata
+    used = np.flatnonzero((automata.transitions > 1).any(axis=0)).tolist()
+    characters = charset.normalise((low, high) for low, high, name in automata.segments if name in used)
+    return bytes_apart(vocabulary, charset.intersection(characters, held))
 
 
 def compile_contextual(

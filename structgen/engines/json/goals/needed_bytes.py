@@ -38,9 +38,8 @@ class NeededBytes:
 
     def __init__(self, vocabulary: Vocabulary, options: JsonOptions) -> None:
         self._options = options
-        self._single, self._occurring, self._cuts = _facts(vocabulary)
+        self._single, self._occurring, self._cuts, self._content = _facts(vocabulary)
         self._escapes = ord("\\") in self._occurring
-        self._content = np.array([self._is_writable(byte) for byte in range(256)])
 
     def missing(self, root: GoalNode) -> set[int]:
         """Bytes that are needed and no token of their own. Empty: no text ends in a dead end.
@@ -74,12 +73,6 @@ class NeededBytes:
     def _whitespace(self) -> bytes:
         return b"\n " if isinstance(self._options.whitespace, int) and self._options.whitespace else b""
 
-    def _is_writable(self, byte: int) -> bool:
-        """Whether a byte of a string's content can be written, alone or as an escape."""
-        if byte >= 0x20 and byte not in b'"\\':
-            return byte in self._single
-        return self._single.issuperset(json.dumps(chr(byte)).strip('"').encode() if byte != 0x22 else b'\\"')
-
     def _of_string(self, spec: EnumSpec | StringSpec) -> set[int]:
         needed = {ord('"'), *self._of_escapes()}
         if isinstance(spec, EnumSpec):
@@ -104,6 +97,8 @@ class NeededBytes:
 
     def _of_automaton(self, table: npt.NDArray[np.int32], ends: npt.NDArray[np.bool_], *, counted: bool) -> set[int]:
         """Nothing, if single bytes lead from every state to an end (in as many code points), else what is missing."""
+        if not self._tells_apart(table):
+            return set()
         at_character = ~(table[:, 0x80:0xC0] >= 0).any(axis=1)
         states = self._reached(table) & (at_character | self._cuts)
         within = np.where(self._content[None, :], table, -1).astype(np.int32)
@@ -117,6 +112,14 @@ class NeededBytes:
             return set()
         used = (table >= 0).any(axis=0) & ~self._content
         return set(np.flatnonzero(used).tolist())
+
+    def _tells_apart(self, table: npt.NDArray[np.int32]) -> bool:
+        """Whether it tells some byte that cannot be written from all others; else these lead wherever that does."""
+        classes, count = calls.column_classes(table)
+        written = np.zeros(count, np.bool_)
+        written[classes[self._content]] = True
+        apart = ~written[classes]
+        return bool((table[:, apart] >= 0).any())
 
     def _reached(self, table: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """The states that bytes which occur in tokens (or are escaped) lead to."""
@@ -174,11 +177,21 @@ class NeededBytes:
 
 
 @lru_cache(8)
-def _facts(vocabulary: Vocabulary) -> tuple[frozenset[int], frozenset[int], bool]:
-    """The bytes that are tokens, those that occur in tokens, and whether some token ends within a character."""
+def _facts(vocabulary: Vocabulary) -> tuple[frozenset[int], frozenset[int], bool, npt.NDArray[np.bool_]]:
+    """The bytes that are tokens, those that occur in tokens, whether some token ends within a character, and which
+    bytes of a string's content can be written, alone or as an escape."""
     tokens = [token for token in vocabulary.tokens if token]
     single = frozenset(token[0] for token in tokens if len(token) == 1)
-    return single, frozenset(vocabulary.token_bytes.tolist()), any(map(_ends_within_a_character, tokens))
+    occurring = frozenset(vocabulary.token_bytes.tolist())
+    content = np.array([single.issuperset(_written(byte)) for byte in range(256)])
+    return single, occurring, any(map(_ends_within_a_character, tokens)), content
+
+
+def _written(byte: int) -> bytes:
+    """How a byte of a string's content is written."""
+    if byte >= 0x20 and byte not in b'"\\':
+        return bytes([byte])
+    return json.dumps(chr(byte))[1:-1].encode()
 
 
 def _ends_within_a_character(token: bytes) -> bool:
