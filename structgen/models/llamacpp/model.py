@@ -16,6 +16,7 @@ from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import ModelFile
 from structgen.models.llamacpp.files import open_file
 from structgen.models.llamacpp.rows import NO_TREES, LlamaCppRows
+from structgen.models.llamacpp.threads import TimedContext
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.models.ragged_reader import Part
 
@@ -80,7 +81,7 @@ class LlamaCppModel:
         name: of what it was loaded from.
         context_length: the most tokens of a text; None: as trained, as far as ``cache_bytes`` go.
         cache_bytes: what keys and values of all rows and prefixes may take. They are allocated at once.
-        threads: of the processor; None: one a core.
+        threads: of every call; None: as many as pay, found by timing the calls, at most one a core.
 
     Attributes:
         step_costs: what calls for so many tokens cost, in calls for one: what drafts go by until they have learned it.
@@ -116,10 +117,11 @@ class LlamaCppModel:
         self.context_length = min(wanted, room)
         cells = room if cache_bytes else min(room, -(-CONTEXTS * self.context_length // _PAGE) * _PAGE)
         sequences = RECURRENT_SEQUENCES if file.is_recurrent else binding.SEQUENCES
-        self._rows = LlamaCppRows(
-            file.start(cells, sequences, threads or binding.default_threads()),
-            cells, sequences, file.token_bytes, crops=not file.is_recurrent,
-        )  # fmt: skip
+        most = threads or binding.default_threads()
+        context = file.start(cells, sequences, most)
+        if threads is None and most > 1 and file.is_on_processor:
+            context = TimedContext(context, most)
+        self._rows = LlamaCppRows(context, cells, sequences, file.token_bytes, crops=not file.is_recurrent)
         self.eos_token_ids = file.vocab.ends()
 
     @property

@@ -19,7 +19,8 @@ from structgen.models.llamacpp.binding import BATCH
 def _library() -> Any:
     """The module of C functions, with its log turned to ours."""
     try:
-        import llama_cpp.llama_cpp as library
+        with binding.short_waits():
+            import llama_cpp.llama_cpp as library
     except Exception as error:  # a shared library that does not fit raises whatever it likes
         raise ModelError(f"llama-cpp-python is installed and cannot be imported: {error}. Install it anew.") from error
     if not hasattr(_library, "callback"):
@@ -82,6 +83,7 @@ class LlamaCppFile:
         self.vocab = LlamaCppVocab(library, library.llama_model_get_vocab(model))
         self.context_length = int(library.llama_model_n_ctx_train(model))
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
+        self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
         self.reads_text = bool(library.llama_model_has_decoder(model) and not library.llama_model_has_encoder(model))
         self.token_bytes = 0
         if not vocabulary_only:
@@ -122,6 +124,7 @@ class LlamaCppContext:
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = params.swa_full = params.no_perf = True
+        params.flash_attn_type = binding.NO_FLASH if file.is_on_processor else binding.FLASH_ON_ACCELERATORS
         self._context = library.llama_init_from_model(file.handle, params)
         if not self._context:
             raise ModelError(f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer.")
@@ -156,6 +159,10 @@ class LlamaCppContext:
         if not rows:
             return np.empty((0, width), np.float32)
         return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (rows, width)).copy()
+
+    def use_threads(self, count: int) -> None:
+        """See ``LlamaContext.use_threads``."""
+        self._library.llama_set_n_threads(self._context, count, count)
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``LlamaContext.copy``."""
