@@ -20,9 +20,6 @@ BATCH = 512  # tokens of one call of llama.cpp
 SEQUENCES = 256  # LLAMA_MAX_SEQ
 WAIT_POLICY, SPINS = "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"
 SPIN_COUNT = 4000  # looks of 10 to 20 ns
-# enum llama_flash_attn_type. The processor's flash attention adds up in another order with another number of threads,
-# and is slower than the plain one from some hundred tokens on (SmolLM2-135M, 4096 tokens: 88 ms a token against 49).
-FLASH_ON_ACCELERATORS, NO_FLASH = -1, 0
 _LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.INFO, 4: logging.WARNING}  # enum ggml_log_level
 
 _LOGGER = logging.getLogger(__name__)

@@ -148,7 +148,8 @@ class LlamaCppRows:
             own.appended = len(part.tokens)
             own.tokens += part.tokens
             own.cells += self._cells.take(len(part.tokens))
-        return Reading(logits[0] if len(logits) == 1 else np.concatenate(logits), starts, [len(part.tokens) for part in parts])
+        whole = logits[0] if len(logits) == 1 else np.concatenate(logits)
+        return Reading(whole, starts, [len(part.tokens) for part in parts])
 
     def keep(self, row: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``: ``kept`` is a path from the first tokens on. O(cells).

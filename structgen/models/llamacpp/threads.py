@@ -3,7 +3,10 @@
 Threads of llama.cpp wait for each other at every operation of a model, hundreds of times a token. What that costs
 depends on the model, on how many tokens are read at once, and on what else the machine does: two threads that share a
 core with other work take ten times as long as one. So each size of call has a choice of its own. It is looked at again
-after some calls, and at once where calls grow slow. The logits do not depend on it.
+after some calls, and at once where calls grow slow.
+
+The logits after a single token depend on the number of threads in their last bits where 512 cells or more are in use:
+llama.cpp's flash attention then adds up a part a thread. Whoever needs them alike names a number.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ GAIN = 0.97  # of the time so far that another number must stay below
 HOPELESS = 1.5  # times the time so far, after which a trial ends with its first call
 SLOW = 1.5  # times what it was: calls have grown slow
 LEAST, MOST = 4, 256  # calls between two trials: twice as many each time
+DOUBT = 32  # times sooner than usual another number is tried once one was left: it may have been slow by chance
 LARGEST = 7  # calls of 64 tokens and more are one size
 
 
@@ -39,11 +43,11 @@ class ThreadChoice:
         self._home = 0  # place of the count that is used
         self._seconds: dict[int, float] = {}  # a token, by place
         self._calls = 0  # since the last trial
-        self._gap = LEAST
+        self._gap = self._due = LEAST  # calls between trials; calls till the next one
         self._usual = 0.0  # what a token took after the last trial
         self._trial: int | None = None  # place of the count that is tried
         self._tried: list[float] = []
-        self._is_upward = False  # whether the next trial is of more threads
+        self._step = 1  # from the place that is used to the one that is tried next
 
     @property
     def count(self) -> int:
@@ -63,7 +67,7 @@ class ThreadChoice:
         self._seconds[self._home] = now = known + WEIGHT * (seconds - known) if known and is_settled else seconds
         if self._calls == 2 or not self._usual:
             self._usual = now
-        beside = [place for place in (self._home - 1, self._home + 1) if 0 <= place < len(self._counts)]
+        beside = [self._home + step for step in (self._step, -self._step) if 0 <= self._home + step < len(self._counts)]
         if not beside:
             return
         better = min(beside, key=lambda place: self._seconds.get(place, now))
@@ -71,9 +75,9 @@ class ThreadChoice:
             self._try(better)
         elif self._calls >= LEAST and now > SLOW * self._usual:
             self._gap = LEAST
-            self._try(beside[self._is_upward % len(beside)])
-        elif self._calls >= self._gap:
-            self._try(beside[self._is_upward % len(beside)])
+            self._try(beside[0])
+        elif self._calls >= self._due:
+            self._try(beside[0])
 
     def _try(self, place: int) -> None:
         self._trial, self._tried = place, []
@@ -81,10 +85,13 @@ class ThreadChoice:
     def _judge(self, place: int) -> None:
         """End a trial. What was tried is known anew, whichever is used."""
         self._seconds[place] = min(self._tried)
+        step, self._step = place - self._home, self._home - place
+        self._gap = self._due = min(MOST, 2 * self._gap)
         if self._seconds[place] < GAIN * self._seconds[self._home]:
             self._home = place
-        self._is_upward = not self._is_upward
-        self._gap = min(MOST, 2 * self._gap)
+            self._gap = self._due = max(LEAST, self._gap // DOUBT)
+            if 0 <= place + step < len(self._counts):  # further that way
+                self._step, self._due = step, LEAST
         self._trial, self._calls, self._usual = None, 0, 0.0
 
 

@@ -119,7 +119,6 @@ class CyllamaContext:
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = params.swa_full = params.no_perf = True
-        params.flash_attn_type = binding.NO_FLASH if file.is_on_processor else binding.FLASH_ON_ACCELERATORS
         try:
             self._context = library.LlamaContext(file.handle, params)
         except Exception as error:

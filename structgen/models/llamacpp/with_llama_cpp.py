@@ -124,7 +124,6 @@ class LlamaCppContext:
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, BATCH, BATCH, sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = params.swa_full = params.no_perf = True
-        params.flash_attn_type = binding.NO_FLASH if file.is_on_processor else binding.FLASH_ON_ACCELERATORS
         self._context = library.llama_init_from_model(file.handle, params)
         if not self._context:
             raise ModelError(f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer.")
