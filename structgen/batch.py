@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
@@ -122,7 +123,10 @@ class BatchRows:
         """
         check_progress(progress)
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
-        coming = _Coming(enumerate(self._rows()), begin, attempts)
+        rows: Iterator[tuple[int, BatchRow]] = enumerate(self._rows())
+        if self.total is not None:  # all are there: none waits for what comes of another
+            rows = iter(sorted(rows, key=lambda each: beginning(each[1].prompt)))
+        coming = _Coming(rows, begin, attempts)
         with closing(write(coming)) as steps:
             for events in steps:
                 for event in events:
@@ -155,6 +159,17 @@ class BatchRows:
             raise GenerationError(f"There are {name} for {row + 1} prompts only, and more prompts; give one a prompt.")
 
         return one_by_one()
+
+
+def beginning(prompt: Any) -> str:
+    """What prompts are sorted by, so that those with a common beginning are read one after the other: it is read once.
+    Whatever is no prompt is left to those who check prompts."""
+    if isinstance(prompt, str):
+        return prompt
+    try:
+        return json.dumps(prompt)
+    except (TypeError, ValueError, RecursionError):
+        return ""
 
 
 class _Coming:

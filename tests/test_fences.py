@@ -15,8 +15,11 @@ import structgen
 
 ROOT = Path(structgen.__file__).parent
 PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
-REQUIREMENTS = [f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]] + [
-    requirement for extra in ("lark", "transformers") for requirement in PROJECT["optional-dependencies"][extra]
+EXTRAS = [PROJECT["optional-dependencies"][extra] for extra in ("lark", "llamacpp", "transformers")]
+REQUIREMENTS = [
+    f"python{PROJECT['requires-python']}",
+    *PROJECT["dependencies"],
+    *(one for extra in EXTRAS for one in extra),
 ]
 
 
@@ -45,6 +48,7 @@ DOORS = [
     Door("transformers", r"\b_attn_implementation\b", ("models/transformers_model.py",)),
     Door("pydantic", r"adapter\._config\b", ("python_types/schemas.py",)),
     Door("transformers", r"continuous_batching\.|\.logit_processor\b", ("integrations/transformers/continuous.py",)),
+    Door("cyllama", r"/proc/self/mem|\.from_address\b", ("models/llamacpp/logits_memory.py",)),
     Door("numba", r"\bnumba\.core\b", ("kernels/build.py", "kernels/memory.py")),
 ]
 

@@ -7,15 +7,17 @@ import json
 from collections import abc
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import tee
+from itertools import islice, tee
 from typing import Any
 
-from structgen.batch import Outcome
+from structgen.batch import Outcome, beginning
 from structgen.batch_files.rows import PromptRow, RowId
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import StructgenError
 from structgen.generator import Generator
+
+WINDOW = 128  # rows that are looked at ahead, so that those with a common beginning can be written together
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,14 @@ class BatchJob:
         Raises:
             Exception: of the model, or of where the rows come from.
         """
-        rows, prompts, constraints, seeds = tee(rows, 4)
+        waiting: dict[int, tuple[int, PromptRow]] = {}
+
+        def asked() -> abc.Iterator[PromptRow]:
+            for number, (at, row) in enumerate(_neighbours(rows)):
+                waiting[number] = at, row
+                yield row
+
+        prompts, constraints, seeds = tee(asked(), 3)
         outcomes = generator.stream_batch(
             (row.prompt for row in prompts),
             (row.specification or self.constraint for row in constraints),
@@ -104,13 +113,14 @@ class BatchJob:
             batch_size=self.batch_size,
             **self.options,
         )
-        done: dict[int, Outcome] = {}
+        done: dict[int, RowLine] = {}
         place = 0
         with closing(outcomes):
             for number, outcome in outcomes:
-                done[number] = outcome
+                at, row = waiting.pop(number)
+                done[at] = self._line(row, outcome)
                 while place in done:
-                    yield self._line(next(rows), done.pop(place))
+                    yield done.pop(place)
                     place += 1
 
     def _line(self, row: PromptRow, outcome: Outcome) -> RowLine:
@@ -125,6 +135,13 @@ class BatchJob:
         # The JSON text as it was written, in which every digit stands; line ends in it are white space.
         value = outcome.text.replace("\r", " ").replace("\n", " ")
         return RowLine(f'{head}, "value": {value}, {end}', False, tokens)
+
+
+def _neighbours(rows: abc.Iterable[PromptRow]) -> abc.Iterator[tuple[int, PromptRow]]:
+    """Places and rows, those of a window whose prompts begin alike one after the other: what is common is read once."""
+    numbered = enumerate(rows)
+    while window := sorted(islice(numbered, WINDOW), key=lambda each: beginning(each[1].prompt)):
+        yield from window
 
 
 def error_fields(error: Exception) -> dict[str, Any]:

@@ -69,9 +69,10 @@ class PackedModel:
         """See ``RaggedReader.known``."""
         return self.store.prefixes.known(tokens[:-1], salt)
 
-    def forget_prefixes(self) -> None:
+    def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
-        self.store.prefixes.shrink(0)
+        prefixes = self.store.prefixes
+        prefixes.shrink(max(0, until - (self.store.bytes - prefixes.bytes)))
 
     def keep(self, row: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``."""

@@ -65,7 +65,7 @@ class PaddedRows:
         """See ``RaggedReader.known``."""
         return 0
 
-    def forget_prefixes(self) -> None:
+    def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
 
     def read(self, parts: Sequence[Part]) -> Reading:

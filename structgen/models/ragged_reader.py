@@ -95,8 +95,9 @@ class RaggedReader(Protocol):
         """How many tokens a row that is opened now would hold."""
         ...
 
-    def forget_prefixes(self) -> None:
-        """Give back what is kept for rows to come."""
+    def forget_prefixes(self, until: int = 0) -> None:
+        """Give back what is kept for rows to come, the least recently used first, as long as ``bytes`` is more than
+        ``until``."""
         ...
 
     def read(self, parts: Sequence[Part]) -> Reading:

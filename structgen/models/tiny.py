@@ -171,7 +171,7 @@ class TinyRows:
         """See ``RaggedReader.remember``; the last few are."""
         self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.rows[row].copy()]
 
-    def forget_prefixes(self) -> None:
+    def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
         self.prefixes = {}
 

@@ -15,6 +15,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
@@ -260,7 +261,7 @@ class Scheduler:
             return True
         needed = (handle.length + ROOM) * size
         if self.reader.bytes + needed > FILL * limit:
-            self.reader.forget_prefixes()
+            self.reader.forget_prefixes(max(0, int(FILL * limit) - needed))
         return self.reader.bytes + needed <= FILL * limit
 
     # What is read.
@@ -321,7 +322,7 @@ class Scheduler:
         limit, needed = self._max_bytes, tokens * self.reader.token_bytes
         if limit is None or self.reader.bytes + needed <= limit:
             return
-        self.reader.forget_prefixes()
+        self.reader.forget_prefixes(max(0, limit - needed))
         while self.reader.bytes + needed > limit and self._preempt():
             pass
 
@@ -399,6 +400,9 @@ class Scheduler:
             if handle.state is not State.DONE and (handle.task is not None or handle.output.finish_reason is None):
                 continue
             self._open.remove(handle)
+            if handle.error is None and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
+                with suppress(MemoryError):  # no room for what may never be asked for
+                    self.reader.remember(handle.row, handle.request.salt)  # a chat goes on from here
             self._close(handle)
             self._finish(handle)
         if not self._open and not len(self._queue):

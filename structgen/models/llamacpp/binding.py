@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from structgen.models.threads import threads_in_use
 INSTALL = "pip install 'structgen-lm[llamacpp]'"
 BATCH = 512  # tokens of one call of llama.cpp
 SEQUENCES = 256  # LLAMA_MAX_SEQ
+WAIT_POLICY, SPINS = "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"
+SPIN_COUNT = 4000  # looks of 10 to 20 ns
 _LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.INFO, 4: logging.WARNING}  # enum ggml_log_level
 
 _LOGGER = logging.getLogger(__name__)
@@ -64,12 +67,14 @@ class ModelFile(Protocol):
         token_bytes: of the keys and values of a token, in half precision.
         is_recurrent: whether it has states that cannot be cut back (recurrent and hybrid models).
         reads_text: whether it is a causal model (and no encoder).
+        is_on_processor: whether nothing of it is on an accelerator.
     """
 
     context_length: int
     token_bytes: int
     is_recurrent: bool
     reads_text: bool
+    is_on_processor: bool
 
     @property
     def vocab(self) -> Vocab:
@@ -116,12 +121,31 @@ class LlamaContext(Protocol):
         """Take a sequence's tokens from position ``start`` on out of it."""
         ...
 
+    def use_threads(self, count: int) -> None:
+        """Have this number of threads from the next call on."""
+        ...
 
-def prepare() -> None:
-    """What comes before a package is imported and a file is loaded."""
-    # Threads of llama.cpp wait for each other hundreds of times a token. Where other work shares the cores, those that
-    # wait without sleeping take the time of the ones that they wait for (measured: twenty times slower).
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+@contextmanager
+def short_waits() -> Iterator[None]:
+    """While a package is imported: its threads shall look only briefly for what they wait for, then sleep.
+
+    libgomp reads it once, as it is loaded. By itself it looks for some milliseconds: where other work shares the cores,
+    those that wait then take the time of the ones that they wait for (measured: twenty times slower). To sleep at once
+    costs more than most waits take (measured: a third of the speed).
+    """
+    if WAIT_POLICY in os.environ or SPINS in os.environ:
+        yield
+        return
+    os.environ[SPINS] = str(SPIN_COUNT)
+    try:
+        yield
+    finally:
+        os.environ.pop(SPINS, None)
+
+
+def forget_errors() -> None:
+    """What llama.cpp says from now on is of the next file."""
     _LAST_ERRORS.clear()
 
 

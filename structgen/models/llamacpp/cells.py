@@ -13,34 +13,38 @@ class Cells:
 
     def __init__(self, count: int) -> None:
         self._holders: npt.NDArray[np.int32] = np.zeros(count, np.int32)
+        self._free = list(range(count))[::-1]
 
     @property
     def free(self) -> int:
         """How many nobody holds."""
-        return len(self._holders) - self.taken
+        return len(self._free)
 
     @property
     def taken(self) -> int:
         """How many somebody holds."""
-        return int(np.count_nonzero(self._holders))
+        return len(self._holders) - len(self._free)
 
     def take(self, count: int) -> list[int]:
-        """Cells that were free, for one holder.
+        """Cells that were free, for one holder. O(count).
 
         Raises:
             MemoryError: there are not so many.
         """
-        found = np.flatnonzero(self._holders == 0)[:count]
-        if len(found) < count:
-            raise MemoryError(f"{count} tokens need room, there is room for {len(found)}")
-        self._holders[found] = 1
-        taken: list[int] = found.tolist()
+        left = len(self._free) - count
+        if left < 0:
+            raise MemoryError(f"{count} tokens need room, there is room for {len(self._free)}")
+        taken = self._free[left:]
+        del self._free[left:]
+        self._holders[taken] = 1
         return taken
 
     def share(self, cells: Sequence[int]) -> None:
-        """One holder more."""
+        """One holder more. O(cells)."""
         self._holders[list(cells)] += 1
 
     def release(self, cells: Sequence[int]) -> None:
-        """One holder less."""
-        self._holders[list(cells)] -= 1
+        """One holder less. O(cells)."""
+        held = np.asarray(cells, np.intp)
+        self._holders[held] -= 1
+        self._free += held[self._holders[held] == 0].tolist()

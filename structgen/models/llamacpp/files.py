@@ -10,7 +10,7 @@ import importlib.util
 from pathlib import Path
 
 from structgen.errors import ModelError
-from structgen.models.llamacpp.binding import INSTALL, ModelFile, prepare
+from structgen.models.llamacpp.binding import INSTALL, ModelFile, forget_errors
 
 PACKAGES = ("llama_cpp", "cyllama")
 MAGIC = b"GGUF"
@@ -63,7 +63,7 @@ def open_file(
     package = package or next((name for name in PACKAGES if importlib.util.find_spec(name) is not None), None)
     if package is None:
         raise ModelError(f"Running a GGUF file needs llama.cpp: {INSTALL}")
-    prepare()
+    forget_errors()
     if package == "llama_cpp":
         from structgen.models.llamacpp.with_llama_cpp import LlamaCppFile
 

@@ -16,6 +16,7 @@ from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import ModelFile
 from structgen.models.llamacpp.files import open_file
 from structgen.models.llamacpp.rows import NO_TREES, LlamaCppRows
+from structgen.models.llamacpp.threads import TimedContext
 from structgen.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.models.ragged_reader import NO_DRAFTS, Part
 
@@ -81,7 +82,7 @@ class LlamaCppModel:
         name: of what it was loaded from.
         context_length: the most tokens of a text; None: as trained, as far as ``cache_bytes`` go.
         cache_bytes: what keys and values of all rows and prefixes may take. They are allocated at once.
-        threads: of the processor; None: one a core.
+        threads: of every call; None: as many as pay, found by timing the calls, at most one a core.
         deterministic: whether every token is read in a call of its own, so that its logits depend on the tokens before
             it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many rows as long
             as one after the other, and there are no drafts. Every row has room for a whole context.
@@ -111,10 +112,13 @@ class LlamaCppModel:
         self.vocab_size = file.vocab.size
         self.deterministic = deterministic
         self.context_length, cells, sequences = self._room(context_length, cache_bytes)
+        most = threads or binding.default_threads()
+        context = file.start(cells, sequences, most, deterministic)
+        if threads is None and most > 1 and file.is_on_processor:
+            context = TimedContext(context, most)
         self._rows = LlamaCppRows(
-            file.start(cells, sequences, threads or binding.default_threads(), deterministic),
-            cells, sequences, file.token_bytes, crops=not file.is_recurrent, apart=deterministic,
-        )  # fmt: skip
+            context, cells, sequences, file.token_bytes, crops=not file.is_recurrent, apart=deterministic
+        )
         self.eos_token_ids = file.vocab.ends()
 
     def _room(self, context_length: int | None, cache_bytes: int | None) -> tuple[int, int, int]:

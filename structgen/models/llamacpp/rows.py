@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from structgen.errors import ModelError
 from structgen.models.llamacpp.binding import BATCH, LlamaContext
 from structgen.models.llamacpp.cells import Cells
-from structgen.models.prefixes import common
 from structgen.models.ragged_reader import NO_DRAFTS, Part, Reading
 
 NO_TREES = "A recurrent model's state cannot be taken back, so that it reads no drafts; pass draft=None."
+
+# Tokens that are read till a prefix that nobody used is forgotten. Every call looks at all cells, also those of others:
+# after so many tokens that has cost what reading the prefix again does (SmolLM2-135M: 1 us a cell and token, 6 ms).
+UNUSED = 6000
 
 
 @dataclass(eq=False, slots=True)
@@ -26,6 +30,8 @@ class _Held:
         appended: how many tokens the last call added.
         paths: of the tree that was read last, a sequence that each node is of.
         borrowed: sequences of its branches but the first, which is the row's own.
+        ids: of a prefix, ``tokens`` once more.
+        used: of a prefix, how many tokens the context had read when it was used last.
     """
 
     sequence: int
@@ -33,6 +39,8 @@ class _Held:
     cells: list[int] = field(default_factory=list)
     appended: int = 0
     paths: list[int] = field(default_factory=list)
+    ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    used: int = 0
     borrowed: list[int] = field(default_factory=list)
 
 
@@ -69,7 +77,7 @@ class LlamaCppRows:
         self._idle = list(range(sequences))[::-1]
         self._rows: dict[int, _Held] = {}
         self._prefixes: list[tuple[str, _Held]] = []  # with their salts; the least recently used first
-        self._opened = 0
+        self._opened = self._read = 0
 
     @property
     def bytes(self) -> int:
@@ -91,6 +99,7 @@ class LlamaCppRows:
         found, count = self._match(tokens, salt)
         if found is not None:  # first: making room must not take it
             self._prefixes.append(self._prefixes.pop(found))
+            self._prefixes[-1][1].used = self._read
         own = _Held(self._sequence(spare=0 if found is None else 1))
         if found is not None:
             self._share(self._prefixes[-1][1], own, count)
@@ -115,13 +124,13 @@ class LlamaCppRows:
         if self._crops:  # the longer one serves in their place
             for place in reversed(alike):
                 self._drop_prefix(place)
-        kept = _Held(self._sequence())
+        kept = _Held(self._sequence(), ids=np.asarray(own.tokens, np.int32), used=self._read)
         self._share(own, kept, len(own.tokens))
         self._prefixes.append((salt, kept))
 
-    def forget_prefixes(self) -> None:
+    def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
-        while self._prefixes:
+        while self._prefixes and self.bytes > until:
             self._drop_prefix(0)
 
     def read(self, parts: Sequence[Part]) -> Reading:
@@ -150,12 +159,14 @@ class LlamaCppRows:
             for part in parts:
                 self._take_back(self._rows[part.row])
             raise
+        self._read += len(tokens)
         for part in parts:
             own = self._rows[part.row]
             own.appended = len(part.tokens)
             own.tokens += part.tokens
             own.cells += self._cells.take(len(part.tokens))
-        return Reading(np.concatenate(logits), starts, [len(part.tokens) for part in parts])
+        whole = logits[0] if len(logits) == 1 else np.concatenate(logits)
+        return Reading(whole, starts, [len(part.tokens) for part in parts])
 
     def keep(self, row: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``: ``kept`` is a path from the first tokens on. O(cells).
@@ -207,9 +218,9 @@ class LlamaCppRows:
 
     def _match(self, tokens: Sequence[int], salt: str) -> tuple[int | None, int]:
         """The place of the prefix that has most in common with all but the last token, and how many tokens that is."""
-        whole, found, most = list(tokens[:-1]), None, 0
+        whole, found, most = np.asarray(tokens[:-1], np.int32), None, 0
         for place, (of, held) in enumerate(self._prefixes):
-            count = common(held.tokens, whole) if of == salt else 0
+            count = _agreed(held.ids, whole) if of == salt else 0
             if count > most and (self._crops or count == len(held.tokens)):
                 found, most = place, count
         return found, most
@@ -246,6 +257,8 @@ class LlamaCppRows:
     def _make_room(self, parts: Sequence[Part]) -> None:
         needed = sum(len(part.tokens) for part in parts)
         branches = sum(len(_leaves(part.parents)) - 1 for part in parts if part.parents is not None)
+        while self._prefixes and self._read - self._prefixes[0][1].used > UNUSED:
+            self._drop_prefix(0)
         while self._prefixes and (self._cells.free < needed or len(self._idle) < branches):
             self._drop_prefix(0)
         if self._cells.free < needed:
@@ -291,3 +304,10 @@ def _leaves(parents: Sequence[int]) -> list[int]:
     """The nodes that nothing follows."""
     inner = set(parents)
     return [node for node in range(len(parents)) if node not in inner]
+
+
+def _agreed(one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> int:
+    """How many tokens two sequences have in common at their start."""
+    count = min(len(one), len(other))
+    apart = one[:count] != other[:count]
+    return int(apart.argmax()) if apart.any() else count

@@ -1,4 +1,4 @@
-"""llama.cpp by cyllama, which is a wheel; logits come as lists."""
+"""llama.cpp by cyllama, which is a wheel."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from structgen.errors import ModelError
 from structgen.models.llamacpp import binding
 from structgen.models.llamacpp.binding import BATCH
+from structgen.models.llamacpp.logits_memory import LogitsMemory
 
 NUL = "\0"
 NULS = ("\u0100", "<0x00>")  # its token: in GPT-2's byte alphabet, in SentencePiece's
@@ -26,7 +27,8 @@ def _library() -> Any:
     """The module, with its log turned to ours, as long as Python runs: contexts log when they are freed, which at the
     end of a process is after Python's functions are gone."""
     try:
-        import cyllama.llama.llama_cpp as library
+        with binding.short_waits():
+            import cyllama.llama.llama_cpp as library
     except Exception as error:  # a shared library that does not fit raises whatever it likes
         raise ModelError(f"cyllama is installed and cannot be imported: {error}. Install it anew.") from error
     library.set_log_callback(binding.log)
@@ -97,6 +99,7 @@ class CyllamaFile:
         self.vocab = CyllamaVocab(model.get_vocab())
         self.context_length = int(model.n_ctx_train)
         self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
+        self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
         self.reads_text = bool(model.has_decoder() and not model.has_encoder())
         sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
         self.token_bytes = binding.head_bytes(self.metadata, *sizes)
@@ -132,6 +135,7 @@ class CyllamaContext:
                 f"llama.cpp has no memory for the keys and values of {cells} tokens; ask for fewer."
             ) from error
         self._batch = library.LlamaBatch(n_tokens=BATCH, embd=0, n_seq_max=sequences, verbose=False)
+        self._memory = LogitsMemory(self._context, self._width)
 
     def decode(
         self,
@@ -161,11 +165,19 @@ class CyllamaContext:
             if "slot" in str(error):  # llama_decode gave 1
                 raise MemoryError(f"llama.cpp has no room for these tokens ({error})") from error
             raise ModelError(f"llama.cpp could not read {len(tokens)} tokens: {error}") from error
+        known = self._memory.rows(sum(wanted))
+        if known is not None:
+            return known.copy()
         logits = np.empty((sum(wanted), self._width), np.float32)
         read = self._context.get_logits_ith
         for row, place in enumerate(np.flatnonzero(wanted).tolist()):
             logits[row] = np.frombuffer(array("f", read(place)), np.float32)  # quicker than from the list itself
+        self._memory.learn(logits)
         return logits
+
+    def use_threads(self, count: int) -> None:
+        """See ``LlamaContext.use_threads``."""
+        self._context.set_n_threads(count, count)
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``LlamaContext.copy``."""

@@ -23,7 +23,8 @@ from structgen.models.llamacpp.binding import BATCH
 def _library() -> Any:
     """The module of C functions, with its log turned to ours, as long as Python runs."""
     try:
-        import llama_cpp.llama_cpp as library
+        with binding.short_waits():
+            import llama_cpp.llama_cpp as library
     except Exception as error:  # a shared library that does not fit raises whatever it likes
         raise ModelError(f"llama-cpp-python is installed and cannot be imported: {error}. Install it anew.") from error
     callback = library.llama_log_callback(lambda level, text, _: binding.log(level, text.decode(errors="replace")))
@@ -91,6 +92,7 @@ class LlamaCppFile:
         self.vocab = LlamaCppVocab(library, library.llama_model_get_vocab(model))
         self.context_length = int(library.llama_model_n_ctx_train(model))
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
+        self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
         self.reads_text = bool(library.llama_model_has_decoder(model) and not library.llama_model_has_encoder(model))
         self.token_bytes = 0
         if not vocabulary_only:
@@ -179,6 +181,10 @@ class LlamaCppContext:
         if not rows:
             return np.empty((0, width), np.float32)
         return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (rows, width)).copy()
+
+    def use_threads(self, count: int) -> None:
+        """See ``LlamaContext.use_threads``."""
+        self._library.llama_set_n_threads(self._context, count, count)
 
     def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None:
         """See ``LlamaContext.copy``."""

@@ -344,3 +344,68 @@ def test_who_came_first_goes_first() -> None:
     assert second.state is State.WAITING and busy.state is State.DONE
     run(scheduler)
     assert isinstance(late.error, QueueError) and first.error is None and second.error is None
+
+
+class Counting(TinyRows):
+    """Counts the tokens that are read."""
+
+    def __init__(self) -> None:
+        super().__init__(MODEL)
+        self.tokens = 0
+
+    def read(self, parts: Any) -> Any:
+        self.tokens += sum(len(part.tokens) for part in parts)
+        return super().read(parts)
+
+
+@pytest.mark.parametrize("drafted", [False, True])
+def test_the_next_turn_reads_only_what_is_new(drafted: bool) -> None:
+    """What was written is known, and not only the prompt; to others than the tenant it is not."""
+    speculator = Speculator(drafters(VOCABULARY, "all"), CostAware()) if drafted else None
+    scheduler = Scheduler(reader := Counting())
+    first = scheduler.submit(Request([5, 6, 7] * 20, fresh(6, 60), speculator, salt="a"))
+    run(scheduler)
+    whole = [*first.request.prompt, *first.output.token_ids]
+    for salt, known in (("a", len(whole) - 2), ("b", 0)):
+        read = reader.tokens
+        turn = scheduler.submit(Request([*whole, 9, 9, 9], fresh(3, 20), salt=salt))
+        run(scheduler)
+        assert turn.cached_tokens >= known and (known or not turn.cached_tokens)
+        assert reader.tokens - read <= len(whole) + 3 - turn.cached_tokens + len(turn.output.token_ids)
+
+
+def test_what_failed_is_not_kept() -> None:
+    scheduler = Scheduler(TinyRows(MODEL))
+    handle = scheduler.submit(Request([5, 6, 7] * 20, fresh(6, 60)))
+    for _ in range(6):
+        scheduler.step()
+    scheduler.cancel(handle)
+    run(scheduler)
+    assert handle.output.token_ids
+    again = scheduler.submit(Request([*handle.request.prompt, *handle.output.token_ids, 9], fresh(3, 20)))
+    run(scheduler)
+    assert again.cached_tokens == len(handle.request.prompt)
+
+
+def test_room_is_made_of_the_oldest_prefixes_only() -> None:
+    """Prefixes go one by one: the latest chat goes on, whatever others were before."""
+    asked: list[int] = []
+
+    class Told(TinyRows):
+        max_bytes = 200
+        token_bytes = 1
+
+        @property
+        def bytes(self) -> int:
+            return 190
+
+        def forget_prefixes(self, until: int = 0) -> None:
+            asked.append(until)
+
+    scheduler = Scheduler(Told(MODEL))
+    scheduler.submit(Request([5, 6], fresh(3, 8)))
+    scheduler.step()
+    scheduler.submit(Request([7, 6], fresh(3, 8)))
+    for _ in range(3):
+        scheduler.step()
+    assert asked and max(asked) > 100
