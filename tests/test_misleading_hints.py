@@ -33,7 +33,8 @@ def said(call: Any, kind: type[Exception] = OptionsError) -> str:
     ],
 )  # fmt: skip
 def test_options_of_a_call(name: str, hint: str) -> None:
-    message = said(lambda: generator().generate("Hi", **{name: 1}))  # type: ignore[arg-type]
+    options: dict[str, Any] = {name: 1}
+    message = said(lambda: generator().generate("Hi", **options))
     assert hint in message and "presence_penalty'?" not in message
 
 
@@ -46,7 +47,8 @@ def test_options_of_a_call(name: str, hint: str) -> None:
     ],
 )  # fmt: skip
 def test_options_of_a_generator(name: str, hint: str) -> None:
-    assert hint in said(lambda: Generator(**{name: 1}))
+    options: dict[str, Any] = {name: 1}
+    assert hint in said(lambda: Generator(**options))
 
 
 def test_near_names_are_near() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from structgen.errors import ModelError
 from structgen.models.packed_model import PackedModel
@@ -20,7 +21,7 @@ class PackedOneByOne(PackedModel):
         """
         import torch
 
-        logits, starts = [], list[int]()
+        logits, starts = list[Any](), list[int]()
         for part in parts:
             if part.parents is not None:
                 raise ModelError(NO_DRAFTS)

@@ -71,7 +71,7 @@ ABSENT = Cell(0)
 
 def atoms(formula: Formula) -> list[All]:
     """The distinct conditions on members that a formula is built of, not looking inside them, the last first."""
-    return [part for part in leaves(formula) if part.__class__ is All][::-1]  # type: ignore[misc]
+    return [part for part in leaves(formula) if part.__class__ is All][::-1]
 
 
 def covers(keys: Formula, name: str) -> bool:

@@ -69,3 +69,36 @@ def test_a_budget_counts_down() -> None:
     budget.spend()
     with pytest.raises(SchemaTooComplexError, match="max_steps"):
         budget.spend()
+
+
+def chain(size: int, leaf: Any) -> dict[str, Any]:
+    """Definitions each of which refers to the next twice: 2 to the ``size`` ways to the last."""
+    found: dict[str, Any] = {f"d{size}": leaf}
+    for i in range(size):
+        next_one = {"$ref": f"#/$defs/d{i + 1}"}
+        found[f"d{i}"] = {
+            "anyOf": [{"allOf": [next_one, {"maxLength": i + 9}]}, {"allOf": [next_one, {"minLength": i}]}]
+        }
+    return {"$defs": found}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "dependentRequired": {f"k{i}": [f"k{i + 1}"] for i in range(900)}},
+        {"type": "object", "propertyNames": {"$ref": "#/$defs/d0"}, **chain(40, {"pattern": "z"})},
+        {
+            "type": "object",
+            "oneOf": [{"properties": {"t": {"const": "x"}}}, {"properties": {"t": {"$ref": "#/$defs/d0"}}}],
+            **chain(40, {"enum": ["x", "y"]}),
+        },
+    ],
+)
+def test_work_that_was_not_counted(schema: dict[str, Any]) -> None:
+    """Closures of dependencies, and parts of conditions that are shared: it ends, one way or the other."""
+    options = JsonOptions(max_steps=50_000)
+    try:
+        lowered = lower(schema, options)
+        GoalGraph(lowered, options).compile(lowered.root)
+    except SchemaTooComplexError as error:
+        assert error.budget == "max_steps"
