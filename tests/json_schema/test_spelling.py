@@ -83,7 +83,7 @@ def test_every_slip_is_found() -> None:
 
 
 def test_the_draft_decides_what_was_meant() -> None:
-    schema = {"dependentRequire": {}, "prefixItem": []}
+    schema: dict[str, Any] = {"dependentRequire": {}, "prefixItem": []}
     assert not lower({"$schema": "http://json-schema.org/draft-07/schema#", **schema}).misspelt
     assert set(lower(schema).misspelt) == {"/dependentRequire", "/prefixItem"}
 

@@ -24,7 +24,7 @@ def error_of(schema: Any, **options: Any) -> UnsatisfiableSchemaError | None:
     return None
 
 
-def with_member(schema: Any, name: str = "a", **more: Any) -> dict[str, Any]:
+def with_member(schema: Any, name: str = "a", /, **more: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {name: schema}, "required": [name], **more}
 
 
@@ -49,7 +49,7 @@ CASES: list[tuple[Any, str, str | None, str]] = [  # schema, pointer, keyword, w
     ({"type": "array", "prefixItems": [True, NONE], "minItems": 2}, "/prefixItems/1", None, "exclude each other"),
     ({"type": "array", "contains": NONE}, "/contains", None, "exclude each other"),
     ({**REFERS, "$defs": {"x": with_member(NONE)}}, "/$defs/x/properties/a", None, "exclude each other"),
-    (with_member(REFERS, **{"$defs": {"x": NONE}}), "/$defs/x", None, "exclude each other"),
+    ({**with_member(REFERS), "$defs": {"x": NONE}}, "/$defs/x", None, "exclude each other"),
     (with_member({"$ref": "#"}), "/properties/a", "$ref", "without end"),
     ({"type": "object", "additionalProperties": False, "required": ["a"]}, "", None, "'additionalProperties' and"),
     ({"type": "object", "additionalProperties": NONE, "required": ["a"]}, "/additionalProperties", None, "exclude"),
@@ -109,7 +109,7 @@ def test_what_is_named_has_no_values() -> None:
     for seed in range(1500):
         make = Schemas("draft2020-12", seed)
         inner = {"type": ["object", "array"], "allOf": [make.schema(3), make.schema(3)], "minItems": 1}
-        schema = with_member(inner, **{"$defs": {"one": make.schema(1)}, "definitions": {"one": make.schema(1)}})
+        schema = {**with_member(inner), "$defs": {"one": make.schema(1)}, "definitions": {"one": make.schema(1)}}
         try:
             error = error_of(schema)
         except StructgenError:
