@@ -14,7 +14,7 @@ from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
+from structgen.decoding.prompts import Prompt, Telling, prompt_token_ids
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
@@ -23,6 +23,7 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.generation_options import OWN_DRAFT, GenerationSettings
+from structgen.models.defaults import defaults_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.readers import ragged_reader
 from structgen.progress import ProgressCallback, report_progress
@@ -37,6 +38,7 @@ class PreparedModel:
 
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
+        defaults: what is done with the model where a call does not say.
         reader: of the model's rows.
         progress: what is told of waiting.
     """
@@ -79,6 +81,7 @@ class PreparedModel:
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
             )
+        self.defaults = defaults_of(model)
         self.reader = ragged_reader(model)
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
@@ -98,17 +101,18 @@ class PreparedModel:
         requests that bring a prediction, never None."""
         return self._speculator(self._draft, predicts)
 
-    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None) -> list[int]:
         """Token ids of a prompt, in which the model may be told of the constraint."""
-        if constraint is None or instruct is None:
+        if constraint is None or telling is None:
             return prompt_token_ids(self.tokenizer, prompt)
-        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
+        told = telling.of(constraint, self.defaults.schema_form)
+        return prompt_token_ids(self.tokenizer, prompt, told, telling.place)
 
     def _request(
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
-        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.instruct), row.prediction
+        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.telling), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
@@ -116,7 +120,7 @@ class PreparedModel:
             if budget < 1:
                 raise GenerationError(
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
         matcher = None if constraint is None else self._compiled(constraint).matcher()

@@ -59,7 +59,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = _with_prompt_length(settings or ServingSettings(), model)
+        self.settings = _for_model(settings or ServingSettings(), model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None
@@ -333,8 +333,9 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         await asyncio.gather(gone, working, return_exceptions=True)
 
 
-def _with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
-    """Prompts may be as long as they can be if all of their tokens are the longest."""
+def _for_model(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
+    """With the model's own defaults; prompts may be as long as they can be if all of their tokens are the longest."""
+    settings = replace(settings, model_defaults=model.defaults)
     context = model.model.context_length if isinstance(model, Generator) else model.context_length
     if settings.max_prompt_length is not None or context is None:
         return settings

@@ -90,6 +90,7 @@ class CyllamaFile:
         self.handle = model
         self.vocab = CyllamaVocab(model.get_vocab())
         self.context_length = int(model.n_ctx_train)
+        self.parameter_count = int(model.n_params)
         self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
         self.reads_text = bool(model.has_decoder() and not model.has_encoder())
         sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
