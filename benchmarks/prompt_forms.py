@@ -6,8 +6,8 @@ whose options the schema lists). Every output is constrained; what differs is wh
 one thread. An item is right if all its values are; the case of letters is not looked at.
 
 RESULTS.json keeps what was done: a run that was broken off goes on from there. Options: ``--model NAME`` (GGUF file,
-folder or Hugging Face id; none: the built-in model), ``--backend transformers`` (the same weights in bfloat16, on many
-processors twice as fast as llama.cpp for batches), ``--items 200`` of each task, ``--arms none,keys,...``, ``--seed 0``,
+folder or Hugging Face id; none: the built-in model), ``--backend transformers`` (the same weights in bfloat16, on some
+processors twice as fast for batches as llama.cpp), ``--items 200`` of each task, ``--arms none,schema``, ``--seed 0``,
 ``--minutes 25`` at the most.
 An arm is a form of ``structgen.json_schema.forms``, behind a colon where it stands: "user" (before the text, where
 structgen puts it), "behind" (the text) or "system".
@@ -29,8 +29,8 @@ from structgen.json_schema.forms import FORMS
 from structgen.models.built_in import default_model_file
 from structgen.models.llamacpp.model import load_gguf
 
-ARMS = "none,keys,schema:behind,skeleton,typescript,example,schema,keys:system,keys:behind"
-CHUNK = 50  # items that are written at once, and saved
+ARMS = "none,skeleton,schema:behind,typescript,example,schema,skeleton:system,skeleton:behind"
+CHUNK = 25  # items that are written at once, and saved
 NAMES = (
     "Ada", "Alan", "Barbara", "Bruno", "Carla", "Chen", "Diego", "Dora", "Emil", "Farah", "George", "Grace", "Hedy",
     "Ivan", "Jonas", "Kim", "Lina", "Marie", "Nora", "Omar", "Paula", "Quinn", "Rosa", "Sven", "Tariq", "Uma", "Victor",

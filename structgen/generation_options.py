@@ -30,9 +30,9 @@ class GenerationOptions(TypedDict, total=False):
         schema_in_prompt: tell the model about the schema: True (default) and "user" at the beginning of the user's last
             message, "system" in the system's; False: not at all. Prompts with one schema begin alike, and that is read
             once.
-        schema_form: how: "schema" (the JSON Schema), "keys" (`{"name": ..., "age": ...}`), "skeleton" (`{"name":
-            string, "age": integer}`), "typescript", "example"; "auto" (default): the keys for models that are known to
-            have fewer than a billion parameters, else the schema. Grammars, expressions and choices have one form.
+        schema_form: how: "schema" (the JSON Schema), "skeleton" (`{"name": string, "age": integer}`), "typescript" (a
+            type), "example"; "auto" (default): the skeleton for models that are known to have fewer than a billion
+            parameters, else the schema. Grammars, expressions and choices have one form.
         draft: in place of the generator's own ``draft``, for this call.
         prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.

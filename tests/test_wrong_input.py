@@ -167,7 +167,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "nothing to stop at": (option(stop=""), sg.OptionsError, ["stop", "none empty"]),
     "a misspelt place of the schema": (option(schema_in_prompt="usr"), sg.OptionsError, ['"user"', "'usr'"]),
     "a misspelt form of the schema": (option(schema_form="skelton"), sg.OptionsError, ['"skeleton"', "'skelton'"]),
-    "a form in place of a place": (option(schema_in_prompt="keys"), sg.OptionsError, ["schema_form='keys'"]),
+    "a form in place of a place": (option(schema_in_prompt="skeleton"), sg.OptionsError, ["schema_form='skeleton'"]),
     "a form that is none": (option(schema_form=None), sg.OptionsError, ["not None"]),
     "no attempts": (option(attempts=0), sg.OptionsError, ["attempts"]),
     "a number as prediction": (option(prediction=3), sg.OptionsError, ["prediction", "3"]),

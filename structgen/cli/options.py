@@ -31,7 +31,7 @@ TopK = Annotated[int | None, typer.Option(min=1)]
 InPrompt = Annotated[bool, typer.Option(help="Tell the model about the constraint.")]
 Form = Annotated[
     str,
-    typer.Option(help="schema, keys, skeleton, typescript or example; auto: by the size of the model."),
+    typer.Option(help="schema, skeleton, typescript or example; auto: by the size of the model."),
 ]
 ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
 Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]

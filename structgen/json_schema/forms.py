@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from structgen.errors import OptionsError
 from structgen.json_schema.shapes import (
-    MAX_DEPTH,
+    DEPTHS,
     Array,
-    Member,
     Object,
+    ObjectMember,
     Options,
     Scalar,
     Shape,
     Union,
+    cut,
     shape_of,
     type_name,
 )
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from referencing import Registry
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
-SchemaForm = Literal["schema", "keys", "skeleton", "typescript", "example"]
+SchemaForm = Literal["schema", "skeleton", "typescript", "example"]
 """A form in which a model is told of a schema."""
-FormOption = Literal["auto", "schema", "keys", "skeleton", "typescript", "example"]
+FormOption = Literal["auto", "schema", "skeleton", "typescript", "example"]
 """The same as an option; "auto": by the model."""
 Render: TypeAlias = Callable[[Shape], str]
 MAX_CHARACTERS = 4_000  # of a form but the schema itself; what is larger is shown less deeply
@@ -48,7 +49,7 @@ def checked_form(form: Any, option: str = "schema_form") -> SchemaForm | None:
     """
     if form == "auto":
         return None
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         names = ", ".join(f'"{name}"' for name in FORMS)
         raise OptionsError(f'{option} must be "auto" or one of {names}, not {form!r:.100}', option=option, value=form)
     return form
@@ -60,72 +61,50 @@ def told(schema: Schema, form: SchemaForm, registry: Registry[Any] | None = None
 
 
 def _whole(schema: Schema, registry: Registry[Any] | None) -> str:
-    """The schema as it is: compact JSON; numbers that float changes are rounded."""
-
-    def number(value: Decimal) -> Any:
-        return float(value) if abs(value) <= sys.float_info.max else str(value)
-
-    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)
+    """The schema as it is: compact JSON."""
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=_number)
     return f"Answer with JSON that matches this JSON Schema:\n{text}"
 
 
 def _shown(lead: str, render: Render, schema: Schema, registry: Registry[Any] | None) -> str:
-    """A lead and a shape as ``render`` writes it, less deep where that is too long."""
-    for depth in range(MAX_DEPTH, 0, -1):
-        text = render(shape_of(schema, registry, max_depth=depth))
+    """A lead and a shape as ``render`` writes it, less deep and with fewer members where that is too long."""
+    shape = shape_of(schema, registry)
+    for depth, most in (*((depth, None) for depth in DEPTHS), (1, 64), (1, 16), (1, 4)):
+        text = render(cut(shape, depth, most))
         if len(text) <= MAX_CHARACTERS:
             return lead + text
     return "Answer with JSON."
 
 
-# --- keys: {"name": ..., "children": [{"age": ...}]} ---
-def _keys(shape: Shape) -> str:
-    """The names of members, and where arrays and objects are; dots for all other values."""
-    if isinstance(shape, Object):
-        pairs = [f"{_json(name)}: {_keys(member.shape)}" for name, member in shape.members.items()]
-        return "{" + ", ".join(pairs or ["..."]) + "}"
-    if isinstance(shape, Array):
-        return "[" + ", ".join([*map(_keys, shape.first), *_several(shape.rest, _keys)]) + "]"
-    if isinstance(shape, Union):
-        ways = dict.fromkeys(map(_keys, shape.ways))
-        return " or ".join(way for way in ways if way != "..." or len(ways) == 1)
-    return "..."
-
-
-def _several(rest: Shape | None, render: Render) -> list[str]:
-    """The items of an array that has any number of them."""
-    if rest is None:
-        return []
-    item = render(rest)
-    return ["..."] if item == "..." else [item, "..."]
-
-
 # --- skeleton: {"name": string, "age": integer} ---
 def _skeleton(shape: Shape) -> str:
-    """Keys with types; options and descriptions as far as they are short."""
+    """Keys with types and descriptions. Of options the type: small models copy one of those that they are shown."""
     if isinstance(shape, Object):
         pairs = [f"{_json(name)}: {_noted(member)}" for name, member in shape.members.items()]
         others = [] if shape.others is None else [f"string: {_skeleton(shape.others)}", "..."]
         return "{" + ", ".join([*pairs, *others] or ["..."]) + "}"
     if isinstance(shape, Array):
-        return "[" + ", ".join([*map(_skeleton, shape.first), *_several(shape.rest, _skeleton)]) + "]"
+        rest = [] if shape.rest is None else [_skeleton(shape.rest), "..."]
+        return "[" + ", ".join([*map(_skeleton, shape.first), *rest]) + "]"
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(_skeleton, shape.ways)))
     if isinstance(shape, Options):
-        return _options(shape)
+        return _types(shape)
     if isinstance(shape, Scalar):
         return f"{shape.type} ({shape.format})" if shape.format else shape.type
     return shape.name or "any value"
 
 
-def _noted(member: Member) -> str:
+def _noted(member: ObjectMember) -> str:
     text = _skeleton(member.shape)
     return f"{text} ({_cut(member.note)})" if member.note else text
 
 
-def _options(shape: Options) -> str:
-    text = " | ".join(map(_json, shape.values))
-    return text if len(text) <= MAX_OPTIONS else " | ".join(dict.fromkeys(map(type_name, shape.values)))
+def _types(shape: Options) -> str:
+    """The types of options; one that is alone, itself."""
+    if len(shape.values) == 1 and len(text := _json(shape.values[0])) <= MAX_OPTIONS:
+        return text
+    return " | ".join(dict.fromkeys(map(type_name, shape.values)))
 
 
 # --- typescript ---
@@ -143,7 +122,8 @@ def _typescript(shape: Shape, indent: str = "") -> str:
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(inner, shape.ways)))
     if isinstance(shape, Options):
-        return _options(shape).replace("integer", "number") if len(shape.values) else "never"
+        text = " | ".join(map(_json, shape.values))
+        return text if len(text) <= MAX_OPTIONS else _types(shape).replace("integer", "number")
     if isinstance(shape, Scalar):
         return "number" if shape.type == "integer" else shape.type
     return shape.name or "any"
@@ -197,7 +177,12 @@ def _worked(schema: Schema, registry: Registry[Any] | None) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=_number)
+
+
+def _number(value: Decimal) -> Any:
+    """Numbers that float changes are rounded."""
+    return float(value) if abs(value) <= sys.float_info.max else str(value)
 
 
 def _cut(text: str) -> str:
@@ -206,8 +191,7 @@ def _cut(text: str) -> str:
 
 FORMS: dict[SchemaForm, Callable[[Schema, Registry[Any] | None], str]] = {
     "schema": _whole,
-    "keys": partial(_shown, "Answer with JSON: ", _keys),
-    "skeleton": partial(_shown, "Answer with JSON like this: ", _skeleton),
+    "skeleton": partial(_shown, "Answer with JSON: ", _skeleton),
     "typescript": partial(_shown, "Answer with JSON of this TypeScript type:\n", _typescript),
     "example": _worked,
 }

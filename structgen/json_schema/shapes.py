@@ -7,7 +7,8 @@ is small whatever the schema: references are followed to a depth that keeps it s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen.errors import SchemaError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from structgen.json_schema.references import Resource, Resources
 
-MAX_DEPTH = 12
+DEPTHS = (12, 6, 4, 3, 2, 1)  # that are tried, one after the other, until a shape is small
 MAX_SHAPES = 256  # of one schema; where there are more, what lies deepest is left out
 MAX_WAYS = 8  # of a union
 
@@ -47,7 +48,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Member:
+class ObjectMember:
     """A member of an object."""
 
     shape: Shape
@@ -59,7 +60,7 @@ class Member:
 class Object:
     """An object: its members by name, and what others are (None: nothing is said of others)."""
 
-    members: Mapping[str, Member]
+    members: Mapping[str, ObjectMember]
     others: Shape | None = None
 
 
@@ -93,13 +94,9 @@ class _TooLarge(Exception):
 
 
 def shape_of(
-    schema: Mapping[str, Any] | bool,
-    registry: Registry[Any] | None = None,
-    *,
-    max_depth: int = MAX_DEPTH,
-    dialect: str = "draft2020-12",
+    schema: Mapping[str, Any] | bool, registry: Registry[Any] | None = None, *, dialect: str = "draft2020-12"
 ) -> Shape:
-    """The shape of a schema's values, nested at most ``max_depth`` deep: less where it would be too large.
+    """The shape of a schema's values, as deep as one of at most ``MAX_SHAPES`` shapes can be.
 
     Nothing is refused: a reference that leads nowhere is any value. ``dialect``: of schemas that name none.
     """
@@ -110,12 +107,29 @@ def shape_of(
         resources = Resources(schema, dialect_of(schema, default, registry), default, registry)
     except SchemaError:  # an identifier or a dialect that compiling refuses
         return ANYTHING
-    for depth in range(max_depth, 0, -1):
+    for depth in DEPTHS:
         try:
             return _Reader(resources).read(schema, resources.root, depth)
         except _TooLarge:
             continue
     return ANYTHING
+
+
+def cut(shape: Shape, depth: int, most: int | None = None) -> Shape:
+    """A shape without what is nested deeper than ``depth``, and without more than ``most`` members of an object."""
+    if isinstance(shape, Union):
+        return Union(tuple(cut(way, depth, most) for way in shape.ways))
+    if not isinstance(shape, Object | Array):
+        return shape
+    if depth <= 0:
+        return ANYTHING
+    if isinstance(shape, Array):
+        first = tuple(cut(each, depth - 1, most) for each in shape.first[:most])
+        return Array(first, None if shape.rest is None else cut(shape.rest, depth - 1, most))
+    kept = islice(shape.members.items(), most)
+    members = {name: replace(member, shape=cut(member.shape, depth - 1, most)) for name, member in kept}
+    others = ANYTHING if len(members) < len(shape.members) else shape.others
+    return Object(members, None if others is None else cut(others, depth - 1, most))
 
 
 class _Reader:
@@ -126,11 +140,11 @@ class _Reader:
 
     def read(self, schema: Any, around: Resource, depth: int) -> Shape:
         """The shape of a schema that stands in ``around``."""
+        if not isinstance(schema, dict) or depth <= 0:
+            return ANYTHING
         self._count += 1
         if self._count > MAX_SHAPES:
             raise _TooLarge
-        if not isinstance(schema, dict) or depth <= 0:
-            return ANYTHING
         try:
             around = self._resources.enter(schema, ROOT, around)
         except SchemaError:
@@ -186,11 +200,11 @@ class _Reader:
         properties: Mapping[str, Any] = given if isinstance(given, dict) else {}
         needed = set(filter(lambda name: isinstance(name, str), required)) if isinstance(required, list) else set()
         members = {
-            name: Member(self.read(value, around, depth), name in needed, _note(value))
+            name: ObjectMember(self.read(value, around, depth), name in needed, _note(value))
             for name, value in properties.items()
             if value is not False
         }
-        members.update({name: Member(ANYTHING, True) for name in sorted(needed - properties.keys())})
+        members.update({name: ObjectMember(ANYTHING, True) for name in sorted(needed - properties.keys())})
         patterns = schema.get("patternProperties")
         others = [*patterns.values()] if isinstance(patterns, dict) else []
         if isinstance(schema.get("additionalProperties"), dict):
@@ -273,7 +287,7 @@ def type_name(value: Any) -> str:
 def _joined(one: Object, other: Object) -> Object:
     members = dict(one.members)
     for name, member in other.members.items():
-        known = members.get(name, Member(ANYTHING))
+        known = members.get(name, ObjectMember(ANYTHING))
         needed = known.is_required or member.is_required
-        members[name] = Member(_both(known.shape, member.shape), needed, known.note or member.note)
+        members[name] = ObjectMember(_both(known.shape, member.shape), needed, known.note or member.note)
     return Object(members, one.others if other.others is None else other.others)

@@ -9,7 +9,7 @@ from typing import Any
 from structgen.json_schema.forms import SchemaForm
 
 SMALL = 1_000_000_000  # parameters
-SMALL_FORM: SchemaForm = "keys"
+SMALL_FORM: SchemaForm = "skeleton"
 SMALL_TEMPERATURE = 0.2  # what SmolLM2's authors use; at 1 a model of that size writes what is no language
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 
@@ -19,8 +19,8 @@ class ModelDefaults:
     """What is done with a model where a caller does not say.
 
     Attributes:
-        schema_form: how it is told of a schema: "keys" if it is known to be small, that is to have fewer than a billion
-            parameters, else the schema itself.
+        schema_form: how it is told of a schema: "skeleton" if it is known to be small, that is to have fewer than a
+            billion parameters, else the schema itself.
         temperature, top_p, top_k, min_p: how a server draws its tokens: as the model's own generation settings say;
             where they name no temperature, 0.2 for small models, else 1, as OpenAI's API has it.
     """
@@ -50,7 +50,7 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     allowed = {
         "temperature": lambda value: 0 <= value <= 2,
         "top_p": lambda value: 0 < value <= 1,
-        "top_k": lambda value: value == int(value) and value >= 1,
+        "top_k": lambda value: 1 <= value < 1 << 31 and value == int(value),
         "min_p": lambda value: 0 <= value < 1,
     }
     found = {

@@ -248,8 +248,15 @@ def test_a_failed_model_thread_is_not_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_rows": 0}, {"queue_seconds": 0}, {"model_names": ()}, {"schema_in_prompt": "x"}, {"schema_form": "x"},
-        {"default_temperature": 3}]
+    "options",
+    [
+        {"max_rows": 0},
+        {"queue_seconds": 0},
+        {"model_names": ()},
+        {"schema_in_prompt": "x"},
+        {"schema_form": "x"},
+        {"default_temperature": 3},
+    ],
 )
 def test_settings_out_of_range_raise(options: Any) -> None:
     with pytest.raises(OptionsError, match=next(iter(options))):

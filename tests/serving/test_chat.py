@@ -142,11 +142,13 @@ def test_where_the_model_is_told_of_the_schema(role: str, begins: str) -> None:
 
 def test_the_form_in_which_the_model_is_told_of_the_schema() -> None:
     form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
-    keys = '<user>Answer with JSON: {"a": ...}\n\nHello'
-    small = ServingSettings(model_defaults=ModelDefaults("keys"))
-    assert prompt_of(work_of(response_format=form, settings=small)).startswith(keys)
-    assert prompt_of(work_of(response_format=form, structgen={"schema_form": "keys"})).startswith(keys)
-    assert prompt_of(work_of(response_format=form, settings=ServingSettings(schema_form="keys"))).startswith(keys)
+    skeleton = '<user>Answer with JSON: {"a": integer}\n\nHello'
+    small = ServingSettings(model_defaults=ModelDefaults("skeleton"))
+    assert prompt_of(work_of(response_format=form, settings=small)).startswith(skeleton)
+    assert prompt_of(work_of(response_format=form, structgen={"schema_form": "skeleton"})).startswith(skeleton)
+    assert prompt_of(work_of(response_format=form, settings=ServingSettings(schema_form="skeleton"))).startswith(
+        skeleton
+    )
     told = prompt_of(work_of(response_format=form, settings=small, structgen={"schema_form": "schema"}))
     assert told.startswith("<user>Answer with JSON that matches this JSON Schema:")
 
