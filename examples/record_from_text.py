@@ -30,10 +30,8 @@ class Order(BaseModel):
 
 def main(generator: Generator) -> Order:
     """Print the order, and how it was written."""
-    # Models as small as the built-in one copy words of a schema that they are shown; larger ones follow them.
-    result = generator.generate(
-        f"{TEXT}\n\nWhich order is it, as JSON?", Order, schema_in_prompt=False, max_new_tokens=200
-    )
+    # The model is told the keys and their types, or, if it is large enough to follow it, the schema.
+    result = generator.generate(TEXT, Order, max_new_tokens=200)
     order = result.value  # an Order, to type checkers too
     print(order.model_dump_json(indent=2))
     print(f"{result.stats.output_tokens} tokens, {result.stats.forced_tokens} of them forced by the schema")

@@ -23,7 +23,7 @@ def main(generator: Generator) -> tuple[list[Recipe], Recipe]:
     """Print what is new, then the whole."""
     seen: list[Recipe] = []
     prompt = "Invent a recipe for pancakes: title, minutes, ingredients."
-    for event in generator.stream(prompt, Recipe, schema_in_prompt=False, max_new_tokens=150):
+    for event in generator.stream(prompt, Recipe, max_new_tokens=150):
         if event.partial is not None and (not seen or event.partial != seen[-1]):
             seen.append(event.partial)
             print(event.partial)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 from structgen.constraints.base import T
 from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source
-from structgen.decoding.prompts import Place, Prompt, place_of_instruction
+from structgen.decoding.prompts import Place, Prompt, telling
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError
+from structgen.json_schema.forms import FormOption
 from structgen.models.threads import turn_of
 from structgen.options import check_count, refuse_name
 from structgen.prepared_model import PreparedModel, after_prompt
@@ -29,6 +30,7 @@ class TargetOptions(TypedDict, total=False):
     top_k: int | None
     max_new_tokens: int
     schema_in_prompt: bool | Place
+    schema_form: FormOption
 
 
 class AlignedSampling(PreparedModel):
@@ -61,6 +63,7 @@ class AlignedSampling(PreparedModel):
         top_k: int | None = None,
         max_new_tokens: int = 256,
         schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
     ) -> Target[Any]:
         """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
         most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
@@ -74,7 +77,7 @@ class AlignedSampling(PreparedModel):
         checked = as_constraint(constraint)
         if checked is None:
             raise GenerationError("sample needs a constraint; free text is sampled by generate(temperature=1.0).")
-        ids = self._prompt_ids(prompt, checked, place_of_instruction(schema_in_prompt))
+        ids = self._prompt_ids(prompt, checked, telling(schema_in_prompt, schema_form))
         thinking = after_prompt(checked, ids, self.vocabulary)
         if self.model.context_length is not None:
             max_new_tokens = min(max_new_tokens, self.model.context_length - len(ids))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from structgen.decoding.prompts import Place, place_of_instruction
+from structgen.decoding.prompts import Place, Telling, telling
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import OptionsError
+from structgen.json_schema.forms import FormOption
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
@@ -26,8 +27,12 @@ class GenerationOptions(TypedDict, total=False):
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
-        schema_in_prompt: tell the model about the schema: True (default) and "user" in the last message of the user,
-            "system" in the system's, which prompts with one schema share, so that it is read once; False: not at all.
+        schema_in_prompt: tell the model about the schema: True (default) and "user" at the beginning of the user's last
+            message, "system" in the system's; False: not at all. Prompts with one schema begin alike, and that is read
+            once.
+        schema_form: how: "schema" (the JSON Schema), "skeleton" (`{"name": string, "age": integer}`), "typescript" (a
+            type), "example"; "auto" (default): the skeleton for models that are known to have fewer than a billion
+            parameters, else the schema. Grammars, expressions and choices have one form.
         draft: in place of the generator's own ``draft``, for this call.
         prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
@@ -53,6 +58,7 @@ class GenerationOptions(TypedDict, total=False):
     max_new_tokens: int
     stop: str | Sequence[str]
     schema_in_prompt: bool | Place
+    schema_form: FormOption
     draft: Any
     prediction: str | Iterable[str | None] | None
     attempts: int
@@ -88,7 +94,7 @@ class GenerationSettings:
     params: SamplingParams
     max_new_tokens: int
     stop: tuple[str, ...]
-    instruct: Place | None
+    telling: Telling | None
     draft: Any
     prediction: Any
     attempts: int
@@ -108,6 +114,7 @@ def checked_settings(
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
     stop: str | Sequence[str] = (),
     schema_in_prompt: bool | Place = True,
+    schema_form: FormOption = "auto",
     draft: Any = OWN_DRAFT,
     prediction: Any = None,
     attempts: int = 1,
@@ -128,6 +135,6 @@ def checked_settings(
         raise OptionsError(
             f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
         )
-    instruct = place_of_instruction(schema_in_prompt)
+    told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
-    return GenerationSettings(params, max_new_tokens, strings, instruct, draft, prediction, attempts)
+    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts)

@@ -15,7 +15,7 @@ from structgen.decoding.batching.inline import write
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
-from structgen.decoding.prompts import Place, Prompt, longest_prompt, prompt_token_ids
+from structgen.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
@@ -24,6 +24,7 @@ from structgen.decoding.speculative.speculator import Speculator
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError, ModelError, OptionsError
 from structgen.generation_options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
+from structgen.models.defaults import defaults_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.ragged_reader import NO_DRAFTS
 from structgen.models.readers import ragged_reader
@@ -56,6 +57,7 @@ class PreparedModel:
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
         deterministic: whether outputs are the same whatever is written beside them.
+        defaults: what is done with the model where a call does not say.
         reader: of the model's rows.
         max_prompt_length: longest text of a prompt, in characters; None: any.
         progress: what is told of waiting.
@@ -114,6 +116,7 @@ class PreparedModel:
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
                 tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
             )
+        self.defaults = defaults_of(model)
         longest = longest_prompt(model.context_length, self.vocabulary)
         self.max_prompt_length = longest if max_prompt_length is None else max_prompt_length
         self.reader = ragged_reader(model, deterministic=deterministic)
@@ -142,17 +145,18 @@ class PreparedModel:
         requests that bring a prediction, never None."""
         return self._speculator(self._draft, predicts)
 
-    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, instruct: Place | None) -> list[int]:
+    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None) -> list[int]:
         """Token ids of a prompt, in which the model may be told of the constraint."""
-        if constraint is None or instruct is None:
+        if constraint is None or telling is None:
             return prompt_token_ids(self.tokenizer, prompt, max_length=self.max_prompt_length)
-        return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct, self.max_prompt_length)
+        told = telling.of(constraint, self.defaults.schema_form)
+        return prompt_token_ids(self.tokenizer, prompt, told, telling.place, self.max_prompt_length)
 
     def _request(
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
-        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.instruct), row.prediction
+        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.telling), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
@@ -160,7 +164,7 @@ class PreparedModel:
             if budget < 1:
                 raise GenerationError(
                     f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.instruct else ".")
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
         matcher = None if constraint is None else self._compiled(constraint).matcher()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import structgen.api
-from structgen.decoding.prompts import prompt_token_ids
+from structgen.decoding.prompts import prompt_token_ids, telling
 from structgen.errors import GenerationError, IncompleteOutputError, ModelError, OptionsError, RefusedValueError
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
@@ -56,7 +56,7 @@ def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     gen = Generator(TinyModel(VOCABULARY.size), Recording(eos=1, chat_template="yes"), vocabulary=VOCABULARY)
     gen.generate([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE)
     gen.generate("u", PEOPLE, schema_in_prompt=False)
-    assert seen == ["<system>s\n<user>u\n\nAnswer in JSON.\n<assistant>", "<user>u\n<assistant>"]
+    assert seen == ["<system>s\n<user>Answer in JSON.\n\nu\n<assistant>", "<user>u\n<assistant>"]
     seen.clear()
     gen.generate(
         [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], PEOPLE, schema_in_prompt="system"
@@ -69,6 +69,38 @@ def test_chat_template_and_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prompt_token_ids(CharTokenizer(eos=1), "u", "Do.", "system") == CharTokenizer(eos=1).encode("Do.\n\nu\n\n")
     with pytest.raises(OptionsError, match="schema_in_prompt"):
         gen.generate("u", PEOPLE, schema_in_prompt="assistant")  # type: ignore[call-overload]
+    with pytest.raises(OptionsError, match="pass schema_form='skeleton'"):
+        gen.generate("u", PEOPLE, schema_in_prompt="skeleton")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "form", "begins"),
+    [
+        (None, "auto", "Answer with JSON that matches this JSON Schema:"),
+        (999_999_999, "auto", 'Answer with JSON: {"a": integer}'),
+        (1_000_000_000, "auto", "Answer with JSON that matches this JSON Schema:"),
+        (5, "skeleton", 'Answer with JSON: {"a": integer}'),
+        (7_000_000_000, "skeleton", 'Answer with JSON: {"a": integer}'),
+    ],
+)
+def test_the_form_in_which_a_model_is_told_of_a_schema(parameters: int | None, form: Any, begins: str) -> None:
+    class Sized(TinyModel):
+        parameter_count = parameters
+
+    seen: list[str] = []
+
+    class Recording(CharTokenizer):
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            seen.append(text)
+            return super().encode(text)
+
+    gen = Generator(Sized(VOCABULARY.size), Recording(eos=1), vocabulary=VOCABULARY)
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert gen._prompt_ids("u", structgen.json_schema(schema), telling(True, form))
+    assert seen[0].startswith(begins) and seen[0].endswith("\n\nu\n\n")
+    seen.clear()
+    gen._prompt_ids("u", words("abc"), telling(True, form))  # which has one form only
+    assert seen == ["Answer in JSON.\n\nu\n\n"]
 
 
 @pytest.mark.parametrize("prompt", [[], [{"role": "user"}]])

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from structgen.compilers import LarkDialect
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, instruction_of
 from structgen.constraints.json import json_schema
 from structgen.constraints.text import LarkConstraint, choice, gbnf, regex
 from structgen.engines.protocols import Grammar
+from structgen.json_schema.forms import SchemaForm
 from structgen.json_schema.loading import load_schema
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -65,9 +66,9 @@ class ConstraintSpecification:
         """See ``Constraint``."""
         return self.constraint.parse_partial(text)
 
-    def instruction(self) -> str | None:
+    def instruction(self, form: SchemaForm = "schema") -> str | None:
         """See ``Constraint``."""
-        return self.constraint.instruction()
+        return instruction_of(self.constraint, form)
 
 
 def lark_dialect(grammar: str) -> LarkDialect:

@@ -34,6 +34,7 @@ from structgen.cli.options import (
     Device,
     Draft,
     Dtype,
+    Form,
     InPrompt,
     ModelOptions,
     ModelTokens,
@@ -275,6 +276,7 @@ def sample(
     seconds: Seconds = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     schema_in_prompt: InPrompt = True,
+    schema_form: Form = "auto",
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
@@ -289,7 +291,7 @@ def sample(
             load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
             as_json,
             temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
-            schema_in_prompt=schema_in_prompt,
+            schema_in_prompt=schema_in_prompt, schema_form=schema_form,
         )  # fmt: skip
         raise typer.Exit(code)
 
@@ -307,6 +309,7 @@ def compare_distributions(
     seconds: Seconds = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     schema_in_prompt: InPrompt = True,
+    schema_form: Form = "auto",
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
@@ -319,7 +322,8 @@ def compare_distributions(
         code = aligned.run_compare(
             load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
             as_json,
-            temperature=temperature, max_new_tokens=max_new_tokens, schema_in_prompt=schema_in_prompt,
+            temperature=temperature, max_new_tokens=max_new_tokens,
+            schema_in_prompt=schema_in_prompt, schema_form=schema_form,
         )  # fmt: skip
         raise typer.Exit(code)
 
@@ -344,6 +348,10 @@ def serve(
     schema_in_prompt: Annotated[
         str, typer.Option(help="Tell the model about the schema: user, system or none.")
     ] = "user",
+    schema_form: Form = "auto",
+    default_temperature: Annotated[
+        float | None, typer.Option(min=0.0, max=2.0, help="Of requests that name none; if not given, the model's own.")
+    ] = None,
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
     max_think_tokens: Annotated[
         int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
@@ -383,7 +391,8 @@ def serve(
         settings = ServingSettings(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
-            tool_format=tool_format, schema_in_prompt=schema_in_prompt,  # type: ignore[arg-type]
+            tool_format=tool_format, default_temperature=default_temperature,
+            schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
             max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,

@@ -35,6 +35,10 @@ Temperature = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0)]
 TopK = Annotated[int | None, typer.Option(min=1)]
 InPrompt = Annotated[bool, typer.Option(help="Tell the model about the constraint.")]
+Form = Annotated[
+    str,
+    typer.Option(help="schema, skeleton, typescript or example; auto: by the size of the model."),
+]
 ModelTokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens read by the model, the prompt aside.")]
 Seconds = Annotated[float | None, typer.Option(min=0.0, help="Budget: time.")]
 
@@ -66,6 +70,7 @@ class DecodingOptions:
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of an output.")] = DEFAULT_MAX_NEW_TOKENS
     stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None
     schema_in_prompt: InPrompt = True
+    schema_form: Form = "auto"
 
     def as_arguments(self) -> dict[str, Any]:
         """As ``generate`` takes them."""

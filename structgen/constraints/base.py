@@ -5,12 +5,14 @@ A constraint is made once and compiled for a vocabulary when it is used; the com
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol, cast, runtime_checkable
 
 from typing_extensions import TypeVar
 
 from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError
+from structgen.json_schema.forms import SchemaForm
 from structgen.vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T", default=Any)
@@ -36,8 +38,16 @@ class Constraint(Protocol[T_co]):
         ...
 
     def instruction(self) -> str | None:
-        """What to tell the model about the constraint; None for nothing."""
+        """What to tell the model about the constraint; None for nothing. One with schemas in it takes ``form``, the
+        ``SchemaForm`` that they are shown in; see ``instruction_of``."""
         ...
+
+
+def instruction_of(constraint: Constraint, form: SchemaForm) -> str | None:
+    """What to tell the model about a constraint, with its schemas in this form. Constraints whose ``instruction`` takes
+    no form have one only."""
+    told: Any = constraint.instruction
+    return cast("str | None", told(form) if inspect.signature(told).parameters else told())
 
 
 def value_of(constraint: Constraint[T] | None, text: str) -> T:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from structgen.automata.dfa import empty
 from structgen.compilers import compile_choice
-from structgen.constraints.base import Constraint, settled_of
+from structgen.constraints.base import Constraint, instruction_of, settled_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.parts import BYTES, compile_together
 from structgen.engines.capture import Captures
@@ -19,6 +19,7 @@ from structgen.engines.protocols import Grammar
 from structgen.engines.text_ends import text_ends
 from structgen.errors import ConstraintError, GenerationError
 from structgen.grammar.normal_form import ContextFreeGrammar, Rule, Terminal
+from structgen.json_schema.forms import SchemaForm
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -140,9 +141,9 @@ class UnionConstraint(_Combination):
                 return part.parse_partial(text)
         return None
 
-    def instruction(self) -> str:
+    def instruction(self, form: SchemaForm = "schema") -> str:
         """Says that it is one of these, and what each is."""
-        told = [told for part in self.parts if (told := part.instruction())]
+        told = [told for part in self.parts if (told := instruction_of(part, form))]
         return "\n".join(["Answer in one of these ways:", *(f"{i}. {each}" for i, each in enumerate(told, 1))])
 
 
@@ -179,9 +180,9 @@ class ConcatConstraint(_Combination):
             found.append(settled_of(part, piece) if is_whole else part.parse_partial(piece))
         return tuple(found)
 
-    def instruction(self) -> str:
+    def instruction(self, form: SchemaForm = "schema") -> str:
         """Says what the parts are, in their order."""
-        told = [told for part in self.parts if (told := part.instruction())]
+        told = [told for part in self.parts if (told := instruction_of(part, form))]
         return "\n".join(
             ["Answer with these parts, one right after the other:", *(f"{i}. {each}" for i, each in enumerate(told, 1))]
         )

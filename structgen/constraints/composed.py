@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
 
 from structgen.compilers import compile_json_lines
-from structgen.constraints.base import Constraint, T, settled_of, value_of
+from structgen.constraints.base import Constraint, T, instruction_of, settled_of, value_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.constraints.json import JsonSchemaConstraint, as_constraint, json_schema
@@ -21,6 +21,7 @@ from structgen.engines.composed.tag_dispatch import compile_rules
 from structgen.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError, GenerationError
+from structgen.json_schema.forms import SchemaForm
 from structgen.options import JsonOptions
 from structgen.vocabulary.special_tokens import SpecialToken
 from structgen.vocabulary.vocabulary import TextVocabulary, Vocabulary
@@ -126,14 +127,14 @@ class TagDispatch(Combinable):
 
         return TagPart(str(self.rules.tags[part.tag][0]), value, part.text, part.tag, LazyCaptures(find))
 
-    def instruction(self) -> str:
+    def instruction(self, form: SchemaForm = "schema") -> str:
         """Says which strings begin a part, and what each part must be."""
         rules = self.rules
         lines = ["Answer in text with parts of these forms:"]
         if rules.free_text == "none":
             lines = ["Answer with parts of these forms:"]
         for (begin, end), constraint in zip(rules.tags, self.constraints, strict=True):
-            told = constraint.instruction()
+            told = instruction_of(constraint, form)
             lines.append(f"{begin}...{end}" + (f" where the dots are as follows. {told}" if told else ""))
         if rules.min_uses or rules.max_uses is not None:
             most = "" if rules.max_uses is None else f" and at most {rules.max_uses}"
@@ -247,11 +248,11 @@ class JsonLines(Combinable, Generic[T]):
         unfinished = self.item.parse_partial(last)
         return [*(settled_of(self.item, line) for line in whole), *([] if unfinished is None else [unfinished])]
 
-    def instruction(self) -> str:
+    def instruction(self, form: SchemaForm = "schema") -> str:
         """Asks for JSON lines and shows the schema."""
         most = "" if self.max_lines is None else f", at most {self.max_lines}"
         least = f", at least {self.min_lines}" if self.min_lines else ""
-        return f"Answer with one JSON value a line{least}{most}. {self.item.instruction()}"
+        return f"Answer with one JSON value a line{least}{most}. {self.item.instruction(form)}"
 
 
 @overload

@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
@@ -23,6 +22,7 @@ from structgen.constraints.sources import Source
 from structgen.constraints.text import choice, compiled_regex
 from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
 from structgen.json_prefix import loads_partial
+from structgen.json_schema.forms import SchemaForm, told
 from structgen.json_schema.loading import load_schema
 from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
@@ -119,10 +119,10 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
 
         return PartialReader(self._adapter)
 
-    def instruction(self) -> str:
-        """Asks for JSON and shows the schema."""
+    def instruction(self, form: SchemaForm = "schema") -> str:
+        """Asks for JSON and shows the schema, in this form."""
         shown = self._schema if self._shown is None else self._shown
-        return f"Answer with JSON that matches this JSON Schema:\n{_to_text(shown)}"
+        return told(shown, form, self.registry)
 
 
 @overload
@@ -246,12 +246,3 @@ def _key_of(schema: Schema) -> str:
     """
     json.dumps(schema, default=str)
     return repr(schema)
-
-
-def _to_text(schema: Schema) -> str:
-    """Compact JSON of a schema; numbers that float changes are rounded."""
-
-    def number(value: Decimal) -> Any:
-        return float(value) if abs(value) <= sys.float_info.max else str(value)
-
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"), default=number)

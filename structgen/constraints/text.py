@@ -53,7 +53,7 @@ class TextConstraint(Combinable):
 
     @abstractmethod
     def instruction(self) -> str:
-        """Asks for such a text and shows the constraint."""
+        """Asks for such a text and shows the constraint, which has one form only."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from structgen.automata.pattern import full_match_dfa
-from structgen.constraints.base import Constraint, T
+from structgen.constraints.base import Constraint, T, instruction_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.json import as_constraint
 from structgen.constraints.parts import BYTES
 from structgen.constraints.sources import Source, Texts
 from structgen.errors import ConstraintError
+from structgen.json_schema.forms import SchemaForm
 from structgen.options import JsonOptions, check_count
 from structgen.tool_calls.grammar import START, GrammarBuilder
 from structgen.tool_calls.patterns import Gap, Marker
@@ -112,9 +113,9 @@ class Thinking(Generic[T]):
         _, mark, rest = text.partition(THOUGHT)
         return rest if mark else None
 
-    def instruction(self) -> str | None:
+    def instruction(self, form: SchemaForm = "schema") -> str | None:
         """What to tell the model about the answer."""
-        return None if self.answer is None else self.answer.instruction()
+        return None if self.answer is None else instruction_of(self.answer, form)
 
 
 @overload

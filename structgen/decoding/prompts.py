@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from structgen.constraints.base import Constraint, instruction_of
 from structgen.errors import GenerationError, OptionsError
+from structgen.json_schema.forms import FORMS, SchemaForm, checked_form
 from structgen.vocabulary.vocabulary import Vocabulary
 
 Message: TypeAlias = "Mapping[str, Any]"
 Prompt: TypeAlias = "str | Sequence[Message]"
 Place = Literal["user", "system"]
-"""The message that the model is told of its constraint in: the user's last, or the system's. Prompts with the same
-system message begin alike, and what they begin with is read once."""
+"""The message that the model is told of its constraint in: the user's last, or the system's. It stands before what
+differs from prompt to prompt, since prompts that begin alike are read once as far as they do."""
 
 
-def place_of_instruction(schema_in_prompt: bool | str) -> Place | None:
-    """What the option says: True is "user"; False is nowhere.
+@dataclass(frozen=True)
+class Telling:
+    """How the model is told of its constraint: in which message, and in which form of a schema (None: the model's
+    own, see ``ModelDefaults``)."""
+
+    place: Place = "user"
+    form: SchemaForm | None = None
+
+    def of(self, constraint: Constraint, own: SchemaForm) -> str | None:
+        """What it is told of a constraint; ``own``: the model's form."""
+        return instruction_of(constraint, self.form or own)
+
+
+def telling(schema_in_prompt: bool | str = True, schema_form: str = "auto") -> Telling | None:
+    """What the options say: True is "user"; False is that the model is told nothing.
 
     Raises:
-        OptionsError: it says something else.
+        OptionsError: they say something else.
     """
-    if schema_in_prompt is True or schema_in_prompt == "user":
-        return "user"
-    if schema_in_prompt == "system":
-        return "system"
+    form = checked_form(schema_form)
     if schema_in_prompt is False:
         return None
+    if schema_in_prompt is True or schema_in_prompt == "user" or schema_in_prompt == "system":
+        return Telling("system" if schema_in_prompt == "system" else "user", form)
+    is_form = isinstance(schema_in_prompt, str) and schema_in_prompt in FORMS
     raise OptionsError(
-        f'schema_in_prompt must be True, False, "user" or "system", not {schema_in_prompt!r:.100}',
+        f'schema_in_prompt must be True, False, "user" or "system", not {schema_in_prompt!r:.100}'
+        + (f"; for the form, pass schema_form={schema_in_prompt!r}" if is_form else ""),
         option="schema_in_prompt",
         value=schema_in_prompt,
     )
@@ -52,8 +69,7 @@ def prompt_token_ids(
     """Token ids of a prompt.
 
     With a chat template, a string is one user message, and ``instruction`` is added to the message that ``place``
-    names. Without, a string is continued as it is, after the instruction ("system": it stands behind that); messages
-    are refused.
+    names. Without, a string is continued as it is, with the instruction before it; messages are refused.
 
     Raises:
         GenerationError: the prompt is neither a string nor messages, the tokenizer cannot read it, or it has more than
@@ -66,8 +82,7 @@ def prompt_token_ids(
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
     if not isinstance(prompt, str):
         raise GenerationError("This model's tokenizer has no chat template; give the prompt as one string.")
-    texts = [prompt, instruction] if place == "user" else [instruction, prompt]
-    text = "".join(f"{text}\n\n" for text in texts) if instruction else prompt
+    text = f"{instruction}\n\n{prompt}\n\n" if instruction else prompt
     _check_length(text, max_length)
     return list(tokenizer.encode(text))
 
@@ -130,15 +145,16 @@ def _check_text(text: str) -> None:
 
 
 def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, Place]]) -> list[dict[str, Any]]:
-    """The messages with texts added to the last of the user's, or to the first of the system's; where there is none
-    (whose content is text), one is made. The messages are changed."""
+    """The messages with texts put before the last of the user's, or behind the first of the system's; where there is
+    none (whose content is text), one is made. The messages are changed."""
     for text, role in notes:
         own = [message for message in messages if message["role"] == role and isinstance(message["content"], str)]
         if not own:
             messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
             continue
         message = own[-1 if role == "user" else 0]
-        message["content"] = f"{message['content']}\n\n{text}" if message["content"] else text
+        parts = [text, message["content"]] if role == "user" else [message["content"], text]
+        message["content"] = "\n\n".join(filter(None, parts))
     return messages
 
 

@@ -25,6 +25,7 @@ from structgen.engines.protocols import Grammar
 from structgen.errors import GenerationError
 from structgen.generator import Generator
 from structgen.integrations.ray_cluster import connect, raised_by
+from structgen.models.defaults import ModelDefaults
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.rows import RowEvent, RowRequest, WrittenSoFar
 from structgen.serving.settings import ServingSettings
@@ -47,10 +48,11 @@ class ModelReplica:
     def __init__(self, load: Callable[[], Generator], settings: ServingSettings) -> None:
         generator = load()
         self._engine = AsyncEngine(generator, replace(settings, max_waiting=1 << 30))
-        self._model = (generator.tokenizer, generator.vocabulary, generator.model.context_length)
+        length = generator.model.context_length
+        self._model = (generator.tokenizer, generator.vocabulary, length, generator.defaults)
 
-    def describe(self) -> tuple[Any, Vocabulary, int | None]:
-        """Tokenizer, vocabulary and context length."""
+    def describe(self) -> tuple[Any, Vocabulary, int | None, ModelDefaults]:
+        """Tokenizer, vocabulary, context length, and what is done where a request does not say."""
         return self._model
 
     async def write(self, row: RowRequest, constraint: Constraint | None) -> AsyncGenerator[tuple[int, RowEvent], None]:
@@ -225,7 +227,8 @@ class ReplicatedModel:
         )
         self._ray, self._rows = ray, settings.max_rows * replicas
         self._handle = ray.serve.run(deployment.bind(load, settings), name=APPLICATION, route_prefix=None)
-        self.tokenizer, self.vocabulary, self.context_length = self._handle.describe.remote().result()
+        described = self._handle.describe.remote().result()
+        self.tokenizer, self.vocabulary, self.context_length, self.defaults = described
         self.replica_writer: ReplicaWriter | None = None
 
     def writer(self, limits: SchedulerLimits) -> ReplicaWriter:

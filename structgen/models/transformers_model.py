@@ -49,6 +49,20 @@ class TransformersModel:
             return ()
         return (eos,) if isinstance(eos, int) else tuple(eos)
 
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers the weights are; those that are shared count once."""
+        return int(self.model.num_parameters()) if hasattr(self.model, "num_parameters") else 0
+
+    @property
+    def sampling_settings(self) -> dict[str, Any]:
+        """How its authors have tokens drawn, as far as its generation settings say so; empty where they draw none."""
+        settings = getattr(self.model, "generation_config", None)
+        if not getattr(settings, "do_sample", None):
+            return {}
+        found = {name: getattr(settings, name, None) for name in ("temperature", "top_p", "top_k", "min_p")}
+        return {"temperature": 1.0} | {name: value for name, value in found.items() if value is not None}
+
     def fingerprint(self) -> str:
         """A digest of the configuration and a glance at every parameter: the same in every process. O(parameters)."""
         digest = hashlib.blake2b(self.model.config.to_json_string().encode(), digest_size=16)

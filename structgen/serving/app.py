@@ -60,7 +60,8 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        self.settings = with_prompt_length(settings or ServingSettings(), model)
+        own = replace(settings or ServingSettings(), model_defaults=model.defaults)
+        self.settings = with_prompt_length(own, model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None

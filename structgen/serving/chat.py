@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, instruction_of
 from structgen.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
+from structgen.json_schema.forms import FormOption
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
@@ -119,9 +120,9 @@ def reply_work(
         calls = replace(calls, calls=replace(calls.calls, required=True, free_text="none"))
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
     notes: list[tuple[str, PromptPlace]] = []
-    told = None if constraint is None else constraint.constraint.instruction()
-    if told and role != "none":
-        notes.append((told, role))
+    if constraint is not None and role != "none":
+        told = _told(constraint.constraint, request.structgen.schema_form or settings.schema_form, settings)
+        notes += [(told, role)] if told else []
     takes_tools = template_takes(tokenizer, "tools")
     if calls is not None and calls.calls.tools and not takes_tools:
         notes.append((calls.instruction() or "", "system"))
@@ -134,7 +135,7 @@ def reply_work(
     form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
     return Work(
         prompts=[token_ids(tokenizer, text, settings)],
-        params=sampling_of(request, vocabulary),
+        params=sampling_of(request, vocabulary, settings),
         max_tokens=max_tokens,
         choices=choices_of(request, settings) if hasattr(request, "n") else 1,
         constraint=_whole(constraint, calls, thinking, max_think_tokens),
@@ -149,6 +150,11 @@ def reply_work(
         stream=bool(request.stream),
         include_usage=bool(request.stream_options and request.stream_options.include_usage),
     )
+
+
+def _told(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:
+    """What the model is told of a constraint."""
+    return instruction_of(constraint, settings.model_defaults.schema_form if form == "auto" else form)
 
 
 def plain_message(message: Message) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def completion_work(
             _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, place, vocabulary)
             for place, prompt in prompts
         ],
-        params=sampling_of(request, vocabulary),
+        params=sampling_of(request, vocabulary, settings),
         max_tokens=request.max_tokens or DEFAULT_TOKENS,
         choices=choices,
         constraint=one_constraint(

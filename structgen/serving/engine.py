@@ -128,11 +128,8 @@ class AsyncEngine(AsyncWriting):
         self._progress = progress or (model.progress if isinstance(model, Generator) else None)
         self.settings = with_prompt_length(settings or ServingSettings(), model)
         served: ServedModel = LocalModel(model) if isinstance(model, Generator) else model
-        self.tokenizer, self.vocabulary, self.context_length = (
-            served.tokenizer,
-            served.vocabulary,
-            served.context_length,
-        )
+        self.tokenizer, self.vocabulary, self.defaults = served.tokenizer, served.vocabulary, served.defaults
+        self.context_length = served.context_length
         self.failure: BaseException | None = None
         limits = SchedulerLimits(
             rows=self.settings.max_rows,

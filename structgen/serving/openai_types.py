@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
+from structgen.json_schema.forms import FormOption
+
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
 """A list that is read until the first thing in it that is wrong."""
@@ -43,6 +45,7 @@ class StructgenExtension(RequestPart):
     Attributes:
         on_budget: "close": an output that the budget shaped is told as one that stopped.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        schema_form: in which form; None: the server's setting.
         max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
         trace: whether the chunks of a streamed chat tell of each token how it came about.
@@ -50,6 +53,7 @@ class StructgenExtension(RequestPart):
 
     on_budget: Literal["length", "close"] = "length"
     schema_in_prompt: Literal["none", "user", "system"] | None = None
+    schema_form: FormOption | None = None
     max_think_tokens: Annotated[int, Field(ge=0)] | None = None
     on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False

@@ -6,9 +6,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from structgen.constraints.base import Constraint
+from structgen.constraints.base import Constraint, instruction_of
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.tools import ToolCalls
+from structgen.json_schema.forms import SchemaForm
 from structgen.tool_calls.grammar import START, GrammarBuilder
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -52,6 +53,6 @@ class ReplyConstraint:
         """The text so far."""
         return text
 
-    def instruction(self) -> str | None:
+    def instruction(self, form: SchemaForm = "schema") -> str | None:
         """What to tell the model about the answer."""
-        return self.answer.instruction()
+        return instruction_of(self.answer, form)

@@ -18,6 +18,7 @@ from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
 from structgen.generator import Generator
+from structgen.models.defaults import ModelDefaults
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -182,12 +183,14 @@ class ServedModel(Protocol):
     Attributes:
         tokenizer, vocabulary: its own.
         context_length: tokens that it reads at most; None: any number.
+        defaults: what is done with it where a request does not say.
         drafts: see ``Generator.drafts``.
     """
 
     tokenizer: Any
     vocabulary: Vocabulary
     context_length: int | None
+    defaults: ModelDefaults
     drafts: bool
 
     def writer(self, limits: SchedulerLimits) -> OutputWriter:
@@ -210,6 +213,7 @@ class LocalModel:
         self._generator = generator
         self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
         self.context_length, self.drafts = generator.model.context_length, generator.drafts
+        self.defaults = generator.defaults
 
     def writer(self, limits: SchedulerLimits) -> OutputWriter:
         """See ``ServedModel``."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from structgen.errors import OptionsError
+from structgen.json_schema.forms import FormOption, checked_form
+from structgen.models.defaults import UNKNOWN_MODEL, ModelDefaults
 from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
@@ -26,6 +28,9 @@ class ServingSettings:
             own machine, this keeps out pages whose name was made to lead there.
         tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
         schema_in_prompt: whether the model is told of the constraint, and in which message.
+        schema_form: in which form, see ``GenerationOptions``.
+        default_temperature: of requests that name none; None: the model's own, see ``model_defaults``.
+        model_defaults: what suits the model; in an ``ApiServer``, what the model tells of itself.
         max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
@@ -51,6 +56,9 @@ class ServingSettings:
     hosts: frozenset[str] = frozenset()
     tool_format: str | None = None
     schema_in_prompt: SchemaInPrompt = "user"
+    schema_form: FormOption = "auto"
+    default_temperature: float | None = None
+    model_defaults: ModelDefaults = UNKNOWN_MODEL
     max_think_tokens: int | None = None
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
@@ -85,3 +93,6 @@ class ServingSettings:
             format_named(self.tool_format)
         if self.schema_in_prompt not in ("none", "user", "system"):
             raise OptionsError(f"schema_in_prompt must be none, user or system, not {self.schema_in_prompt!r}")
+        checked_form(self.schema_form)
+        if self.default_temperature is not None and not 0 <= self.default_temperature <= 2:
+            raise OptionsError(f"default_temperature must be from 0 to 2, not {self.default_temperature!r:.100}")

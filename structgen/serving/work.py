@@ -103,8 +103,8 @@ class Work:
         return "tool_calls" if has_calls else "stop"
 
 
-def sampling_of(request: CommonFields, vocabulary: Vocabulary) -> SamplingParams:
-    """How tokens are drawn. Temperature 1 where nothing is said, as OpenAI's API has it.
+def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: ServingSettings) -> SamplingParams:
+    """How tokens are drawn; where the request says nothing, as the server is set, or as suits the model.
 
     Raises:
         RequestError: a value out of range.
@@ -116,12 +116,14 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary) -> SamplingParams
             ("logit_bias", str(wrong)),
             f"the vocabulary has {vocabulary.size} tokens, from 0 on; there is no token {wrong}",
         )
+    own, top_k = settings.model_defaults, request.top_k
+    named = (request.temperature, settings.default_temperature, own.temperature)
     try:
         return SamplingParams(
-            temperature=1.0 if request.temperature is None else float(request.temperature),
-            top_k=request.top_k if request.top_k is not None and request.top_k > 0 else None,
-            top_p=1.0 if request.top_p is None else float(request.top_p),
-            min_p=float(request.min_p or 0.0),
+            temperature=float(next(value for value in named if value is not None)),
+            top_k=own.top_k if top_k is None else top_k if top_k > 0 else None,
+            top_p=own.top_p if request.top_p is None else float(request.top_p),
+            min_p=own.min_p if request.min_p is None else float(request.min_p),
             seed=None if request.seed is None else request.seed % SEEDS,
             frequency_penalty=float(request.frequency_penalty or 0.0),
             presence_penalty=float(request.presence_penalty or 0.0),

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from structgen.constraints.base import Constraint, T, value_of
 from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source, Texts
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.decoding.prompts import Prompt, Telling, prompt_token_ids
 from structgen.engines.protocols import Grammar
 from structgen.generation_options import OPTION_NAMES, OTHER_NAMES, checked_settings
 from structgen.generation_results import GenerationResult, StreamEvent
+from structgen.models.defaults import ModelDefaults
 from structgen.options import refuse_name
 from structgen.prepared_model import after_prompt, section_of
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest
@@ -40,6 +41,7 @@ class AsyncWriting(ABC):
 
     vocabulary: Vocabulary
     max_prompt_length: int | None = None
+    defaults: ModelDefaults
 
     @abstractmethod
     async def read(self, tokenize: Callable[[Any], _Read]) -> _Read:
@@ -116,10 +118,12 @@ class AsyncWriting(ABC):
         if unknown is not None:
             refuse_name(unknown, _OPTIONS, OTHER_NAMES)
         settings = checked_settings(**options)
-        place = settings.instruct
-        instruction = constraint.instruction() if constraint is not None and place is not None else None
+        telling = settings.telling or Telling()
+        told = None
+        if constraint is not None and settings.telling is not None:
+            told = telling.of(constraint, self.defaults.schema_form)
         most = self.max_prompt_length
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, place or "user", most))
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, told, telling.place, most))
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(

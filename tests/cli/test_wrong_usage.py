@@ -75,6 +75,7 @@ CASES: list[tuple[list[str], int, list[str]]] = [
     (["compare-distributions", "p", *SCHEMA, "--n", "3"], 2, ["--n"]),
     (["serve", "--port", "99999"], 2, ["--port", "65535"]),
     (["serve", "--schema-in-prompt", "usr"], 2, ["none, user or system", "'usr'"]),
+    (["serve", "--schema-form", "skelton"], 2, ["schema_form", "'skelton'", '"skeleton"']),
     (["serve", "--api-keys", "no.txt"], 2, ["no.txt", "No such file"]),
     (["bench", "covrage"], 2, ["covrage", "coverage"]),
     (["bench", "coverage", "nowhere"], 2, ["No .json files in nowhere"]),

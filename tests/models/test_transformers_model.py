@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from structgen.errors import ModelError
+from structgen.models.defaults import ModelDefaults, defaults_of
 from structgen.models.language_model import reads_visible
 from structgen.models.transformers_model import TransformersModel
 from structgen.models.trees import tree_attention
@@ -50,6 +51,20 @@ def reference(model: TransformersModel, ids: list[int]) -> Any:
 
 def test_sizes(model: TransformersModel) -> None:
     assert (model.vocab_size, model.context_length, model.eos_token_ids) == (50, 64, (1, 2))
+
+
+def test_what_it_tells_of_itself(model: TransformersModel) -> None:
+    own, count = model.model.generation_config, sum(weights.numel() for weights in set(model.model.parameters()))
+    assert model.parameter_count == count and defaults_of(model) == ModelDefaults("skeleton", 0.2)
+    before = {name: getattr(own, name) for name in ("do_sample", "temperature", "top_p", "top_k")}
+    try:
+        own.do_sample, own.temperature, own.top_p, own.top_k = True, 0.6, 0.95, 20
+        assert defaults_of(model) == ModelDefaults("skeleton", 0.6, 0.95, 20)
+        own.do_sample = False  # what its authors have drawn greedily names no temperature
+        assert defaults_of(model) == ModelDefaults("skeleton", 0.2)
+    finally:
+        for name, value in before.items():
+            setattr(own, name, value)
 
 
 def test_ragged_prompts_forward_crop_and_select(model: TransformersModel) -> None:

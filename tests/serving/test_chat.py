@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structgen.models.defaults import ModelDefaults
 from structgen.serving.chat import ChatWriter, chat_work
 from structgen.serving.completions import CompletionWriter, completion_work
 from structgen.serving.errors import RequestError
@@ -130,13 +131,39 @@ def test_templates_that_do_not_are_told_in_the_system_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "begins"), [("user", "<user>Hello\n\nAnswer with JSON"), ("system", "<system>Answer with JSON")]
+    ("role", "begins"), [("user", "<user>Answer with JSON"), ("system", "<system>Answer with JSON")]
 )
 def test_where_the_model_is_told_of_the_schema(role: str, begins: str) -> None:
     form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
     assert prompt_of(work_of(response_format=form, structgen={"schema_in_prompt": role})).startswith(begins)
     assert prompt_of(work_of(response_format=form, settings=ServingSettings(schema_in_prompt=role))).startswith(begins)  # type: ignore[arg-type]
     assert "Answer" not in prompt_of(work_of(response_format=form, structgen={"schema_in_prompt": "none"}))
+
+
+def test_the_form_in_which_the_model_is_told_of_the_schema() -> None:
+    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+    skeleton = '<user>Answer with JSON: {"a": integer}\n\nHello'
+    small = ServingSettings(model_defaults=ModelDefaults("skeleton"))
+    assert prompt_of(work_of(response_format=form, settings=small)).startswith(skeleton)
+    assert prompt_of(work_of(response_format=form, structgen={"schema_form": "skeleton"})).startswith(skeleton)
+    assert prompt_of(work_of(response_format=form, settings=ServingSettings(schema_form="skeleton"))).startswith(
+        skeleton
+    )
+    told = prompt_of(work_of(response_format=form, settings=small, structgen={"schema_form": "schema"}))
+    assert told.startswith("<user>Answer with JSON that matches this JSON Schema:")
+
+
+def test_temperature_where_a_request_names_none() -> None:
+    own = ModelDefaults(temperature=0.2, top_p=0.9, top_k=40, min_p=0.1)
+    params = work_of(settings=ServingSettings(model_defaults=own)).params
+    assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.2, 0.9, 40, 0.1)
+    asked: dict[str, Any] = {"temperature": 0, "top_p": 1, "top_k": -1, "min_p": 0}
+    params = work_of(settings=ServingSettings(model_defaults=own), **asked).params
+    assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.0, 1.0, None, 0.0)
+    assert work_of().params.temperature == 1.0  # of a model that says nothing of itself
+    settings = ServingSettings(model_defaults=own, default_temperature=0.7)
+    assert work_of(settings=settings).params.temperature == 0.7
+    assert work_of(settings=settings, temperature=0.0).params.temperature == 0.0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from structgen.constraints.base import Constraint
-from structgen.decoding.prompts import Place, Prompt, as_messages, noted
+from structgen.decoding.prompts import Prompt, Telling, as_messages, noted
 from structgen.errors import GenerationError, RemoteOutputError, RemoteServerError
 from structgen.integrations.remote.checking import TextCheck, check_of, found_within
 from structgen.integrations.remote.forms import CONTINUE, PROMPT, Form, ServerKnowledge, forms_of, is_for_good, refuses
@@ -27,7 +27,7 @@ class Asking:
         fields: of the request: the model, sampling, and whatever else it takes.
         max_attempts: answers to ask for; refusals of a form are not counted.
         max_new_tokens: the budget of each answer; None: the server's.
-        place: where the model is told of the constraint; None: nowhere.
+        telling: how the model is told of the constraint; None: not at all.
 
     Raises:
         ConstraintError: the constraint cannot be compiled.
@@ -42,7 +42,7 @@ class Asking:
         fields: Mapping[str, Any],
         max_attempts: int,
         max_new_tokens: int | None,
-        place: Place | None,
+        telling: Telling | None,
     ) -> None:
         self.constraint = constraint
         self.attempts: list[Attempt] = []
@@ -50,9 +50,10 @@ class Asking:
         self._server, self._fields = server, fields
         self._left, self._max_new_tokens = max_attempts, max_new_tokens
         self._grammar = None if constraint is None else check_of(constraint)
-        instruction = None if constraint is None or place is None else constraint.instruction()
-        messages = as_messages(prompt)
-        self._messages = messages if instruction is None or place is None else noted(messages, [(instruction, place)])
+        self._messages = as_messages(prompt)
+        if constraint is not None and telling is not None:
+            told = telling.of(constraint, "schema")
+            self._messages = noted(self._messages, [(told, telling.place)] if told else [])
         known = (form for form in forms_of(constraint) if form.name not in server.unknown)
         self._forms = [form for form in known if form.field not in server.ignored]
         self._wrong_answer = "", ""  # the last, and what is wrong with it

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from structgen.constraints.base import T
 from structgen.constraints.json import as_constraint
 from structgen.constraints.sources import Source, Texts
-from structgen.decoding.prompts import Prompt, place_of_instruction
+from structgen.decoding.prompts import Prompt, telling
 from structgen.errors import IntegrationError, RemoteServerError
 from structgen.integrations.remote.asking import Asking, usage_of
 from structgen.integrations.remote.forms import ServerKnowledge
@@ -46,13 +46,14 @@ class _Remote:
         max_attempts: int = DEFAULT_ATTEMPTS,
         max_new_tokens: int | None = None,
         schema_in_prompt: bool | str = True,
+        schema_form: str = "auto",
         **fields: Any,
     ) -> Asking:
         check_count("max_attempts", max_attempts)
         check_count("max_new_tokens", max_new_tokens, optional=True)
-        place = place_of_instruction(schema_in_prompt)
+        told = telling(schema_in_prompt, schema_form)
         wanted = {"model": self.model, **fields}
-        return Asking(prompt, as_constraint(constraint), self.server, wanted, max_attempts, max_new_tokens, place)
+        return Asking(prompt, as_constraint(constraint), self.server, wanted, max_attempts, max_new_tokens, told)
 
 
 class RemoteGenerator(_Remote):
@@ -101,8 +102,8 @@ class RemoteGenerator(_Remote):
             prompt: a string, or chat messages.
             constraint: a constraint, or anything ``json_schema`` takes; None: free text.
             **options: ``max_attempts`` (answers, 3), ``max_new_tokens`` (of each answer; None: the server's default),
-                ``schema_in_prompt`` (True, False, "user" or "system"), and fields of the request: ``temperature``,
-                ``seed``, ``stop``, ``extra_body``, ...
+                ``schema_in_prompt`` (True, False, "user" or "system"), ``schema_form`` ("auto" is the schema), and
+                fields of the request: ``temperature``, ``seed``, ``stop``, ``extra_body``, ...
 
         Raises:
             RemoteOutputError: no answer conforms; it has the ``attempts``.

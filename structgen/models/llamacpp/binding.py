@@ -65,6 +65,7 @@ class ModelFile(Protocol):
     Attributes:
         context_length: tokens that it was trained on; 0: not known.
         token_bytes: of the keys and values of a token, in half precision.
+        parameter_count: how many numbers its weights are.
         is_recurrent: whether it has states that cannot be cut back (recurrent and hybrid models).
         reads_text: whether it is a causal model (and no encoder).
         is_on_processor: whether nothing of it is on an accelerator.
@@ -72,6 +73,7 @@ class ModelFile(Protocol):
 
     context_length: int
     token_bytes: int
+    parameter_count: int
     is_recurrent: bool
     reads_text: bool
     is_on_processor: bool

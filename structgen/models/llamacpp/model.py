@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ GLANCE = 1 << 20  # bytes of either end of a file that its fingerprint looks at
 # What a call for so many tokens costs, in calls for one: llama.cpp multiplies quantised weights with one token after
 # the other, so that all but the reading of the weights is paid for each (measured: SmolLM2-135M in Q4_1, one thread).
 STEP_COSTS = ((1, 1.0), (2, 1.5), (4, 2.4), (8, 4.3), (16, 8.4), (32, 16.0))
+SAMPLING_KEYS = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}  # of ``general.sampling``
+NUMBER = re.compile(r"\d+(\.\d+)?")
 _PAGE = 256  # llama.cpp's cells come in such numbers
 
 
@@ -146,6 +149,17 @@ class LlamaCppModel:
         most = binding.SEQUENCES if cache_bytes else APART_SEQUENCES
         sequences = min(most, room // _paged(wanted))
         return wanted, sequences * _paged(wanted), sequences
+
+    @property
+    def parameter_count(self) -> int:
+        """How many numbers the weights are."""
+        return self._file.parameter_count
+
+    @property
+    def sampling_settings(self) -> dict[str, float]:
+        """How its authors have tokens drawn, as far as the file says so (``general.sampling.*``)."""
+        found = {name: self._file.metadata(f"general.sampling.{key}") for name, key in SAMPLING_KEYS.items()}
+        return {name: float(value) for name, value in found.items() if value is not None and NUMBER.fullmatch(value)}
 
     @property
     def why_no_trees(self) -> str | None:

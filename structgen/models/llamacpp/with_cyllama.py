@@ -98,6 +98,7 @@ class CyllamaFile:
         self.handle = model
         self.vocab = CyllamaVocab(model.get_vocab())
         self.context_length = int(model.n_ctx_train)
+        self.parameter_count = int(model.n_params)
         self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
         self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
         self.reads_text = bool(model.has_decoder() and not model.has_encoder())

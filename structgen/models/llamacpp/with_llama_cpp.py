@@ -91,6 +91,7 @@ class LlamaCppFile:
         weakref.finalize(self, _free_model, library, model, os.getpid())
         self.vocab = LlamaCppVocab(library, library.llama_model_get_vocab(model))
         self.context_length = int(library.llama_model_n_ctx_train(model))
+        self.parameter_count = int(library.llama_model_n_params(model))
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
         self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
         self.reads_text = bool(library.llama_model_has_decoder(model) and not library.llama_model_has_encoder(model))

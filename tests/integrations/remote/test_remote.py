@@ -289,6 +289,7 @@ def test_without_a_constraint_and_bad_arguments() -> None:
             (OptionsError, {"max_attempts": 0}),
             (OptionsError, {"max_new_tokens": -1}),
             (OptionsError, {"schema_in_prompt": "there"}),
+            (OptionsError, {"schema_form": "bones"}),
         ):
             with pytest.raises(error):
                 remote.stream("?", SCHEMA, **given)

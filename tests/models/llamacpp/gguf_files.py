@@ -3,7 +3,9 @@ Mamba, and of tokenizers of each kind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,8 +49,16 @@ def _add(writer: Any, tokens: list[str], types: list[int], template: str | None,
         writer.add_chat_template(template)
 
 
-def write_llama(path: Path, tokenizer: Any = byte_level, *, seed: int = 0, context: int = CONTEXT) -> list[str]:
-    """A Llama in float32 with random weights; the tokens in order. ``as_transformers`` is the same model."""
+def write_llama(
+    path: Path,
+    tokenizer: Any = byte_level,
+    *,
+    seed: int = 0,
+    context: int = CONTEXT,
+    settings: Mapping[str, float] = MappingProxyType({}),
+) -> list[str]:
+    """A Llama in float32 with random weights; the tokens in order. ``as_transformers`` is the same model. ``settings``:
+    further numbers of the file, by their keys."""
     import gguf
 
     writer = gguf.GGUFWriter(path, "llama")
@@ -62,6 +72,11 @@ def write_llama(path: Path, tokenizer: Any = byte_level, *, seed: int = 0, conte
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_vocab_size(len(tokens))
+    for key, value in settings.items():
+        if isinstance(value, int):
+            writer.add_int32(key, value)
+        else:
+            writer.add_float32(key, value)
     for name, weights in llama_weights(len(tokens), seed).items():
         writer.add_tensor(name, weights)
     _write(writer)

@@ -14,9 +14,11 @@ import pytest
 from structgen import loading
 from structgen.errors import ModelError
 from structgen.generator import Generator
+from structgen.models.defaults import ModelDefaults, defaults_of
 from structgen.models.llamacpp import binding, files
 from structgen.models.llamacpp.model import load_gguf
 from tests.models.llamacpp.conftest import Loaded
+from tests.models.llamacpp.gguf_files import write_llama
 
 
 def refused(path: object, **options: Any) -> str:
@@ -74,6 +76,15 @@ def test_no_noise_but_a_log(
     assert "llama" in caplog.text
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_what_a_file_tells_of_its_model(tmp_path: Path, tiny: Loaded, package: str) -> None:
+    assert 0 < tiny[0].parameter_count < 10**6 and tiny[0].sampling_settings == {}
+    assert defaults_of(tiny[0]) == ModelDefaults("skeleton", 0.2)
+    settings = {"general.sampling.temp": 0.5, "general.sampling.top_p": 0.75, "general.sampling.top_k": 20}
+    write_llama(tmp_path / "drawn.gguf", settings=settings)
+    model, _ = load_gguf(tmp_path / "drawn.gguf", package=package, threads=1)
+    assert defaults_of(model) == ModelDefaults("skeleton", 0.5, 0.75, 20)
 
 
 def test_context_and_memory_are_checked(tiny_file: Path, package: str) -> None:
