@@ -15,6 +15,7 @@ from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Place, Prompt, prompt_token_ids
+from structgen.decoding.respelling import respelled
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
@@ -104,6 +105,14 @@ class PreparedModel:
             return prompt_token_ids(self.tokenizer, prompt)
         return prompt_token_ids(self.tokenizer, prompt, constraint.instruction(), instruct)
 
+    def as_written(self, ids: Sequence[int], budget: int, salt: str = "") -> list[int]:
+        """A prompt in the tokens in which its beginning was read or written before (see ``respelled``), where that
+        leaves room for the output."""
+        if not self.reader.shares_prefixes:
+            return list(ids)
+        found, limit = respelled(ids, self.reader.kept_texts(salt), self.vocabulary), self.model.context_length
+        return found if limit is None or len(found) + budget <= limit else list(ids)
+
     def _request(
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
@@ -132,7 +141,7 @@ class PreparedModel:
             )
         draft = self._draft if settings.draft is OWN_DRAFT else settings.draft
         speculator = self._speculator(draft, prediction is not None)
-        return Request(ids, output, speculator, streams=streams, prediction=prediction)
+        return Request(self.as_written(ids, budget), output, speculator, streams=streams, prediction=prediction)
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""
