@@ -16,6 +16,7 @@ from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
+from structgen.decoding.respelling import respelled
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
 from structgen.decoding.speculative.drafts import make_speculator
@@ -152,6 +153,14 @@ class PreparedModel:
         told = telling.of(constraint, self.defaults.schema_form)
         return prompt_token_ids(self.tokenizer, prompt, told, telling.place, self.max_prompt_length)
 
+    def as_written(self, ids: Sequence[int], budget: int, salt: str = "") -> list[int]:
+        """A prompt in the tokens in which its beginning was read or written before (see ``respelled``), where that
+        leaves room for the output, and where outputs may depend on what was written before."""
+        if self.deterministic or not self.reader.shares_prefixes:
+            return list(ids)
+        found, limit = respelled(ids, self.reader.kept_texts(salt), self.vocabulary), self.model.context_length
+        return found if limit is None or len(found) + budget <= limit else list(ids)
+
     def _request(
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
@@ -184,7 +193,7 @@ class PreparedModel:
                 raise OptionsError(NO_DRAFTS, option="draft", value=draft)
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
-        return Request(ids, output, speculator, streams=streams, prediction=prediction)
+        return Request(self.as_written(ids, budget), output, speculator, streams=streams, prediction=prediction)
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""

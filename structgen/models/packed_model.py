@@ -69,6 +69,10 @@ class PackedModel:
         """See ``RaggedReader.known``."""
         return self.store.prefixes.known(tokens[:-1], salt)
 
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return self.store.prefixes.texts(salt)
+
     def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
         prefixes = self.store.prefixes

@@ -65,6 +65,10 @@ class PaddedRows:
         """See ``RaggedReader.known``."""
         return 0
 
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``: nothing is kept."""
+        return []
+
     def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
 

@@ -52,6 +52,18 @@ class PrefixTree:
         """How many tokens ``match`` would find."""
         return sum(count for _, count in self._path(tokens, salt))
 
+    def texts(self, salt: str) -> list[Sequence[int]]:
+        """All texts of a salt that are no beginnings of others. From any thread. O(their tokens)."""
+        found: list[Sequence[int]] = []
+        waiting = [((), self._roots[salt])] if salt in self._roots else list[tuple[tuple[int, ...], _Node]]()
+        while waiting:
+            above, node = waiting.pop()
+            whole, children = (*above, *node.tokens), list(node.children.values())
+            waiting += [(whole, child) for child in children]
+            if not children:
+                found.append(whole)
+        return found
+
     def add(self, tokens: Sequence[int], layers: Layers, salt: str) -> None:
         """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens). Nothing is kept of
         what is too much for the tree."""

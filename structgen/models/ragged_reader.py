@@ -95,6 +95,10 @@ class RaggedReader(Protocol):
         """How many tokens a row that is opened now would hold."""
         ...
 
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """The tokens of all that is kept for rows to come. From any thread."""
+        ...
+
     def forget_prefixes(self, until: int = 0) -> None:
         """Give back what is kept for rows to come, the least recently used first, as long as ``bytes`` is more than
         ``until``."""

@@ -171,6 +171,10 @@ class TinyRows:
         """See ``RaggedReader.remember``; the last few are."""
         self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.rows[row].copy()]
 
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return list(self.prefixes.get(salt, []))
+
     def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
         self.prefixes = {}

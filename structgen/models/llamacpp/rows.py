@@ -128,6 +128,10 @@ class LlamaCppRows:
         self._share(own, kept, len(own.tokens))
         self._prefixes.append((salt, kept))
 
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return [held.tokens for of, held in list(self._prefixes) if of == salt]
+
     def forget_prefixes(self, until: int = 0) -> None:
         """See ``RaggedReader.forget_prefixes``."""
         while self._prefixes and self.bytes > until:
