@@ -2,9 +2,9 @@
 
     python benchmarks/default_path.py [--only speed demo together turns] [--tokens 96] [--repeats 5] [--out FILE]
 
-``speed``: tokens a second of ``Generator()`` (free text, and a schema) beside the better of two bare loops over cyllama,
-one thread and all threads, without structgen; quiet, and with one other busy process. A bare loop takes the likeliest
-token. They take turns, each in a process of its own; the figure is the median of the repeats, without the reading of
+``speed``: tokens a second of ``Generator()`` (free text, and a schema) beside the better of two bare loops over
+cyllama, one thread and all threads, without structgen; quiet, and with one other busy process. A bare loop takes the
+likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the reading of
 the prompt.
 ``demo``: seconds from the start of ``structgen demo`` to the end of its first object, at the second start.
 ``together``: 32 constrained requests to ``structgen serve`` at once, and one by one; and the same to the wheel's own
@@ -60,7 +60,7 @@ def bare_worker(threads: int) -> None:
 
     from structgen.models.built_in import default_model_file
 
-    class Sized(library.LlamaModel):  # type: ignore[misc]
+    class Sized(library.LlamaModel):
         """Contexts ask models for ``n_vocab``, which these lack in 0.2.18."""
 
         @property
@@ -184,7 +184,7 @@ def asked(worker: Any, question: Any) -> Any:
     return json.loads(line)
 
 
-def demo(_: argparse.Namespace) -> dict[str, Any]:
+def demo(arguments: argparse.Namespace) -> dict[str, Any]:
     """Seconds to the first object, the second time."""
     seconds = 0.0
     for _ in range(2):

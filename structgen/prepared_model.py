@@ -153,7 +153,7 @@ class PreparedModel:
         told = telling.of(constraint, self.defaults.schema_form)
         return prompt_token_ids(self.tokenizer, prompt, told, telling.place, self.max_prompt_length)
 
-    def as_written(self, ids: Sequence[int], budget: int, salt: str = "") -> list[int]:
+    def in_written_tokens(self, ids: Sequence[int], budget: int, salt: str = "") -> list[int]:
         """A prompt in the tokens in which its beginning was read or written before (see ``respelled``), where that
         leaves room for the output, and where outputs may depend on what was written before."""
         if self.deterministic or not self.reader.shares_prefixes:
@@ -193,7 +193,7 @@ class PreparedModel:
                 raise OptionsError(NO_DRAFTS, option="draft", value=draft)
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
-        return Request(self.as_written(ids, budget), output, speculator, streams=streams, prediction=prediction)
+        return Request(self.in_written_tokens(ids, budget), output, speculator, streams=streams, prediction=prediction)
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""

@@ -300,7 +300,7 @@ class RowWriter:
         """
         prediction = row.prediction if self._generator.reads_drafts else None  # it changes the speed
         request = Request(
-            self._generator.as_written(row.prompt_ids, output.remaining, row.salt),
+            self._generator.in_written_tokens(row.prompt_ids, output.remaining, row.salt),
             output,
             self._generator.speculator(predicts=prediction is not None),
             priority=row.priority,
