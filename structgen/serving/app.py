@@ -28,7 +28,7 @@ from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
-from structgen.serving.reading import read_json, read_request
+from structgen.serving.reading import read_body
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
@@ -185,7 +185,7 @@ class ApiServer:
         arrived = time.monotonic()
         key = self.admission.check(request.headers, request.client.host if request.client else "")
         body = await self.admission.body(request.headers, receive)
-        asked = read_request(surface.request, read_json(body))
+        asked = await read_body(surface.request, body)
         self._check_model(asked.model)
         reading = self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
         work: Work = await _while_there(reading, receive)
@@ -290,7 +290,7 @@ class ApiServer:
     async def _report(self, request: Request, record: RequestRecord) -> Response:
         self.admission.check(request.headers, request.client.host if request.client else "")
         body = await self.admission.body(request.headers, request.receive)
-        asked = read_request(CheckRequest, read_json(body))
+        asked = await read_body(CheckRequest, body)
         constraint = structured_constraint(asked.structured_outputs, self.settings)
         assert constraint is not None
         started = time.perf_counter()

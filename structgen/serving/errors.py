@@ -31,14 +31,20 @@ Place = Sequence["str | int"]
 """Where in a request: keys and indices from its root."""
 
 
+LONGEST_MESSAGE, LONGEST_PLACE = 4_000, 1_000
+"""Characters of what an error says, and of the place that it names: requests choose names and values in them."""
+
+
 class RequestError(StructgenError):
     """A request that is answered with an error object.
 
     Attributes:
         status: HTTP status.
         type, code: what kind of error, as OpenAI's API names kinds.
-        param: the field of the request, dotted; None: no single one.
-        pointer: the same as JSON Pointer into the request, and on into a schema; None: no place.
+        message: at most ``LONGEST_MESSAGE`` characters, whatever the request holds.
+        param: the field of the request, dotted; None: no single one. A long one is cut.
+        pointer: the same as JSON Pointer into the request, and on into a schema; None: no place. Of a long one, what
+            is around it.
         retry_after: seconds after which asking again may help; None: not said.
         retry: whether asking again the same can help.
     """
@@ -55,12 +61,12 @@ class RequestError(StructgenError):
         retry_after: float | None = None,
         retry: bool = False,
     ) -> None:
-        self.message = message
+        self.message = message = _cut(message)
         self.status = status
         self.type = type
         self.code = code
-        self.param = param
-        self.pointer = pointer
+        self.param = None if param is None else _cut(param, LONGEST_PLACE)
+        self.pointer = None if pointer is None else _whole_parts(pointer)
         self.retry_after = retry_after
         self.retry = retry
         super().__init__(message)
@@ -83,6 +89,16 @@ class RequestError(StructgenError):
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
         return headers
+
+
+def _cut(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """A text without its middle, where it is long."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[5 - most // 2 :]}"
+
+
+def _whole_parts(pointer: str) -> str:
+    """A pointer, or where it is long the beginning that leads to what holds its place."""
+    return pointer if len(pointer) <= LONGEST_PLACE else pointer[: LONGEST_PLACE + 1].rpartition("/")[0]
 
 
 def overloaded(message: str, retry_after: float, code: str = "queue_full") -> RequestError:

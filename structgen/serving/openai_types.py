@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from structgen.json_schema.forms import FormOption
 
@@ -15,9 +18,47 @@ Items = Annotated[list[_Item], Field(fail_fast=True)]
 
 
 class RequestPart(pydantic.BaseModel):
-    """Part of a request: no unknown fields, no types that are converted."""
+    """Part of a request: no unknown fields, no types that are converted.
+
+    Of many unknown fields only the first is looked at: an error costs what a good request costs.
+    """
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_unknown_field(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        known = names_of(cls)
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is None:
+            return given
+        return {**{name: given[name] for name in known if name in given}, unknown: given[unknown]}
+
+
+@cache
+def names_of(kind: type[RequestPart]) -> frozenset[str]:
+    """The names that the fields of a part of a request have in JSON."""
+    return frozenset(field.alias or name for name, field in kind.model_fields.items())
+
+
+_TOKEN = re.compile("[0-9]{1,9}")
+
+
+def _one_wrong_bias(given: Any) -> Any:
+    """The first entry that is wrong alone, so that no others are told; all entries where none is."""
+    if isinstance(given, Mapping):
+        for token, bias in given.items():
+            if not (_TOKEN.fullmatch(token) and type(bias) in (int, float) and -100 <= bias <= 100):
+                return {token: bias}
+    return given
+
+
+LogitBias = Annotated[
+    dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[float, Field(ge=-100, le=100)]],
+    BeforeValidator(_one_wrong_bias),
+]
 
 
 # --- what chat, completions and responses share ---
@@ -70,9 +111,7 @@ class CommonFields(RequestPart):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
-    logit_bias: dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[float, Field(ge=-100, le=100)]] | None = (
-        None
-    )
+    logit_bias: LogitBias | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] | None = None
     structured_outputs: StructuredOutputs | None = None

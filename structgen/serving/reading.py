@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -13,21 +14,33 @@ from structgen.errors import TooComplexError
 from structgen.options import near_name
 from structgen.serving.compiler import CompileLimits, check_size
 from structgen.serving.errors import Place, RequestError, as_request_error, dotted
-from structgen.serving.openai_types import NESTED_SUCCESSORS, NEUTRAL, SUCCESSORS, RequestPart
+from structgen.serving.openai_types import NESTED_SUCCESSORS, NEUTRAL, SUCCESSORS, RequestPart, names_of
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+READ_AT_ONCE = 32 << 10
+"""Bytes of a body that are read on the event loop: within a millisecond or two."""
+LONGEST_NAME = 100
+"""Characters of names for which near ones are looked for: no field is as long."""
+SHOWN = 200
+"""Characters of a wrong value that an error shows."""
 _Request = TypeVar("_Request", bound=RequestPart)
+
+
+async def read_body(kind: type[_Request], body: bytes) -> _Request:
+    """The request in a body; a large one is read beside the event loop. Errors as ``read_json``, ``read_request``."""
+    if len(body) <= READ_AT_ONCE:
+        return read_request(kind, read_json(body))
+    return await asyncio.to_thread(lambda: read_request(kind, read_json(body)))
 
 
 def read_json(body: bytes) -> dict[str, Any]:
     """The object in a body.
 
     Raises:
-        RequestError: it is no UTF-8, no JSON, or no object.
+        RequestError: it is no UTF-8, no JSON, or no object; an object in it has a name twice.
     """
     try:
-        text = body.decode()
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_object)
         if _SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -38,9 +51,9 @@ def read_json(body: bytes) -> dict[str, Any]:
         ) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        line = error.doc.splitlines()[error.lineno - 1 : error.lineno] or [""]
-        start = max(0, error.colno - 40)
-        caret = f"{line[0][start : start + 80]}\n{' ' * (error.colno - 1 - start)}^"
+        start = error.pos - min(error.colno - 1, 39)
+        shown = error.doc[start : start + 80].partition("\n")[0]
+        caret = f"{shown}\n{' ' * (error.pos - start)}^"
         raise RequestError(f"The body is no JSON: {error.msg} ({where})\n{caret}", code="invalid_json") from None
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits; NaN
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -48,6 +61,19 @@ def read_json(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RequestError(f"The body is a JSON {type(value).__name__}; expected an object.", code="invalid_json")
     return value
+
+
+class _TwiceError(ValueError):
+    """An object has a name twice: what it means depends on who reads it."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen = set[str]()
+    twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    raise _TwiceError(f"an object in it has the name {_shown(twice)} twice; leave one out")
 
 
 def _no_constant(name: str) -> None:
@@ -60,19 +86,16 @@ def read_request(kind: type[_Request], fields: dict[str, Any]) -> _Request:
     Raises:
         RequestError: the first thing that is wrong, with its place; a field that is not supported by its name.
     """
-    known = _fields_of(kind)
-    given = {name: value for name, value in fields.items() if name in known or not _is_neutral(name, value)}
-    unknown = next((name for name in given if name not in known), None)
+    known = names_of(kind)
+    others = (name for name in fields if name not in known)
+    unknown = next((name for name in others if not _is_neutral(name, fields[name])), None)
     if unknown is not None:
         raise _unsupported(unknown, sorted(known))
+    given = {name: fields[name] for name in known if name in fields}
     try:
         return kind.model_validate(given)
     except pydantic.ValidationError as error:
         raise _worst(error, given) from None
-
-
-def _fields_of(kind: type[RequestPart]) -> set[str]:
-    return {field.alias or name for name, field in kind.model_fields.items()}
 
 
 def _is_neutral(name: str, value: Any) -> bool:
@@ -89,7 +112,7 @@ def _unsupported(name: str, known: list[str], place: Place = ()) -> RequestError
     elif name in NEUTRAL:
         hint = "leave it out"
     else:
-        near = near_name(name, known)
+        near = near_name(name, known) if len(name) <= LONGEST_NAME else None
         hint = f"did you mean {near!r}?" if near else "leave it out"
     return RequestError.at([*place, name], f"The field {name!r} is not supported; {hint}", "unsupported_parameter")
 
@@ -112,9 +135,20 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
     else:
         code, message = (
             "invalid_value",
-            f"{'; or '.join(alternatives)}; not {json.dumps(details['input'], default=str)[:200]}",
+            f"{'; or '.join(alternatives)}; not {_shown(details['input'])}",
         )
     return RequestError.at(place, f"{dotted(place) or 'the request'}: {message}", code)
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value's JSON; the rest is not written."""
+    value = value[:SHOWN] if isinstance(value, str) else value
+    text = ""
+    for piece in json.JSONEncoder(default=str).iterencode(value):
+        text += piece[:SHOWN]
+        if len(text) >= SHOWN:
+            break
+    return text[:SHOWN]
 
 
 def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = False) -> list[int | str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from structgen.serving.openai_types import ChatRequest, CompletionRequest
 from structgen.serving.reading import check_limits, read_json, read_request
 from structgen.serving.responses_types import ResponseRequest
 
-HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
 
 
 def refusal(fields: dict[str, Any], kind: Any = ChatRequest) -> dict[str, Any]:
@@ -175,3 +177,68 @@ def test_deep_constraints_are_refused() -> None:
         schema = {"items": schema}
     with pytest.raises(RequestError, match="levels of nesting"):
         check_limits(schema, ("x",), CompileLimits())
+
+
+def seconds_of(read: Any) -> float:
+    """Processor time of reading what is refused."""
+    started = time.thread_time()
+    with pytest.raises(RequestError):
+        read()
+    return time.thread_time() - started
+
+
+WRONG_FIELDS: dict[str, Any] = {f"x{number}": 1 for number in range(330_000)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "param"),
+    [
+        ({**HELLO, "logit_bias": {name: 200 for name in WRONG_FIELDS}}, ChatRequest, "logit_bias.x0"),
+        ({**HELLO, "logit_bias": {"1": 1, **{str(n): 200 for n in range(2, 330_000)}}}, ChatRequest, "logit_bias.2"),
+        ({**HELLO, **WRONG_FIELDS}, ChatRequest, "x0"),
+        ({"messages": [{"role": "user", "content": "x", **WRONG_FIELDS}]}, ChatRequest, "messages[0].x0"),
+        ({**HELLO, "stream_options": WRONG_FIELDS}, ChatRequest, "stream_options.x0"),
+        ({**HELLO, "structured_outputs": {"regex": "a", **WRONG_FIELDS}}, ChatRequest, "structured_outputs.x0"),
+        ({"input": "x", "text": {"format": {"type": "text", **WRONG_FIELDS}}}, ResponseRequest, "text.format.x0"),
+        ({"prompt": "x", "stop": [1] * 330_000}, CompletionRequest, "stop"),
+    ],
+)
+def test_the_first_thing_that_is_wrong_ends_the_reading(fields: dict[str, Any], kind: Any, param: str) -> None:
+    error = refusal(fields, kind)
+    assert error["param"].startswith(param) and len(json.dumps(error)) < 2000
+    assert seconds_of(lambda: read_request(kind, fields)) < 0.25  # all of them: 3 seconds and more
+
+
+@pytest.mark.parametrize("text", ["x", "\N{PILE OF POO}", "a/b.c"])
+def test_answers_are_short_whatever_the_request_holds(text: str) -> None:
+    """Names and values of megabytes are cut; the pointer then leads to what holds them."""
+    long = text * (4_000_000 // len(text))
+    for fields, around in (
+        ({**HELLO, long: 1}, ""),
+        ({**HELLO, "stream_options": {long: 1}}, "/stream_options"),
+        ({**HELLO, "temperature": long}, "/temperature"),
+        ({**HELLO, "temperature": {"a": [long]}}, "/temperature"),
+        ({"messages": [{"role": long, "content": "x"}]}, "/messages/0"),
+        ({**HELLO, "logit_bias": {long: 1}}, "/logit_bias"),
+    ):
+        error = refusal(fields)
+        assert len(json.dumps(error)) < 80_000 and error["pointer"].startswith(around)
+        assert len(error["pointer"]) <= 1000
+        assert seconds_of(partial(read_request, ChatRequest, fields)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"model": "a", "model": "b"}', '{"a": [{"b": {"x": 1, "x": 1}}]}', '{"a": {"\\u0061": 1, "b": 2, "a": 3}}'],
+)
+def test_a_name_twice_is_refused(body: str) -> None:
+    with pytest.raises(RequestError, match=r'has the name "\w+" twice') as caught:
+        read_json(body.encode())
+    assert (caught.value.status, caught.value.code) == (400, "invalid_json")
+
+
+def test_bad_json_of_many_lines_is_refused_at_its_place() -> None:
+    body = b"{" + b"\n" * 2_000_000 + b" " * 100 + b"x" * 200
+    with pytest.raises(RequestError, match=r"line 2000001, column 101") as caught:
+        read_json(body)
+    assert str(caught.value).endswith("\n" + " " * 39 + "x" * 41 + "\n" + " " * 39 + "^")
