@@ -4,8 +4,8 @@
 
 ``speed``: tokens a second of ``Generator()`` (free text, and a schema) beside the better of two bare loops over
 cyllama, one thread and all threads, without structgen; quiet, and with one other busy process. A bare loop takes the
-likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the reading of
-the prompt.
+likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the
+reading of the prompt.
 ``demo``: seconds from the start of ``structgen demo`` to the end of its first object, at the second start.
 ``together``: 32 constrained requests to ``structgen serve`` at once, and one by one; and the same to the wheel's own
 server, which knows of no constraints: the schema stands in the prompt.
