@@ -85,7 +85,7 @@ def test_each_size_of_call_has_its_own(tiny_file: Path, package: str) -> None:
         def use_threads(self, count: int) -> None:
             self.threads = count
 
-        def decode(self, tokens, positions, sequences, wanted):  # type: ignore[no-untyped-def]
+        def decode(self, tokens, positions, sequences, wanted):
             asked.append((len(tokens), self.threads))
             clock[0] += self.threads if len(tokens) == 1 else len(tokens) / self.threads
             return inner.decode(tokens, positions, sequences, wanted)
