@@ -4,9 +4,9 @@
 
 ``speed``: tokens a second of ``Generator()`` (free text, and a schema) beside the better of two bare loops over
 cyllama, one thread and all threads, without structgen; quiet, and with one other busy process. A bare loop takes the
-likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the reading of
-the prompt.
-``demo``: seconds from the start of ``structgen demo`` to the end of its first object, once everything was loaded before.
+likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the
+reading of the prompt.
+``demo``: seconds from the start of ``structgen demo`` to the end of its first object, once all was loaded before.
 ``together``: 32 constrained requests to ``structgen serve`` at once, and one by one; and the same to the wheel's own
 server and its own batches, which know of no constraints: the schema stands in the prompt. (The server of 0.2.18 takes
 what ``decode`` returns for an error, and writes nothing.)
@@ -318,8 +318,8 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
     print(
         f"serve  {at_once:.1f} tokens/s with {REQUESTS} constrained requests at once: {at_once / BEFORE:.1f} times one "
-        f"by one before (at least 4); one by one now {one_by_one:.1f}; the wheel's own server, unconstrained, {own:.1f}, its own "
-        f"batches {batches:.1f}",
+        f"by one before (at least 4); one by one now {one_by_one:.1f}; the wheel's own server, unconstrained {own:.1f}, "
+        f"its own batches {batches:.1f}",
         flush=True,
     )
     return found
