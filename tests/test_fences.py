@@ -15,11 +15,9 @@ import structgen
 
 ROOT = Path(structgen.__file__).parent
 PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = [PROJECT["optional-dependencies"][extra] for extra in ("lark", "llamacpp", "transformers")]
-REQUIREMENTS = [
-    f"python{PROJECT['requires-python']}",
-    *PROJECT["dependencies"],
-    *(one for extra in EXTRAS for one in extra),
+EXTRAS = ("lark", "llamacpp", "transformers")
+REQUIREMENTS = [f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]] + [
+    requirement for extra in EXTRAS for requirement in PROJECT["optional-dependencies"][extra]
 ]
 
 

@@ -17,7 +17,8 @@ from structgen.constraints.json import JsonSchemaConstraint
 from structgen.errors import StructgenError
 from structgen.generator import Generator
 
-WINDOW = 128  # rows that are looked at ahead, so that those with a common beginning can be written together
+WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait
+# for those before them, so that a run that is killed loses at most so many more
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class LogitsMemory:
         if not self._fits(data, size, count):
             self._field, self._tries = 0, 0
             return None
-        held = memoryview((ctypes.c_float * (count * self._width)).from_address(data)).cast("B")
-        return np.frombuffer(held, np.float32).reshape(count, -1)
+        held = (ctypes.c_float * (count * self._width)).from_address(data)
+        return np.ctypeslib.as_array(held).reshape(count, -1)
 
     def learn(self, rows: npt.NDArray[np.float32]) -> None:
         """The package gave these rows for the last call."""
