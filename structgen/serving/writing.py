@@ -117,9 +117,9 @@ class AsyncWriting(ABC):
         if unknown is not None:
             refuse_name(unknown, _OPTIONS)
         settings = checked_settings(**options)
-        telling = settings.telling or Telling()
-        is_told = constraint is not None and settings.telling is not None
-        told = telling.of(constraint, self.defaults.schema_form) if is_told else None
+        telling, told = settings.telling or Telling(), None
+        if constraint is not None and settings.telling is not None:
+            told = telling.of(constraint, self.defaults.schema_form)
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, told, telling.place))
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)

@@ -73,7 +73,10 @@ def write_llama(
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_vocab_size(len(tokens))
     for key, value in settings.items():
-        (writer.add_int32 if isinstance(value, int) else writer.add_float32)(key, value)
+        if isinstance(value, int):
+            writer.add_int32(key, value)
+        else:
+            writer.add_float32(key, value)
     for name, weights in llama_weights(len(tokens), seed).items():
         writer.add_tensor(name, weights)
     _write(writer)
