@@ -118,8 +118,7 @@ class AsyncWriting(ABC):
         if unknown is not None:
             refuse_name(unknown, _OPTIONS, OTHER_NAMES)
         settings = checked_settings(**options)
-        telling = settings.telling or Telling()
-        told = None
+        telling, told = settings.telling or Telling(), None
         if constraint is not None and settings.telling is not None:
             told = telling.of(constraint, self.defaults.schema_form)
         most = self.max_prompt_length
