@@ -359,6 +359,9 @@ def serve(
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
     max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
+    max_connections: Annotated[
+        int | None, typer.Option(min=1, help="Open at once; if not given, what the limit of open files leaves.")
+    ] = None,
     requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Of one key, or one address.")] = None,
     queue_seconds: Annotated[float, typer.Option(min=0.001, help="Longest wait for a turn.")] = 30.0,
     total_seconds: Annotated[
@@ -394,7 +397,7 @@ def serve(
             tool_format=tool_format, default_temperature=default_temperature,
             schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
-            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body,
+            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
             drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
         )  # fmt: skip

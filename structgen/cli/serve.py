@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import gc
-import logging
 import os
 import signal
 import sys
@@ -15,11 +14,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from rich.markup import escape
+
 from structgen.cli.common import BAD_INPUT, BadInput
 from structgen.cli.consoles import err
 from structgen.cli.options import ModelOptions
 from structgen.generator import Generator
-from structgen.progress import waiting
+from structgen.progress import report_progress, waiting
+from structgen.serving.logs import LogWaits, log_event, log_to_stderr, tame_loop
 from structgen.serving.rows import ServedModel
 from structgen.serving.settings import ServingSettings
 
@@ -92,9 +94,12 @@ def run(
     import uvicorn
 
     from structgen.serving.app import ApiServer
+    from structgen.serving.connections import server_config
 
     log_to_stderr()
-    server = ApiServer(load(), settings)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over
+    with report_progress(None if err.is_terminal else LogWaits()):
+        server = ApiServer(load(), settings)
     gc.collect()
     gc.freeze()  # a full collection over a model and a vocabulary would hold up all outputs for the time of some steps
 
@@ -113,7 +118,7 @@ def run(
 
         def _drain(self) -> None:
             async def drain_and_stop() -> None:
-                err.print("[dim]draining ...[/]")
+                _say("[dim]draining ...[/]", "draining")
                 await server.drain()
                 self.should_exit = True
 
@@ -124,15 +129,14 @@ def run(
             return await super().on_tick(counter) or (server.failure or server.engine.failure) is not None
 
         async def startup(self, sockets: Any = None) -> None:
+            tame_loop(asyncio.get_running_loop())
             await super().startup(sockets)
             if self.started:
-                names = ", ".join(settings.model_names)
-                err.print(f"[dim]serving {names} at http://{host}:{port}/v1 (Ctrl-C stops)[/]")
+                names, url = settings.model_names, f"http://{host}:{port}/v1"
+                shown = f"[dim]serving {escape(', '.join(names))} at {url} (Ctrl-C stops)[/]"
+                _say(shown, "serving", models=names, url=url)
 
-    config = uvicorn.Config(
-        server.app(), host=host, port=port, log_config=None, access_log=False,
-        timeout_graceful_shutdown=5, server_header=False, h11_max_incomplete_event_size=64 << 10, **uvicorn_options,
-    )  # fmt: skip
+    config = server_config(server.app(), settings, host=host, port=port, timeout_graceful_shutdown=5, **uvicorn_options)
     serving = DrainingServer(config)
     code = 0
     try:
@@ -148,21 +152,17 @@ def run(
     return code or int(server.engine.failure is not None)
 
 
+def _say(shown: str, event: str, **fields: Any) -> None:
+    """Tell whoever sits at the terminal, else the log."""
+    if err.is_terminal:
+        err.print(shown)
+    else:
+        log_event(event, **fields)
+
+
 def _leave_at_once(code: int) -> NoReturn:
     """End the process in the midst of the model's work: its thread cannot be stopped, and an interpreter that ends
     beside it may crash."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def log_to_stderr() -> None:
-    """One JSON line a request, and what goes wrong, on standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    for name, level in (("structgen", logging.INFO), ("uvicorn.error", logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.addHandler(handler)
-        logger.setLevel(level)
-    logging.getLogger("structgen.models.llamacpp").setLevel(logging.ERROR)  # its warnings are about what we ask for
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over

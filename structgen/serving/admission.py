@@ -14,6 +14,8 @@ from structgen.serving.settings import ServingSettings
 from structgen.serving.sse import ClientGone, Receive
 
 KEPT_RATES = 10_000
+BODIES_AT_ONCE = 64
+"""How many of the largest bodies may lie in memory that were not sent to their end yet."""
 
 
 class Admission:
@@ -26,6 +28,7 @@ class Admission:
     def __init__(self, settings: ServingSettings) -> None:
         self._settings = settings
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, when
+        self._arriving = 0  # bytes of bodies that are not here to their end
         self.is_draining = False
 
     def check(self, headers: Mapping[str, str], address: str) -> str:
@@ -34,8 +37,7 @@ class Admission:
         Raises:
             RequestError: it is turned away.
         """
-        self.check_host(headers)
-        key = self._key(headers)
+        key = self.check_key(headers)
         if self.is_draining:
             raise RequestError(
                 "The server is shutting down.",
@@ -50,7 +52,8 @@ class Admission:
         self._count(key or address)
         return key
 
-    def _key(self, headers: Mapping[str, str]) -> str:
+    def check_key(self, headers: Mapping[str, str]) -> str:
+        """The key of a request, "" where none is needed. Raise RequestError where it is wrong."""
         keys = self._settings.api_keys
         if not keys:
             return ""
@@ -64,11 +67,6 @@ class Admission:
                 status=401, type="authentication_error", code="invalid_api_key",
             )  # fmt: skip
         return given
-
-    def check_key(self, headers: Mapping[str, str]) -> None:
-        """Raise RequestError where the host or the key is wrong."""
-        self.check_host(headers)
-        self._key(headers)
 
     def check_host(self, headers: Mapping[str, str]) -> None:
         """Raise RequestError where another host is asked for."""
@@ -97,7 +95,7 @@ class Admission:
         """The body of a request.
 
         Raises:
-            RequestError: it is too large, or comes too slowly. ClientGone: the client is.
+            RequestError: it is too large, comes too slowly, or too many others are coming. ClientGone: the client is.
         """
         most = self._settings.max_body
         announced = headers.get("content-length", "")
@@ -105,24 +103,29 @@ class Admission:
             raise _too_large(most)
         try:
             async with asyncio.timeout(self._settings.body_seconds):
-                return await _read(receive, most)
+                return await self._read(receive, most)
         except TimeoutError:
             raise RequestError(
                 f"The request was not sent within {self._settings.body_seconds:g} seconds.", status=408, code="timeout"
             ) from None
 
-
-async def _read(receive: Receive, most: int) -> bytes:
-    body = bytearray()
-    while True:
-        message: Any = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone("the client went away before it had sent the request")
-        body += message.get("body", b"")
-        if len(body) > most:
-            raise _too_large(most)
-        if not message.get("more_body", False):
-            return bytes(body)
+    async def _read(self, receive: Receive, most: int) -> bytes:
+        body = bytearray()
+        try:
+            while True:
+                message: Any = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone("the client went away before it had sent the request")
+                body += message.get("body", b"")
+                self._arriving += len(message.get("body", b""))
+                if len(body) > most:
+                    raise _too_large(most)
+                if not message.get("more_body", False):
+                    return bytes(body)
+                if self._arriving > BODIES_AT_ONCE * most:
+                    raise overloaded("Too many large requests are being sent at once.", 1.0, "too_many_bodies")
+        finally:
+            self._arriving -= len(body)
 
 
 def _too_large(most: int) -> RequestError:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -25,6 +26,7 @@ from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine, with_prompt_length
 from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
+from structgen.serving.gate import Gate
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
@@ -87,7 +89,8 @@ class ApiServer:
         asked = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
         routes = [*page_routes(), Route("/check", self._check, methods=["POST"]), *posts, *asked]
         handlers: Any = {HTTPException: _http_error, RequestError: _request_error, Exception: _request_error}
-        return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        gate = Middleware(Gate, admission=self.admission, most=self.settings.max_body)
+        return Starlette(routes=routes, middleware=[gate], exception_handlers=handlers, lifespan=self._lifespan)
 
     async def drain(self) -> None:
         """Take on no more work, let what there is end, and close validly what does not end in time."""
@@ -146,8 +149,12 @@ class ApiServer:
         return endpoint
 
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
+        arrived = time.monotonic()
+        self._check_room()
+        key, body = await self._received(request)
         with self._preparing():
-            work, writer, rows = await self._prepared(surface, request, record)
+            work, writer, rows = await self._prepared(surface, request.receive, record, key, body)
+        rows = [replace(row, arrived=arrived) for row in rows]
         stream = self.engine.submit(rows)
         try:
             if not work.stream:
@@ -166,11 +173,19 @@ class ApiServer:
             lambda: self._left(stream, record),
         )
 
+    async def _received(self, request: Request) -> tuple[str, bytes]:
+        """The key and the body of a request. One whose body is still coming takes no place of those that wait."""
+        key = self.admission.check(request.headers, request.client.host if request.client else "")
+        return key, await self.admission.body(request.headers, request.receive)
+
+    def _check_room(self) -> None:
+        if self._in_preparation >= self.engine.room:
+            raise overloaded("Too many requests wait already.", self.engine.retry_after())
+
     @contextmanager
     def _preparing(self) -> Iterator[None]:
         """A request that is being read and compiled: it waits, too."""
-        if self._in_preparation >= self.engine.room:
-            raise overloaded("Too many requests wait already.", self.engine.retry_after())
+        self._check_room()
         self._in_preparation += 1
         try:
             yield
@@ -178,13 +193,10 @@ class ApiServer:
             self._in_preparation -= 1
 
     async def _prepared(
-        self, surface: Surface, request: Request, record: RequestRecord
+        self, surface: Surface, receive: Receive, record: RequestRecord, key: str, body: bytes
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
-        settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
-        arrived = time.monotonic()
-        key = self.admission.check(request.headers, request.client.host if request.client else "")
-        body = await self.admission.body(request.headers, receive)
+        settings, vocabulary = self.settings, self.engine.vocabulary
         asked = await read_body(surface.request, body)
         self._check_model(asked.model)
         reading = self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
@@ -195,8 +207,7 @@ class ApiServer:
         if work.constraint is not None:
             record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
-        rows = work.rows(grammar, self.engine.budget, key, settings)
-        return work, writer, [replace(row, arrived=arrived) for row in rows]
+        return work, writer, work.rows(grammar, self.engine.budget, key, settings)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -288,8 +299,7 @@ class ApiServer:
             return self._failed(error, record)
 
     async def _report(self, request: Request, record: RequestRecord) -> Response:
-        self.admission.check(request.headers, request.client.host if request.client else "")
-        body = await self.admission.body(request.headers, request.receive)
+        _, body = await self._received(request)
         asked = await read_body(CheckRequest, body)
         constraint = structured_constraint(asked.structured_outputs, self.settings)
         assert constraint is not None

@@ -13,7 +13,7 @@ from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
 
 DEFAULT_LIMITS = CompileLimits()
-_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length")
+_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length", "max_connections")
 SchemaInPrompt = Literal["none", "user", "system"]
 
 
@@ -44,6 +44,9 @@ class ServingSettings:
         queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
+            longest for its client makes room. head_seconds: longest time to send a request's line and headers.
+            idle_seconds: longest time between two requests on a connection.
         max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
@@ -75,6 +78,9 @@ class ServingSettings:
     body_seconds: float = 30.0
     write_seconds: float = 60.0
     drain_seconds: float = 30.0
+    max_connections: int | None = None
+    head_seconds: float = 10.0
+    idle_seconds: float = 30.0
     max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
 

@@ -61,13 +61,13 @@ def port() -> int:
         return int(free.getsockname()[1])
 
 
-def started(port: int, drain_seconds: float) -> Any:
+def started(port: int, drain_seconds: float, program: str = PROGRAM) -> Any:
     """The server in a process of its own, once it is ready."""
     httpx2 = pytest.importorskip("httpx2")
     for package in ("starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(package)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(port), str(drain_seconds)],
+        [sys.executable, "-c", program, str(port), str(drain_seconds)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     until = time.monotonic() + 60
@@ -159,3 +159,31 @@ def test_drafts_that_cannot_be_used_end_the_server(port: int) -> None:
     process = preparing(port, "del tiny.TinyModel.forward_tree")
     errors = process.communicate(timeout=60)[1]
     assert process.returncode != 0 and "ModelError: Drafts need a model with forward_tree" in errors
+
+
+FEW_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n" + PROGRAM
+
+
+def test_more_connections_than_files_stop_nobody(port: int) -> None:
+    """300 idle connections under ``ulimit -n 256``: who asks is answered, and the log stays short, JSON line by line."""
+    import json
+    import socket
+    from contextlib import ExitStack
+
+    pytest.importorskip("resource")
+    httpx2 = pytest.importorskip("httpx2")
+    process = started(port, 1, FEW_FILES)
+    with ExitStack() as stack:
+        for number in range(300):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            connection.sendall(b"" if number % 3 else b"GET /health HT" if number % 2 else b"nonsense\r\n\r\n")
+        begun = time.monotonic()
+        for path in ("health", "metrics", "v1/models"):
+            assert httpx2.get(f"http://127.0.0.1:{port}/{path}", timeout=10).status_code == 200
+        body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 3}
+        assert httpx2.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, timeout=10).status_code == 200
+        assert time.monotonic() - begun < 8
+    process.send_signal(signal.SIGTERM)
+    lines = process.communicate(timeout=30)[1].splitlines()
+    found = [json.loads(line) for line in lines]
+    assert 3 < len(lines) < 300 and {"ready", "serving"} <= {line.get("event") for line in found}

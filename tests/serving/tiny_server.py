@@ -13,6 +13,7 @@ import uvicorn
 
 from structgen.generator import Generator
 from structgen.serving.app import ApiServer
+from structgen.serving.connections import server_config
 from structgen.serving.settings import ServingSettings
 from tests.serving.tiny import generator
 
@@ -26,7 +27,7 @@ class RunningServer:
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._uvicorn = uvicorn.Server(uvicorn.Config(server.app(), log_config=None, timeout_graceful_shutdown=1))
+        self._uvicorn = uvicorn.Server(server_config(server.app(), server.settings, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._uvicorn.run, args=([self._socket],), daemon=True)
 
     def start(self) -> None:
