@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,11 +19,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.errors import GrammarWarning
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine, with_prompt_length
-from structgen.serving.errors import RequestError, as_request_error, overloaded
+from structgen.serving.errors import RequestError, as_request_error, overloaded, until_stopped
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
@@ -63,8 +65,7 @@ class ApiServer:
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None
-        compile = None if self._service is None else self._service.compile
-        self.engine = AsyncEngine(model, self.settings, compile=compile, observe=self.metrics.step)
+        self.engine = AsyncEngine(model, self.settings, compiling=self._service, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
@@ -102,6 +103,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         warming = asyncio.ensure_future(self._warm_up())
         try:
             yield
@@ -181,7 +183,8 @@ class ApiServer:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
         arrived = time.monotonic()
-        key = self.admission.check(request.headers, request.client.host if request.client else "")
+        address = request.client.host if request.client else ""
+        key = self.admission.check(request.headers, address)
         body = await self.admission.body(request.headers, receive)
         asked = read_request(surface.request, read_json(body))
         self._check_model(asked.model)
@@ -189,7 +192,10 @@ class ApiServer:
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
         record.asked(work, model)
-        grammar = await _while_there(self._compiled(work.constraint, record), receive)
+        for ids in work.prompts:  # before anything is compiled for a prompt that is too long
+            self.engine.budget(len(ids), work.max_tokens)
+        compiling = self._compiled(work.constraint, record, key or address, arrived)
+        grammar = await _while_there(compiling, receive)
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         rows = work.rows(grammar, self.engine.budget, key, settings)
         return work, writer, [replace(row, arrived=arrived) for row in rows]
@@ -230,13 +236,16 @@ class ApiServer:
         if surface.done:
             yield surface.done
 
-    async def _compiled(self, constraint: PlacedConstraint | None, record: RequestRecord) -> Any:
+    async def _compiled(
+        self, constraint: PlacedConstraint | None, record: RequestRecord, who: str, arrived: float
+    ) -> Any:
         if constraint is None:
             return None
         kept = COMPILED.peek(joined(content_key(constraint.constraint), self.engine.vocabulary)) is not None
         with record.compiling(constraint.kind, kept=kept):
             try:
-                return await self.engine.compile(constraint.constraint)
+                until = arrived + self.settings.queue_seconds
+                return await self.engine.compile(constraint.constraint, who, until)
             except Exception as error:
                 raise as_request_error(error, constraint.place) from error
 
@@ -282,17 +291,20 @@ class ApiServer:
             return self._failed(error, record)
 
     async def _report(self, request: Request, record: RequestRecord) -> Response:
-        self.admission.check(request.headers, request.client.host if request.client else "")
+        arrived = time.monotonic()
+        address = request.client.host if request.client else ""
+        who = self.admission.check(request.headers, address) or address
         body = await self.admission.body(request.headers, request.receive)
         asked = read_request(CheckRequest, read_json(body))
-        constraint = structured_constraint(asked.structured_outputs, self.settings)
+        with until_stopped():
+            constraint = await asyncio.to_thread(structured_constraint, asked.structured_outputs, self.settings)
         assert constraint is not None
         started = time.perf_counter()
         with self._preparing():
-            grammar = await _while_there(self._compiled(constraint, record), request.receive)
+            grammar = await _while_there(self._compiled(constraint, record, who, arrived), request.receive)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        report = getattr(grammar, "report", None)
-        entries = report.entries if report else ()
+        with until_stopped():
+            entries = await asyncio.to_thread(_entries, grammar)
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
@@ -313,6 +325,12 @@ class ApiServer:
     async def _metrics(self, _: Request) -> Response:
         self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
+
+
+def _entries(grammar: Any) -> Sequence[Any]:
+    """What of each keyword is enforced, which takes a while to tell of a large schema."""
+    report = getattr(grammar, "report", None)
+    return report.entries if report else ()
 
 
 async def _while_there(work: Any, receive: Receive) -> Any:
