@@ -317,8 +317,9 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
         "times_before": at_once / BEFORE,
     }  # fmt: skip
     print(
-        f"serve  {at_once:.1f} tokens/s with {REQUESTS} constrained requests at once: {at_once / BEFORE:.1f} times one by "
-        f"one before (at least 4); one by one now {one_by_one:.1f}; the wheel's own server, unconstrained {own:.1f}, "
+        f"serve  {at_once:.1f} tokens/s with {REQUESTS} constrained requests at once: {at_once / BEFORE:.1f} times one "
+        f"by one before (at least 4). One by one now {one_by_one:.1f}; the wheel's own server, unconstrained "
+        f"{own:.1f}, "
         f"its own batches {batches:.1f}",
         flush=True,
     )

@@ -23,7 +23,9 @@ START_LIMIT_S = 300.0
 # How often the parent looks at the clock and at the process's memory; an answer is taken at once.
 LOOK_S = 0.25
 
-Loss = Literal["crash", "timeout", "memory"]
+Loss = Literal["crash", "timeout", "processor", "memory", "unwanted"]
+# A job that nobody wants any more is left to end by itself for so long: a fresh process takes about as much to start.
+SPARED_S = 1.0
 
 
 class WorkerError(Exception):
@@ -34,7 +36,8 @@ class LostWorker(Exception):
     """A worker's process was lost over a job; a fresh one stands ready.
 
     Attributes:
-        outcome: "crash" (it ended by itself), "timeout" or "memory" (it was killed).
+        outcome: "crash" (it ended by itself), or why it was killed: "timeout" (of the clock), "processor" (time),
+            "memory", "unwanted" (nobody waits for the answer any more).
         culprit: what it had marked as being done, None where it had marked nothing.
     """
 
@@ -87,12 +90,14 @@ class Limits:
     """When a process is given up.
 
     Attributes:
-        seconds: between two marks (without marks: for a job).
+        seconds: between two marks (without marks: for a job), of the clock.
         memory_bytes: resident memory of the process; None: no limit.
+        processor_seconds: of the process, for a job; None: no limit. Where the system does not tell them, the clock's.
     """
 
     seconds: float
     memory_bytes: int | None = None
+    processor_seconds: float | None = None
 
 
 def _serve(connection: Connection, make: Callable[[Any, Watch], Server], setting: Any, watch: Watch) -> None:
@@ -131,11 +136,14 @@ class Worker:
         self, make: Callable[[Any, Watch], Server], setting: Any, limits: Limits, names: Sequence[str] = ()
     ) -> None:
         self.restarts = 0
-        self._closed = False
+        self._closed = self._is_up = False
+        self._before: float | None = None
         self._make, self._setting, self._limits, self._names = make, setting, limits, names
         self._start()
 
     def _start(self) -> None:
+        if self._closed:
+            raise WorkerError("the run was given up")
         context = multiprocessing.get_context("spawn")
         self._watch = Watch(self._names)
         self._connection, theirs = context.Pipe()
@@ -145,26 +153,35 @@ class Worker:
         self._process.start()
         theirs.close()  # so that the end of the child is seen as the end of the pipe
         if not self._connection.poll(START_LIMIT_S):
-            self.close()
+            self._end()
             raise WorkerError(f"the process for {self._setting} was not ready within {START_LIMIT_S:.0f} s")
         try:
             self.greeting: Any = self._connection.recv()
         except EOFError:
-            self.close()
+            self._end()
             raise WorkerError(f"the process for {self._setting} could not be loaded; it says why above") from None
+        self._is_up = True
 
-    def run(self, job: Any) -> Any:
+    def run(self, job: Any, is_wanted: Callable[[], bool] = lambda: True) -> Any:
         """The server's answer.
+
+        Args:
+            is_wanted: whether somebody still waits for it; a job that nobody wants is ended soon.
 
         Raises:
             LostWorker: the process was lost over this job; the next job finds a fresh one.
             WorkerError: the fresh process did not come up.
         """
+        if not self._is_up:  # the last fresh one did not come up
+            self._start()
         self._watch.mark(None)
-        self._connection.send(job)
+        self._before = processor_seconds(self._process.pid)
         try:
+            self._connection.send(job)
             while not self._connection.poll(LOOK_S):
                 self._check()
+                if not is_wanted() and self._watch.elapsed_s > SPARED_S:
+                    raise self._lose("unwanted", "nobody waits for the answer")
             return self._connection.recv()
         except (EOFError, OSError):
             if self._closed:  # by another thread, which gives the run up
@@ -176,9 +193,17 @@ class Worker:
         """Raise LostWorker if a limit is exceeded."""
         if self._watch.elapsed_s > self._limits.seconds:
             raise self._lose("timeout", f"over {self._limits.seconds:g} s")
+        longest = self._limits.processor_seconds
+        if longest is not None and self._taken_s() > longest:
+            raise self._lose("processor", f"over {longest:g} s of processor time")
         used, most = resident_bytes(self._process.pid), self._limits.memory_bytes
         if most is not None and used > most:
             raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
+
+    def _taken_s(self) -> float:
+        """Processor time of the job under way."""
+        now, before = processor_seconds(self._process.pid), self._before
+        return self._watch.elapsed_s if now is None or before is None else now - before
 
     def _lose(self, outcome: Loss, message: str) -> LostWorker:
         culprit = self._watch.culprit
@@ -193,6 +218,7 @@ class Worker:
         self._end()
 
     def _end(self) -> None:
+        self._is_up = False
         self._connection.close()
         self._process.kill()
         self._process.join()
@@ -204,3 +230,12 @@ def resident_bytes(pid: int | None) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def processor_seconds(pid: int | None) -> float | None:
+    """Processor time of a process so far; None where the system has no /proc."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None

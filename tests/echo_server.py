@@ -23,6 +23,13 @@ class Echo:
         if what == "mark":
             self._watch.mark(value)
             time.sleep(60)
+        if what == "sleep":
+            time.sleep(value)
+            return "slept"
+        if what == "spin":
+            until = time.monotonic() + value
+            while time.monotonic() < until:
+                pass
         if what == "exit":
             self._watch.mark("b")
             os._exit(value)

@@ -52,6 +52,30 @@ def test_memory_guard() -> None:
         worker.close()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the guard reads /proc")
+def test_processor_time_is_told_from_waiting() -> None:
+    worker = Worker(Echo, "world", Limits(100.0, processor_seconds=0.7), ("a",))
+    try:
+        assert worker.run(("sleep", 1.5)) == "slept"
+        with pytest.raises(LostWorker, match="processor time") as lost:
+            worker.run(("spin", 60))
+        assert lost.value.outcome == "processor"
+    finally:
+        worker.close()
+
+
+def test_what_nobody_wants_is_ended() -> None:
+    worker = Worker(Echo, "world", Limits(100.0), ("a",))
+    try:
+        assert worker.run(("sleep", 0.5), lambda: False) == "slept"  # what ends soon is waited for
+        with pytest.raises(LostWorker) as lost:
+            worker.run(("sleep", 60), lambda: False)
+        assert lost.value.outcome == "unwanted"
+        assert worker.run(("echo", 1)) == 1
+    finally:
+        worker.close()
+
+
 def test_a_server_that_does_not_start() -> None:
     with pytest.raises(WorkerError, match="could not be loaded"):
         Worker(Echo, "broken", Limits(1.0))

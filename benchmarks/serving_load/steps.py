@@ -21,6 +21,7 @@ from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
 from structgen.generator import Generator
 from structgen.models.readers import ragged_reader
+from structgen.serving.async_compiler import PlainCompiling
 from structgen.serving.engine import AsyncEngine
 
 ROWS = 16
@@ -182,12 +183,16 @@ async def slow_python_mask(lab: Lab) -> Found:
 async def _beside_slow(lab: Lab, work: Callable[[], None]) -> Found:
     generator = lab.generator()
 
-    def compile(constraint: Any) -> Any:
-        grammar = constraint.compile(generator.vocabulary)
-        return _SlowGrammar(grammar, work) if constraint == SLOW else grammar
+    class Compiling(PlainCompiling):
+        def known(self, constraint: Any) -> Any:
+            return None
+
+        def compile(self, constraint: Any, is_wanted: Any) -> Any:
+            grammar = super().compile(constraint, is_wanted)
+            return _SlowGrammar(grammar, work) if constraint == SLOW else grammar
 
     without, beside, ends = list[list[float]](), list[list[float]](), list[str]()
-    with _engine(generator, compile) as engine:
+    with _engine(generator, Compiling(generator.vocabulary)) as engine:
         arrived: list[list[float]] = [[] for _ in range(8)]
         writing = [asyncio.create_task(_write_on(engine, row, times)) for row, times in enumerate(arrived)]
         while any(len(times) < 3 for times in arrived):
@@ -227,8 +232,8 @@ def _end_of(task: asyncio.Task[Any]) -> str:
 
 
 @contextmanager
-def _engine(generator: Generator, compile: Callable[[Any], Any]) -> Iterator[AsyncEngine]:
-    engine = AsyncEngine(generator, compile=compile)
+def _engine(generator: Generator, compiling: PlainCompiling) -> Iterator[AsyncEngine]:
+    engine = AsyncEngine(generator, compiling=compiling)
     try:
         yield engine
     finally:

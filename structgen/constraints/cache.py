@@ -42,10 +42,8 @@ class CompiledCache:
             return build()
         while True:
             with self._lock:
-                if key in self._entries:
-                    self._entries.move_to_end(key)
-                    grammar = self._entries[key]
-                    self._count(key, grammar)
+                grammar = self._use(key)
+                if grammar is not None:
                     return grammar
                 other = self._building.get(key)
                 if other is None:
@@ -66,6 +64,18 @@ class CompiledCache:
         own.set_result(grammar)
         return grammar
 
+    def kept(self, key: Hashable) -> Any:
+        """As ``peek``; what is found counts as used."""
+        with self._lock:
+            return self._use(key)
+
+    def clear(self) -> None:
+        """Forget all grammars."""
+        with self._lock:
+            self._entries.clear()
+            self._sizes.clear()
+            self._sum = 0
+
     def peek(self, key: Hashable) -> Any:
         """The grammar under ``key`` if there is one, else None."""
         with self._lock:
@@ -75,6 +85,14 @@ class CompiledCache:
     def bytes(self) -> int:
         """What the grammars took when they were used last."""
         return self._sum
+
+    def _use(self, key: Hashable) -> Any:
+        """What is under a key, used now; None: nothing is."""
+        grammar = self._entries.get(key)
+        if grammar is not None:
+            self._entries.move_to_end(key)
+            self._count(key, grammar)
+        return grammar
 
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
         """Nobody builds what is under a key any more; keep what was built."""

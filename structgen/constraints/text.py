@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,6 +126,47 @@ class GbnfConstraint(TextConstraint):
 
 
 @dataclass(frozen=True)
+class WrittenGrammar(TextConstraint):
+    """A grammar in the notation that its text is written in, which is told when it is compiled: with ``::=`` XGrammar's
+    EBNF, else llama.cpp's GBNF; without, Lark's, else llguidance's. The first that reads it; where none does, the error
+    is the first's.
+    """
+
+    text: str = field(repr=False)
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        (first, reads_first), (second, reads_second) = self._ways()
+        try:
+            return first._compiled(vocabulary)
+        except ConstraintError as error:
+            if getattr(error, "budget", None) == "seconds" or reads_first() or not reads_second():
+                raise
+        return second._compiled(vocabulary)
+
+    def _ways(self) -> list[tuple[TextConstraint, Callable[[], bool]]]:
+        """Constraints that it may be, and what tells whether each can be read."""
+        from structgen.grammar.gbnf import read_gbnf
+        from structgen.grammar.lark_reader import read_lark
+        from structgen.grammar.llguidance.reader import read_llguidance
+
+        text = self.text
+        if "::=" in text:
+            return [
+                (GbnfConstraint(text, dialect="xgrammar"), lambda: _reads(read_gbnf, text, dialect="xgrammar")),
+                (GbnfConstraint(text), lambda: _reads(read_gbnf, text)),
+            ]
+        return [
+            (LarkConstraint(text), lambda: _reads(read_lark, text)),
+            (LarkConstraint(text, dialect="llguidance"), lambda: _reads(read_llguidance, text)),
+        ]
+
+    def instruction(self) -> str:
+        """Asks for a text of the grammar and shows it."""
+        name = "EBNF" if "::=" in self.text else "Lark"
+        return f"Answer with a text of this grammar ({name}):\n{self.text}"
+
+
+@dataclass(frozen=True)
 class RegexConstraint(TextConstraint):
     """Text that matches an expression as a whole. Attributes as ``compile_regex`` takes them."""
 
@@ -211,6 +252,15 @@ def choice(options: Iterable[str]) -> ChoiceConstraint:
             f"a choice needs texts, not {wrong!r:.100}" if texts else "a choice needs at least one text"
         )
     return ChoiceConstraint(tuple(texts))
+
+
+def _reads(read: Callable[..., Any], text: str, **options: Any) -> bool:
+    """Whether a grammar can be read."""
+    try:
+        read(text, **options)
+    except ConstraintError:
+        return False
+    return True
 
 
 _FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}

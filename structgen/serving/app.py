@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,11 +21,12 @@ from starlette.routing import Route
 
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.remarks import remarks
+from structgen.errors import GrammarWarning
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine, with_prompt_length
-from structgen.serving.errors import RequestError, as_request_error, overloaded
+from structgen.serving.errors import RequestError, as_request_error, overloaded, until_stopped
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.gate import Gate
 from structgen.serving.metrics import ServerMetrics
@@ -40,6 +42,18 @@ from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
 _T = TypeVar("_T")
+
+
+class Caller(NamedTuple):
+    """Who sent a request.
+
+    Attributes:
+        key: the API key; "": none is asked for.
+        address: of the connection; "": not known.
+    """
+
+    key: str
+    address: str
 
 
 class ApiServer:
@@ -67,8 +81,7 @@ class ApiServer:
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers) if workers else None
-        compile = None if self._service is None else self._service.compile
-        self.engine = AsyncEngine(model, self.settings, compile=compile, observe=self.metrics.step)
+        self.engine = AsyncEngine(model, self.settings, compiling=self._service, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
         self.is_warm = False
@@ -107,6 +120,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         warming = asyncio.ensure_future(self._warm_up())
         try:
             yield
@@ -151,9 +165,9 @@ class ApiServer:
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         arrived = time.monotonic()
         self._check_room()
-        key, body = await self._received(request)
+        caller, body = await self._received(request)
         with self._preparing():
-            work, writer, rows = await self._prepared(surface, request.receive, record, key, body)
+            work, writer, rows = await self._prepared(surface, request.receive, record, caller, body, arrived)
         rows = [replace(row, arrived=arrived) for row in rows]
         stream = self.engine.submit(rows)
         try:
@@ -173,10 +187,11 @@ class ApiServer:
             lambda: self._left(stream, record),
         )
 
-    async def _received(self, request: Request) -> tuple[str, bytes]:
-        """The key and the body of a request. One whose body is still coming takes no place of those that wait."""
-        key = self.admission.check(request.headers, request.client.host if request.client else "")
-        return key, await self.admission.body(request.headers, request.receive)
+    async def _received(self, request: Request) -> tuple[Caller, bytes]:
+        """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
+        address = request.client.host if request.client else ""
+        key = self.admission.check(request.headers, address)
+        return Caller(key, address), await self.admission.body(request.headers, request.receive)
 
     def _check_room(self) -> None:
         if self._in_preparation >= self.engine.room:
@@ -193,7 +208,13 @@ class ApiServer:
             self._in_preparation -= 1
 
     async def _prepared(
-        self, surface: Surface, receive: Receive, record: RequestRecord, key: str, body: bytes
+        self,
+        surface: Surface,
+        receive: Receive,
+        record: RequestRecord,
+        caller: Caller,
+        body: bytes,
+        arrived: float,
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary = self.settings, self.engine.vocabulary
@@ -203,11 +224,13 @@ class ApiServer:
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
         record.asked(work, model)
-        grammar = await _while_there(self._compiled(work.constraint, record), receive)
+        for ids in work.prompts:  # before anything is compiled for a prompt that is too long
+            self.engine.budget(len(ids), work.max_tokens)
+        grammar = await _while_there(self._compiled(work.constraint, record, caller, arrived), receive)
         if work.constraint is not None:
             record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
-        return work, writer, work.rows(grammar, self.engine.budget, key, settings)
+        return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -247,13 +270,16 @@ class ApiServer:
         if surface.done:
             yield surface.done
 
-    async def _compiled(self, constraint: PlacedConstraint | None, record: RequestRecord) -> Any:
+    async def _compiled(
+        self, constraint: PlacedConstraint | None, record: RequestRecord, caller: Caller, arrived: float
+    ) -> Any:
         if constraint is None:
             return None
         kept = COMPILED.peek(joined(content_key(constraint.constraint), self.engine.vocabulary)) is not None
         with record.compiling(constraint.kind, kept=kept):
             try:
-                return await self.engine.compile(constraint.constraint)
+                until = arrived + self.settings.queue_seconds
+                return await self.engine.compile(constraint.constraint, caller.key or caller.address, until)
             except Exception as error:
                 raise as_request_error(error, constraint.place) from error
 
@@ -299,16 +325,18 @@ class ApiServer:
             return self._failed(error, record)
 
     async def _report(self, request: Request, record: RequestRecord) -> Response:
-        _, body = await self._received(request)
+        arrived = time.monotonic()
+        caller, body = await self._received(request)
         asked = await read_body(CheckRequest, body)
-        constraint = structured_constraint(asked.structured_outputs, self.settings)
+        with until_stopped():
+            constraint = await asyncio.to_thread(structured_constraint, asked.structured_outputs, self.settings)
         assert constraint is not None
         started = time.perf_counter()
         with self._preparing():
-            grammar = await _while_there(self._compiled(constraint, record), request.receive)
+            grammar = await _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        report = getattr(grammar, "report", None)
-        entries = report.entries if report else ()
+        with until_stopped():
+            entries = await asyncio.to_thread(_entries, grammar)
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
@@ -329,6 +357,12 @@ class ApiServer:
     async def _metrics(self, _: Request) -> Response:
         self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
+
+
+def _entries(grammar: Any) -> Sequence[Any]:
+    """What of each keyword is enforced, which takes a while to tell of a large schema."""
+    report = getattr(grammar, "report", None)
+    return report.entries if report else ()
 
 
 async def _while_there(work: Any, receive: Receive) -> Any:

@@ -1,15 +1,18 @@
 """Constraints of strangers, compiled safely: static limits first, then a trial in a process that may be lost.
 
-A grammar that compiles in a trial within its limits of time and memory is compiled here, once for all who ask for it,
-and kept by content (`structgen.constraints.cache`). One that does not is refused, and refused at once the next time.
+A grammar that compiles in a trial within its limits of processor time and memory is compiled here, once for all who ask
+for it, and kept by content (`structgen.constraints.cache`). One that does not is refused, and refused at once the next
+time. What comes of load, or of a process that was lost, says nothing of the constraint and is not remembered.
 """
 
 from __future__ import annotations
 
 import pickle
 import threading
+import traceback
+import warnings
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import islice
 from queue import SimpleQueue
@@ -20,12 +23,16 @@ from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
+from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
+from structgen.serving.async_compiler import kept_grammar
+from structgen.serving.errors import RequestError, unavailable
 from structgen.vocabulary.vocabulary import Vocabulary
-from structgen.workers import Limits, LostWorker, Watch, Worker
+from structgen.workers import Limits, LostWorker, Watch, Worker, WorkerError
 
 KEPT_REFUSALS = 256
 """Constraints whose refusal is remembered."""
+STALLED = 6
+"""A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class CompileLimits:
         depth: nesting of its values.
         nodes: values in it.
         pattern_length: code points of one regular expression.
-        seconds: for compiling it, a first mask and the shortest text.
+        seconds: of processor time for compiling it, a first mask and the shortest text.
         memory_bytes: resident memory of the process in which that is tried.
     """
 
@@ -50,12 +57,12 @@ class CompileLimits:
 
 
 class CompileService:
-    """Compiles constraints for one vocabulary. Thread-safe; `compile` blocks.
+    """Compiles constraints for one vocabulary. Thread-safe; `compile` blocks. See ``Compiling``.
 
     Args:
         vocabulary: the model's tokens.
         limits: what constraints may ask for.
-        workers: processes for trials; each holds the vocabulary.
+        workers: processes for trials; each holds the vocabulary. One caller has all but one of them.
 
     Raises:
         WorkerError: a process did not come up.
@@ -64,52 +71,72 @@ class CompileService:
     def __init__(self, vocabulary: Vocabulary, limits: CompileLimits | None = None, workers: int = 1) -> None:
         self.vocabulary = vocabulary
         self.limits = limits or CompileLimits()
+        self.at_once, self.each = workers, max(1, workers - 1)
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._lock = threading.Lock()
         self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
-        guard = Limits(self.limits.seconds, self.limits.memory_bytes)
+        seconds = self.limits.seconds
+        guard = Limits(STALLED * seconds, self.limits.memory_bytes, seconds)
         self._workers = [Worker(_Trials, vocabulary, guard) for _ in range(workers)]
         for worker in self._workers:
             self._idle.put(worker)
 
-    def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint, tried out elsewhere first unless it is kept.
+    def known(self, constraint: Constraint) -> Grammar | None:
+        """The compiled form if it is kept.
 
         Raises:
-            TooComplexError: it is larger than ``limits`` allow, or took more time or memory.
-            StructgenError: what compiling it raises.
-            WorkerError: a process that was lost could not be replaced.
+            StructgenError: the constraint was refused before.
         """
+        kept = kept_grammar(constraint, self.vocabulary)
+        if kept is not None:
+            return kept
         key = joined(content_key(constraint), self.vocabulary)
-        if key is not None:
-            if COMPILED.peek(key) is not None:
-                return constraint.compile(self.vocabulary)
-            with self._lock:
-                refusal = self._refused.get(key)
-            if refusal is not None:
-                raise refusal.with_traceback(None)
+        with self._lock:
+            refusal = None if key is None else self._refused.get(key)
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+        return None
+
+    def compile(self, constraint: Constraint, is_wanted: Callable[[], bool] = lambda: True) -> Grammar:
+        """The compiled form of a constraint, tried out elsewhere first unless it is kept.
+
+        Args:
+            is_wanted: whether somebody waits for it.
+
+        Raises:
+            TooComplexError: it is larger than ``limits`` allow, or took more processor time or memory.
+            StructgenError: what compiling it raises.
+            RequestError: it could not be told (503): the process was lost or stood still; or nobody wants it.
+        """
+        known = self.known(constraint)
+        if known is not None:
+            return known
+        key = joined(content_key(constraint), self.vocabulary)
         try:
             check_size(constraint, self.limits)
-            self._try(constraint, key)
+            self._try(constraint, key, is_wanted)
+            if not is_wanted():
+                raise _unwanted()
             return _begun(constraint.compile(self.vocabulary))
         except StructgenError as error:
             self._refuse(key, error)
             raise
 
     def close(self) -> None:
-        """End the processes; trials under way raise WorkerError."""
+        """End the processes; trials under way are given up (503)."""
         for worker in self._workers:
             worker.close()
 
     def _refuse(self, key: Hashable, error: StructgenError) -> None:
-        if key is None or isinstance(error, InternalError):
+        """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""
+        if key is None or isinstance(error, (InternalError, RequestError)):
             return
         with self._lock:
             self._refused[key] = error
             while len(self._refused) > KEPT_REFUSALS:
                 self._refused.popitem(last=False)
 
-    def _try(self, constraint: Constraint, key: Hashable) -> None:
+    def _try(self, constraint: Constraint, key: Hashable, is_wanted: Callable[[], bool]) -> None:
         """Compile in a process of its own, and make a first mask there."""
         try:
             job = pickle.dumps(constraint)
@@ -117,16 +144,23 @@ class CompileService:
             raise ConstraintError(f"the constraint cannot be sent to another process: {error}") from error
         worker = self._idle.get()
         try:
-            answer = worker.run(job) if key is None or COMPILED.peek(key) is None else None
+            if key is not None and COMPILED.peek(key) is not None:
+                return
+            if not is_wanted():
+                raise _unwanted()
+            answer = worker.run(job, is_wanted)
         except LostWorker as lost:
-            raise _too_much(lost, self.limits) from None
+            raise _refusal(lost, self.limits) from None
+        except WorkerError:
+            raise unavailable("No process could be started to try the constraint in.", "compile_failed", 5.0) from None
         finally:
             self._idle.put(worker)
         if answer is not None:
             raise answer
 
 
-def _too_much(lost: LostWorker, limits: CompileLimits) -> TooComplexError:
+def _refusal(lost: LostWorker, limits: CompileLimits) -> StructgenError:
+    """What a lost process says of the constraint, or that it says nothing."""
     if lost.outcome == "memory":
         most = limits.memory_bytes or 0
         return TooComplexError(
@@ -134,8 +168,20 @@ def _too_much(lost: LostWorker, limits: CompileLimits) -> TooComplexError:
             limit=most,
             budget="memory_bytes",
         )
-    what = f"takes more than {limits.seconds:g} s" if lost.outcome == "timeout" else f"ended its process ({lost})"
-    return TooComplexError(f"compiling the constraint {what}; simplify it", limit=int(limits.seconds), budget="seconds")
+    if lost.outcome == "processor":
+        return TooComplexError(
+            f"compiling the constraint takes more than {limits.seconds:g} s of processor time; simplify it",
+            limit=int(limits.seconds),
+            budget="seconds",
+        )
+    if lost.outcome == "unwanted":
+        return _unwanted()
+    what = "stood still" if lost.outcome == "timeout" else "was lost"
+    return unavailable(f"The process in which the constraint was tried {what}; ask again.", "compile_failed", 5.0)
+
+
+def _unwanted() -> RequestError:
+    return unavailable("Nobody waits for this constraint any more.", "compile_failed")
 
 
 class _Trials:
@@ -144,14 +190,20 @@ class _Trials:
     def __init__(self, vocabulary: Vocabulary, watch: Watch) -> None:
         self.greeting = "ready"
         self._vocabulary = vocabulary
+        warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
 
     def __call__(self, job: bytes) -> StructgenError | None:
         try:
             _begun(pickle.loads(job).compile(self._vocabulary))
         except StructgenError as error:
             return error
-        except Exception as error:
-            return InternalError(f"compiling the constraint raised {type(error).__name__}: {error}")
+        except Exception as error:  # without its message, which may hold text of the request and comes to the log
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            return InternalError(
+                f"compiling the constraint raised {type(error).__name__} ({frame.name}, line {frame.lineno})"
+            )
+        finally:
+            COMPILED.clear()
         return None
 
 

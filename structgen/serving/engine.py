@@ -23,7 +23,7 @@ from structgen.errors import GenerationError, QueueError, StructgenError
 from structgen.generator import Generator
 from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
-from structgen.serving.async_compiler import AsyncCompiler
+from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.serving.errors import RequestError, overloaded, until_stopped
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
@@ -110,7 +110,7 @@ class AsyncEngine(AsyncWriting):
     Args:
         model: a generator, not to be used beside the engine; or a model that is elsewhere.
         settings: limits; None: ``ServingSettings()``.
-        compile: compiles constraints; None: in this process, without limits.
+        compiling: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
         progress: told of what takes over a second beside the writing: compiling, preparing drafts (see
             ``report_progress``); None: what the generator tells, or the log.
@@ -121,7 +121,7 @@ class AsyncEngine(AsyncWriting):
         model: Generator | ServedModel,
         settings: ServingSettings | None = None,
         *,
-        compile: Callable[[Constraint], Grammar] | None = None,
+        compiling: Compiling | None = None,
         observe: Callable[[StepReport], None] | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
@@ -141,13 +141,9 @@ class AsyncEngine(AsyncWriting):
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         self.max_prompt_length = self.settings.max_prompt_length
-        own = compile or (lambda constraint: constraint.compile(served.vocabulary))
-
-        def compiled(constraint: Constraint) -> Grammar:
-            with report_progress(self._progress):
-                return served.placed(constraint, own(constraint))
-
-        self._compiler = AsyncCompiler(compiled)
+        self._compiler = AsyncCompiler(
+            compiling or PlainCompiling(served.vocabulary), served.placed, self.settings.max_waiting, self._progress
+        )
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
         self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
         self._lock = threading.Lock()  # of the two below and ``_entering``
@@ -230,10 +226,10 @@ class AsyncEngine(AsyncWriting):
         """Close all outputs that were begun, validly and soon."""
         self._ask(self._writer.hurry)
 
-    async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint, whose section the rows keep; what compiling it raises."""
+    async def compile(self, constraint: Constraint, who: str = "", until: float | None = None) -> Grammar:
+        """The compiled form of a constraint, whose section the rows keep; see ``AsyncCompiler.compile``."""
         self._check_process()
-        return await self._compiler.compile(unbudgeted(constraint))
+        return await self._compiler.compile(unbudgeted(constraint), who, until)
 
     async def read(self, tokenize: Callable[[Any], _T]) -> _T:
         """What ``tokenize`` makes of the tokenizer, beside the loop."""

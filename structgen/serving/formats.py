@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.json import json_schema
-from structgen.constraints.text import LarkConstraint, TextConstraint, choice, gbnf, regex
-from structgen.errors import ConstraintError
-from structgen.grammar.gbnf import read_gbnf
-from structgen.grammar.lark_reader import read_lark
-from structgen.grammar.llguidance.reader import read_llguidance
+from structgen.constraints.text import TextConstraint, WrittenGrammar, choice, regex
 from structgen.options import JsonOptions
 from structgen.serving.errors import Place, RequestError, as_request_error
 from structgen.serving.openai_types import (
@@ -141,32 +136,10 @@ def _constraint(
 
 
 def grammar_text(text: str) -> TextConstraint:
-    """A grammar in the notation that it is written in: ``::=`` for XGrammar's EBNF, as vLLM and SGLang have it, or
-    llama.cpp's GBNF; else Lark's, or llguidance's. Of two, the first that reads it.
-
-    Raises:
-        ConstraintError: neither reads it; the error of the first.
+    """A grammar in the notation that it is written in, as vLLM and SGLang have it. It is read where it is compiled:
+    reading one may take as long as compiling does.
     """
-    ways: list[tuple[Callable[[], Any], TextConstraint]]
-    if "::=" in text:
-        ways = [
-            (partial(read_gbnf, text, dialect="xgrammar"), gbnf(text, dialect="xgrammar")),
-            (partial(read_gbnf, text), gbnf(text)),
-        ]
-    else:
-        ways = [
-            (partial(read_lark, text), LarkConstraint(text)),
-            (partial(read_llguidance, text), LarkConstraint(text, dialect="llguidance")),
-        ]
-    refusal: ConstraintError | None = None
-    for read, constraint in ways:
-        try:
-            read()
-            return constraint
-        except ConstraintError as error:
-            refusal = refusal or error
-    assert refusal is not None
-    raise refusal
+    return WrittenGrammar(text)
 
 
 def _checked(make: Any, place: Place) -> Constraint:

@@ -191,6 +191,81 @@ def test_constraints_are_tried_out_elsewhere_first() -> None:
             assert client.post(CHAT, json={**HELLO, "max_tokens": 400, **fields}).status_code == 200
 
 
+def _doubling(count: int) -> str:
+    """A Lark grammar that takes exponential time to read, and a few hundred bytes."""
+    rules = [f"A{number}: A{number + 1} A{number + 1}" for number in range(count)]
+    return "start: A0\n" + "\n".join(rules) + f'\nA{count}: "a"\n'
+
+
+def test_grammars_are_read_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``/check`` and chats with grammars that take long to read: ``/health`` is answered meanwhile."""
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a grammar is read in the server's process")
+
+    for name in ("lark_reader.read_lark", "gbnf.read_gbnf", "llguidance.reader.read_llguidance"):
+        monkeypatch.setattr(f"structgen.grammar.{name}", never)
+    monkeypatch.setattr("structgen.compilers.read_lark", never, raising=False)
+    limits = CompileLimits(seconds=1.0)
+    outputs = [{"grammar": _doubling(40 + number)} for number in range(2)]
+    with (
+        serving(compile_workers=1, compile_limits=limits) as running,
+        httpx2.Client(base_url=running.url, timeout=60) as client,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        asked = [pool.submit(client.post, "/check", json={"structured_outputs": given}) for given in outputs]
+        body = {**HELLO, "structured_outputs": outputs[0]}
+        asked += [pool.submit(client.post, CHAT, json=body)]
+        tag = {"type": "structural_tag", "format": {"type": "grammar", **outputs[1]}}
+        asked += [pool.submit(client.post, CHAT, json={**HELLO, "structured_outputs": {"structural_tag": tag}})]
+        slowest = 0.0
+        while not all(future.done() for future in asked):
+            started = time.monotonic()
+            assert client.get("/health").status_code == 200
+            slowest = max(slowest, time.monotonic() - started)
+            time.sleep(0.02)
+        codes = {future.result().json()["error"]["code"] for future in asked}
+        assert codes == {"grammar_too_complex"} and slowest < 1.0
+        time.sleep(0.1)
+
+
+def test_clients_that_leave_while_their_constraint_is_compiled(caplog: pytest.LogCaptureFixture) -> None:
+    """What they asked for is given up: the next new constraint is compiled at once, a kept one meanwhile; nothing of
+    their texts is in the log."""
+    limits = CompileLimits(seconds=3.0)
+    known = {**HELLO, "max_tokens": 5, "structured_outputs": {"regex": "known"}}
+    with (
+        serving(compile_workers=1, compile_limits=limits) as running,
+        httpx2.Client(base_url=running.url, timeout=60) as client,
+    ):
+        assert client.post(CHAT, json=known).status_code == 200
+        left = []
+        for number in range(20):
+            grammar = _doubling(40 + number) + "// a secret\n"
+            left.append(raw(running, {**HELLO, "structured_outputs": {"grammar": grammar}}))
+        time.sleep(0.3)
+        assert client.post(CHAT, json=known).status_code == 200  # a kept one does not wait for them
+        for connection in left:
+            connection.close()
+        started = time.monotonic()
+        new = {**HELLO, "max_tokens": 5, "structured_outputs": {"regex": "newer"}}
+        assert client.post(CHAT, json=new).status_code == 200
+        assert time.monotonic() - started < 30  # twenty trials would take a minute
+    assert "secret" not in caplog.text and "never retrieved" not in caplog.text
+
+
+def test_a_prompt_that_is_too_long_is_told_before_its_constraint_is_compiled() -> None:
+    with serving(generator(context_length=200)) as running, httpx2.Client(base_url=running.url, timeout=60) as client:
+
+        async def never(*_: Any) -> Any:
+            raise AssertionError("it was compiled")
+
+        running.server.engine.compile = never  # type: ignore[method-assign, assignment]
+        body = {"prompt": "x" * 200, "structured_outputs": {"regex": "a"}}
+        answer = client.post("/v1/completions", json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
+
+
 def test_an_error_in_a_stream_ends_it_without_done() -> None:
     """The model fails in the middle: the client is told, and no ``[DONE]`` follows."""
     gen = generator()

@@ -104,11 +104,11 @@ def test_requests_that_are_being_prepared_wait_too() -> None:
         engine = server.server.engine
         compile = engine.compile
 
-        async def slowly(constraint: Any) -> Any:
+        async def slowly(*arguments: Any) -> Any:
             await asyncio.sleep(0.5)
-            return await compile(constraint)
+            return await compile(*arguments)
 
-        engine.compile = slowly  # type: ignore[method-assign]
+        engine.compile = slowly  # type: ignore[method-assign, assignment]
 
         async def all_at_once() -> list[int]:
             async with httpx2.AsyncClient(base_url=server.url, timeout=60) as http:

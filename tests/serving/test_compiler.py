@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import structgen
 from structgen.constraints.cache import COMPILED, content_key, joined
-from structgen.errors import ConstraintError, TooComplexError
+from structgen.errors import ConstraintError, InternalError, TooComplexError
 from structgen.serving.compiler import CompileLimits, CompileService, check_size
+from structgen.serving.errors import RequestError
 from tests.concurrency import together
 
 BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -69,6 +74,42 @@ def test_what_takes_too_long_is_refused_and_the_service_goes_on(service: Compile
     assert service.compile(structgen.regex("a")) is not None
 
 
+def test_waiting_is_no_processor_time(service: CompileService) -> None:
+    """A trial that others hold up is not refused: its limit is of processor time."""
+    assert service.compile(_Sleeping(3.0)) is not None  # type: ignore[arg-type]
+
+
+def test_what_was_lost_or_stood_still_is_not_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for outcome in ("exit", "stall"):
+        monkeypatch.setattr("structgen.serving.compiler.STALLED", 1 if outcome == "stall" else 6)
+        found = CompileService(BYTES, CompileLimits(seconds=2.0))
+        constraint = _Once(outcome, str(tmp_path / outcome))
+        try:
+            with pytest.raises(RequestError, match="ask again") as refused:
+                found.compile(constraint)  # type: ignore[arg-type]
+            assert (refused.value.status, refused.value.code) == (503, "compile_failed")
+            assert found.compile(constraint) is not None  # type: ignore[arg-type]
+        finally:
+            found.close()
+
+
+def test_what_nobody_waits_for_is_ended(service: CompileService) -> None:
+    """Long before its limit, and nothing of it is remembered."""
+    constraint, started = _Sleeping(1.9), time.monotonic()
+    with pytest.raises(RequestError, match="Nobody waits"):
+        service.compile(_Slow(2), lambda: time.monotonic() - started < 0.2)  # type: ignore[arg-type]
+    assert service.known(_Slow(2)) is None  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="Nobody waits"):
+        service.compile(constraint, lambda: False)  # type: ignore[arg-type]
+
+
+def test_messages_of_faults_are_not_told(service: CompileService) -> None:
+    """They may hold text of the request, and come to the log."""
+    with pytest.raises(InternalError) as raised:
+        service.compile(_Faulty())  # type: ignore[arg-type]
+    assert "KeyError (compile, line" in str(raised.value) and "secret" not in str(raised.value)
+
+
 def test_limits_are_looked_at_first() -> None:
     deep: Any = {"type": "integer"}
     for _ in range(70):
@@ -98,15 +139,47 @@ def test_a_constraint_that_cannot_be_sent(service: CompileService) -> None:
         service.compile(Local())  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
 class _Slow:
     """A constraint that never compiles."""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Slow)
-
-    def __hash__(self) -> int:
-        return 1
+    number: int = 1
 
     def compile(self, vocabulary: structgen.Vocabulary) -> Any:
         while True:
             pass
+
+
+@dataclass(frozen=True)
+class _Sleeping:
+    """A constraint that takes time and no processor."""
+
+    seconds: float
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        time.sleep(self.seconds)
+        return structgen.regex("a").compile(vocabulary)
+
+
+@dataclass(frozen=True)
+class _Once:
+    """A constraint whose process is lost, or stands still, the first time."""
+
+    outcome: str
+    mark: str
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        if not Path(self.mark).exists():
+            Path(self.mark).touch()
+            if self.outcome == "exit":
+                os._exit(3)
+            time.sleep(60)
+        return structgen.regex("a").compile(vocabulary)
+
+
+@dataclass(frozen=True)
+class _Faulty:
+    """A constraint whose compiling has a fault."""
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        raise KeyError("secret")
