@@ -318,8 +318,7 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
     print(
         f"serve  {at_once:.1f} tokens/s with {REQUESTS} constrained requests at once: {at_once / BEFORE:.1f} times one "
-        f"by one before (at least 4). One by one now {one_by_one:.1f}; the wheel's own server, unconstrained "
-        f"{own:.1f}, "
+        f"by one before (at least 4); now {one_by_one:.1f}; the wheel's own server, unconstrained {own:.1f}, "
         f"its own batches {batches:.1f}",
         flush=True,
     )

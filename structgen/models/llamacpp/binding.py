@@ -19,6 +19,7 @@ from structgen.models.threads import threads_in_use
 INSTALL = "pip install 'structgen-lm[llamacpp]'"
 BATCH = 512  # tokens of one call of llama.cpp
 SEQUENCES = 256  # LLAMA_MAX_SEQ
+NO_FLASH = 0  # LLAMA_FLASH_ATTN_TYPE_DISABLED
 WAIT_POLICY, SPINS = "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"
 SPIN_COUNT = 4000  # looks of 10 to 20 ns
 _LEVELS = {1: logging.DEBUG, 2: logging.DEBUG, 3: logging.INFO, 4: logging.WARNING}  # enum ggml_log_level

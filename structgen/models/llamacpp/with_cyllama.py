@@ -128,6 +128,8 @@ class CyllamaContext:
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = not apart
+        if apart:
+            params.flash_attn_type = binding.NO_FLASH  # its sums depend on the number of threads
         params.swa_full = params.no_perf = True
         try:
             self._context = library.LlamaContext(file.handle, params)

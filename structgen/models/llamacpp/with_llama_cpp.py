@@ -136,6 +136,8 @@ class LlamaCppContext:
         params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max = cells, most, most, sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = not apart
+        if apart:
+            params.flash_attn_type = binding.NO_FLASH  # its sums depend on the number of threads
         params.swa_full = params.no_perf = True
         self._context = library.llama_init_from_model(file.handle, params)
         if not self._context:
