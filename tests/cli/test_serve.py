@@ -165,7 +165,7 @@ FEW_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 2
 
 
 def test_more_connections_than_files_stop_nobody(port: int) -> None:
-    """300 idle connections under ``ulimit -n 256``: who asks is answered, and the log stays short, JSON line by line."""
+    """300 idle connections under ``ulimit -n 256``: who asks is answered, and the log stays short, each line JSON."""
     import json
     import socket
     from contextlib import ExitStack
