@@ -32,7 +32,7 @@ from structgen.serving.gate import Gate
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest
 from structgen.serving.pages import page_routes
-from structgen.serving.reading import read_body
+from structgen.serving.reading import READ_AT_ONCE, read_body
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
@@ -220,7 +220,10 @@ class ApiServer:
         settings, vocabulary = self.settings, self.engine.vocabulary
         asked = await read_body(surface.request, body)
         self._check_model(asked.model)
-        reading = self.engine.read(lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings))
+        is_long = len(body) > READ_AT_ONCE
+        reading = self.engine.read(
+            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), is_long=is_long
+        )
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
         record.asked(work, model)

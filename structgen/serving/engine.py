@@ -27,6 +27,7 @@ from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainComp
 from structgen.serving.errors import RequestError, overloaded, until_stopped
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
+from structgen.serving.tokenizing import InTurn
 from structgen.serving.writing import AsyncWriting
 
 _T = TypeVar("_T")
@@ -144,7 +145,9 @@ class AsyncEngine(AsyncWriting):
         self._compiler = AsyncCompiler(
             compiling or PlainCompiling(served.vocabulary), served.placed, self.settings.max_waiting, self._progress
         )
-        self._reading = ThreadPoolExecutor(1, "structgen-tokenize")  # tokenizers are not for several threads at once
+        self._in_turn = InTurn(self.tokenizer)
+        self._reading = ThreadPoolExecutor(1, "structgen-tokenize")
+        self._reading_long = ThreadPoolExecutor(1, "structgen-tokenize-long")  # beside it: short ones wait for a part
         self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
@@ -231,11 +234,12 @@ class AsyncEngine(AsyncWriting):
         self._check_process()
         return await self._compiler.compile(unbudgeted(constraint), who, until)
 
-    async def read(self, tokenize: Callable[[Any], _T]) -> _T:
-        """What ``tokenize`` makes of the tokenizer, beside the loop."""
+    async def read(self, tokenize: Callable[[Any], _T], *, is_long: bool = False) -> _T:
+        """What ``tokenize`` makes of the tokenizer, beside the loop; of long texts, beside what is made of others."""
         self._check_process()
+        readers = self._reading_long if is_long else self._reading
         with until_stopped():
-            reading = asyncio.get_running_loop().run_in_executor(self._reading, tokenize, self.tokenizer)
+            reading = asyncio.get_running_loop().run_in_executor(readers, tokenize, self._in_turn)
         return await reading
 
     def budget(self, prompt_tokens: int, wanted: int) -> int:
@@ -263,7 +267,8 @@ class AsyncEngine(AsyncWriting):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=10 if self.is_prepared else 0)
         self._compiler.close()
-        self._reading.shutdown(wait=False, cancel_futures=True)
+        for readers in (self._reading, self._reading_long):
+            readers.shutdown(wait=False, cancel_futures=True)
         self._served.close()
 
     def _check_process(self) -> None:
@@ -406,7 +411,10 @@ def _told(error: Exception) -> Exception:
 
 
 def with_prompt_length(settings: ServingSettings, model: Generator | ServedModel) -> ServingSettings:
-    """Prompts may be as long as they can be if all of their tokens are the longest."""
+    """Prompts may have as many tokens as the model reads, and be as long as they can be if all are the longest."""
+    if settings.max_prompt_tokens is None:
+        context = model.model.context_length if isinstance(model, Generator) else model.context_length
+        settings = replace(settings, max_prompt_tokens=context)
     if settings.max_prompt_length is not None:
         return settings
     if isinstance(model, Generator):

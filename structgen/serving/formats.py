@@ -88,7 +88,8 @@ def structured_constraint(
     place = (*root, name)
     if isinstance(value, str) and name in ("json", "structural_tag"):
         value = _json_of(value, place) if value.lstrip().startswith("{") else value
-    check_limits({"pattern": value} if name == "regex" else value, place, settings.compile_limits)
+    limits = settings.compile_limits.whole if name == "structural_tag" else settings.compile_limits
+    check_limits({"pattern": value} if name == "regex" else value, place, limits)
     return PlacedConstraint(
         _checked(lambda: _constraint(name, value, place, options, special_tokens), place), place, name
     )

@@ -12,6 +12,10 @@ from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
 from structgen.serving.settings import ServingSettings
 
+CHARACTERS_A_TOKEN = 4
+"""Texts with more for each token that the model reads are looked at in parts first."""
+LEAST_PART = 4_096
+"""Characters of such a part."""
 NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
 
 
@@ -92,7 +96,27 @@ def token_ids(tokenizer: Any, text: str, settings: ServingSettings, *, add_speci
             code="context_length_exceeded",
             param="messages",
         )
+    _check_parts(tokenizer, text, settings.max_prompt_tokens)
     ids = list(tokenizer.encode(text, add_special_tokens=add_special_tokens))
     if not ids:
         raise RequestError("The prompt is empty; give some text.", param="prompt")
     return ids
+
+
+def _check_parts(tokenizer: Any, text: str, most: int | None) -> None:
+    """Refuse a long text whose parts have more than twice the tokens that are read.
+
+    Tokens across a cut are few, so a text that could be read is never refused; others end after a few parts. Between
+    two of them, the tokens of other requests are made.
+    """
+    if most is None or len(text) <= CHARACTERS_A_TOKEN * most:
+        return
+    count, size = 0, max(LEAST_PART, CHARACTERS_A_TOKEN * most)
+    for start in range(0, len(text), size):
+        count += len(tokenizer.encode(text[start : start + size], add_special_tokens=False))
+        if count > 2 * most + LEAST_PART:
+            raise RequestError(
+                f"The prompt has more than {most:,} tokens, which are all that the model reads; shorten it.",
+                code="context_length_exceeded",
+                param="messages",
+            )

@@ -13,7 +13,7 @@ from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
 
 DEFAULT_LIMITS = CompileLimits()
-_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length", "max_connections")
+_OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length", "max_prompt_tokens", "max_connections")
 SchemaInPrompt = Literal["none", "user", "system"]
 
 
@@ -36,6 +36,8 @@ class ServingSettings:
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
         max_prompt_length: longest text of a prompt, in characters; None: in an ``ApiServer``, as long as what the
             model reads could be at the most, so that no time goes into the tokens of what cannot fit.
+            max_prompt_tokens: of it; None: in an ``ApiServer``, as many as the model reads. A long text is refused
+            as soon as its parts have twice as many.
         compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
@@ -66,6 +68,7 @@ class ServingSettings:
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
     max_prompt_length: int | None = None
+    max_prompt_tokens: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
     compile_workers: int = 1
     max_choices: int = 16

@@ -63,9 +63,12 @@ def test_hosts() -> None:
         assert http.post(CHAT, json=HELLO, headers={"host": "[::1]:8000"}).status_code == 200
         for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""):
             answer = http.post(CHAT, json=HELLO, headers={"host": host})
-            assert (
-                answer.status_code in (400, 403) and http.get("/v1/models", headers={"host": host}).status_code != 200
-            )
+            assert answer.status_code in (400, 403)
+            for path in ("/v1/models", "/v1/models/tiny", "/", "/page.js", "/health", "/ready", "/metrics", "/nowhere"):
+                told = http.get(path, headers={"host": host})
+                assert told.status_code in (400, 403) and set(told.json()) == {"error"}, (path, host)
+        for path in ("/", "/health", "/ready", "/metrics"):
+            assert http.get(path).status_code == 200
 
 
 def test_rates() -> None:

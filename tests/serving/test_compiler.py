@@ -15,7 +15,10 @@ import structgen
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.errors import ConstraintError, InternalError, TooComplexError
 from structgen.serving.compiler import CompileLimits, CompileService, check_size
-from structgen.serving.errors import RequestError
+from structgen.serving.errors import RequestError, as_request_error
+from structgen.serving.formats import structured_constraint
+from structgen.serving.openai_types import StructuredOutputs
+from structgen.serving.settings import ServingSettings
 from tests.concurrency import together
 
 BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -129,6 +132,41 @@ def test_limits_are_looked_at_first() -> None:
             check_size(constraint, limits)
         assert refused.value.budget == budget
     check_size(structgen.json_schema({"properties": {"pattern": {"description": "a" * 3_000}}}), limits)
+
+
+def tags(count: int, values: int = 1) -> dict[str, Any]:
+    """A structural tag as requests have it."""
+    schema = {"type": "object", "properties": {"a": {"enum": list(range(values))}}, "required": ["a"]}
+    structures = [{"begin": f"<f{number}>", "schema": schema, "end": "</f>"} for number in range(count)]
+    return {"type": "structural_tag", "triggers": ["<f"], "structures": structures}
+
+
+@pytest.mark.parametrize(
+    ("tag", "budget"),
+    [
+        (tags(2_000), None),
+        (tags(20, 9_000), None),
+        (tags(1, 30_000), "nodes"),
+        (tags(30, 15_000), "nodes"),
+        (tags(30_000), "text_bytes"),
+    ],
+    ids=["2,000 structures", "20 large ones", "one too large", "together too large", "too many"],
+)
+def test_the_values_of_each_structure_count_alone(tag: dict[str, Any], budget: str | None) -> None:
+    """What a tag is made into here has more values than what was given: those are not counted."""
+    settings, asked = ServingSettings(), StructuredOutputs.model_validate({"structural_tag": tag})
+
+    def check() -> None:
+        placed = structured_constraint(asked, settings)
+        assert placed is not None
+        check_size(placed.constraint, settings.compile_limits)
+
+    if budget is None:
+        check()
+        return
+    with pytest.raises((RequestError, TooComplexError), match="values" if budget == "nodes" else "bytes") as refused:
+        check()
+    assert as_request_error(refused.value).code == "grammar_too_complex"
 
 
 def test_a_constraint_that_cannot_be_sent(service: CompileService) -> None:
