@@ -46,7 +46,11 @@ class Server:
         self._folder = tempfile.TemporaryDirectory()
         self._told, self._log = Path(self._folder.name, "alive.json"), Path(self._folder.name, "log")
         command = [sys.executable, str(PROBE), str(self._told), "--port", str(port), *options]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            **(environment or {}),
+        }
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         self._wait()

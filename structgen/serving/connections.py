@@ -23,7 +23,7 @@ from structgen.serving.settings import ServingSettings
 
 MAX_HEAD = 64 << 10
 """Bytes of a request's line and headers."""
-MAX_FRAMES = 64 << 10
+MAX_FRAMES = 32 << 10
 """Bytes between those of a body: the sizes of chunks, and an eighth of the body besides."""
 PIECE = 16 << 10
 """Bytes that are parsed before these limits are looked at again."""

@@ -16,7 +16,7 @@ LOG = logging.getLogger("structgen.serving")
 RARE_SECONDS = 60.0
 
 
-class JsonLines(logging.Formatter):
+class LogLines(logging.Formatter):
     """Messages that are JSON objects as they are; others, and what was raised, as the fields of one."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -44,7 +44,7 @@ def _is_object(text: str) -> bool:
 def log_to_stderr() -> None:
     """Have all that the process logs, warnings of Python included, on standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(LogLines())
     logging.getLogger().addHandler(handler)
     logging.captureWarnings(True)
     for name, level in (("structgen", logging.INFO), ("uvicorn.error", logging.WARNING)):

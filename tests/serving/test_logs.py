@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from structgen.progress import ProgressEvent
-from structgen.serving.logs import JsonLines, LogWaits, RareLog, tame_loop
+from structgen.serving.logs import LogLines, LogWaits, RareLog, tame_loop
 
 
 def line_of(message: str, *arguments: Any, error: BaseException | None = None) -> dict[str, Any]:
     raised = None if error is None else (type(error), error, error.__traceback__)
-    line = JsonLines().format(logging.LogRecord("x.y", logging.WARNING, "", 0, message, arguments, raised))
+    line = LogLines().format(logging.LogRecord("x.y", logging.WARNING, "", 0, message, arguments, raised))
     assert "\n" not in line
     found: dict[str, Any] = json.loads(line)
     return found
