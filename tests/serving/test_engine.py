@@ -95,11 +95,11 @@ def test_bad_options_raise_before_anything_is_written() -> None:
             await engine.agenerate("p", temprature=1)
         with pytest.raises(structgen.SchemaError):
             await engine.agenerate("p", {"type": "strin"})
-        with pytest.raises(RequestError, match="shorten it"):
-            await engine.agenerate("p" * 99)
+        with pytest.raises(GenerationError, match="shorten it"):
+            await engine.agenerate("p" * 999)
         assert engine.is_idle
 
-    run(scenario, generator(context_length=50))
+    run(scenario, generator(context_length=200))
 
 
 def test_leaving_a_stream_cancels_it() -> None:
