@@ -148,7 +148,7 @@ class ApiServer:
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         with self._preparing():
             work, writer, rows = await self._prepared(surface, request, record)
-        stream = self.engine.submit(rows)
+        stream = self.engine.submit(rows, rows[0].key or address_of(request))
         try:
             if not work.stream:
                 events = await _while_there(stream.last(), request.receive)
@@ -183,7 +183,7 @@ class ApiServer:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary, receive = self.settings, self.engine.vocabulary, request.receive
         arrived = time.monotonic()
-        address = request.client.host if request.client else ""
+        address = address_of(request)
         key = self.admission.check(request.headers, address)
         body = await self.admission.body(request.headers, receive)
         asked = read_request(surface.request, read_json(body))
@@ -292,7 +292,7 @@ class ApiServer:
 
     async def _report(self, request: Request, record: RequestRecord) -> Response:
         arrived = time.monotonic()
-        address = request.client.host if request.client else ""
+        address = address_of(request)
         who = self.admission.check(request.headers, address) or address
         body = await self.admission.body(request.headers, request.receive)
         asked = read_request(CheckRequest, read_json(body))
@@ -325,6 +325,11 @@ class ApiServer:
     async def _metrics(self, _: Request) -> Response:
         self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
 
 
 def _entries(grammar: Any) -> Sequence[Any]:

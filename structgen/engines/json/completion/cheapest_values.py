@@ -45,6 +45,7 @@ from structgen.options import JsonOptions
 USUAL_DEPTH = 2
 # Strings with more characters are not written to complete an output.
 MAX_CHARACTERS = 1 << 20
+MAX_BYTES = 1 << 23  # of a value that is written: long strings and long arrays multiply where they are nested
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 
 Items = tuple[GoalNode, ...]
@@ -105,7 +106,7 @@ class Values:
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
         if text is None:
-            if self.cost(node) >= NEVER:
+            if self.cost(node) > MAX_BYTES:
                 raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
         return text
