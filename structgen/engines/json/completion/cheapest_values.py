@@ -58,7 +58,11 @@ class DistinctItems(tuple[GoalNode, ...]):
 
 
 class Values:
-    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice."""
+    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice.
+
+    Attributes:
+        bytes: of the texts that are kept.
+    """
 
     def __init__(self, options: JsonOptions) -> None:
         self._max_states = options.max_automaton_states
@@ -69,6 +73,7 @@ class Values:
         self.objects = ObjectPlans(self.cost, self.ordered, len(self.colon) + self._line)
         self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
         self._texts: dict[tuple[GoalNode, int], bytes] = {}
+        self.bytes = 0
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
         self._enums: dict[int, EnumForm] = {}
@@ -109,6 +114,7 @@ class Values:
             if self.cost(node) > MAX_BYTES:
                 raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
+            self.bytes += len(text)
         return text
 
     def is_sure(self, node: GoalNode) -> bool:
