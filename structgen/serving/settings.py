@@ -31,12 +31,13 @@ class ServingSettings:
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
         max_prompt_length: longest text of a prompt, in characters; None: in an ``ApiServer``, as long as what the
             model reads could be at the most, so that no time goes into the tokens of what cannot fit.
-        compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
+        compile_workers: processes in which that is tried out first, each with the vocabulary; one caller (key, or
+            address) has all but one of them. 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
         max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
-        queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
+        queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest time for an output, which is then
             closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
             reads nothing. drain_seconds: how long work may go on after a signal to stop.
         max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
@@ -56,7 +57,7 @@ class ServingSettings:
     max_body: int = 4 << 20
     max_prompt_length: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
-    compile_workers: int = 1
+    compile_workers: int = 2
     max_choices: int = 16
     max_rows: int = 32
     max_rows_a_key: int | None = None
