@@ -37,9 +37,10 @@ class ServingSettings:
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
         max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
-        queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest time for an output, which is then
-            closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
-            reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
+            time for an output, which is then closed validly. body_seconds: longest time to send a request.
+            write_seconds: longest time in which a client reads nothing. drain_seconds: how long work may go on after a
+            signal to stop.
         max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
