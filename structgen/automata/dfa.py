@@ -41,6 +41,12 @@ class Dfa:
     accepting: Flags
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes of its arrays, with what they are parts of."""
+        arrays = (self.transitions, self.accepting)
+        return sum(getattr(array.base, "nbytes", array.nbytes) for array in arrays)
+
+    @property
     def is_empty(self) -> bool:
         """Whether no text is accepted."""
         return len(self.accepting) == 0

@@ -43,6 +43,9 @@ FinishReason = Literal["stop", "length"]
 # Drawn tokens that may be turned down for one position before the known completion is followed. Only an output at the
 # very end of its budget gets there; the bound keeps that step under a few milliseconds.
 MAX_REJECTED = 32
+# Longer completions that do not fit are not spelled in the fewest tokens, which takes seconds for a megabyte, only to
+# say how many these are.
+MOST_SPELLED = 1 << 16
 
 
 @dataclass(slots=True)
@@ -455,8 +458,8 @@ class Output:
 
     def _fail_incomplete(self, what: str) -> None:
         plan = b"" if self._closer is None else self._closer.completion()
-        shortest = self._speller.fewest(plan)
-        need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else "more"
+        shortest = self._speller.fewest(plan) if len(plan) <= MOST_SPELLED else None
+        need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else f"more; it has {len(plan):,} bytes"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
             f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",

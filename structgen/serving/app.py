@@ -55,6 +55,11 @@ class Caller(NamedTuple):
     key: str
     address: str
 
+    @property
+    def share(self) -> str:
+        """Whose share of what callers take turns at it uses: the key's, else the address's."""
+        return self.key or self.address
+
 
 class ApiServer:
     """A model behind HTTP.
@@ -169,7 +174,7 @@ class ApiServer:
         with self._preparing():
             work, writer, rows = await self._prepared(surface, request.receive, record, caller, body, arrived)
         rows = [replace(row, arrived=arrived) for row in rows]
-        stream = self.engine.submit(rows)
+        stream = self.engine.submit(rows, caller.share)
         try:
             if not work.stream:
                 events = await _while_there(stream.last(), request.receive)
@@ -189,7 +194,7 @@ class ApiServer:
 
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
         """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
-        address = request.client.host if request.client else ""
+        address = address_of(request)
         key = self.admission.check(request.headers, address)
         return Caller(key, address), await self.admission.body(request.headers, request.receive)
 
@@ -282,7 +287,7 @@ class ApiServer:
         with record.compiling(constraint.kind, kept=kept):
             try:
                 until = arrived + self.settings.queue_seconds
-                return await self.engine.compile(constraint.constraint, caller.key or caller.address, until)
+                return await self.engine.compile(constraint.constraint, caller.share, until)
             except Exception as error:
                 raise as_request_error(error, constraint.place) from error
 
@@ -360,6 +365,11 @@ class ApiServer:
     async def _metrics(self, _: Request) -> Response:
         self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
 
 
 def _entries(grammar: Any) -> Sequence[Any]:

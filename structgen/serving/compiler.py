@@ -125,7 +125,9 @@ class CompileService:
             self._try(constraint, key, is_wanted)
             if not is_wanted():
                 raise _unwanted()
-            return _begun(constraint.compile(self.vocabulary))
+            grammar = _begun(constraint.compile(self.vocabulary))
+            COMPILED.kept(key)  # which counts again what it takes, now that it is begun
+            return grammar
         except StructgenError as error:
             self._refuse(key, error)
             raise

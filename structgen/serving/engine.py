@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.serving.errors import RequestError, overloaded, until_stopped
+from structgen.serving.fair_pool import FairPool, PooledWork
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tokenizing import InTurn
@@ -32,6 +33,7 @@ from structgen.serving.writing import AsyncWriting
 
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.serving")
+MAKERS = 3  # threads that make outputs; of one caller one fewer
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
 
 
@@ -56,6 +58,7 @@ class RequestStream:
     Attributes:
         loop: in which it was made.
         is_left: whether nobody reads it any more.
+        making: what makes its outputs.
     """
 
     def __init__(self, engine: AsyncEngine, count: int) -> None:
@@ -63,6 +66,7 @@ class RequestStream:
         self._engine = engine
         self._open = set(range(count))
         self.is_left = False
+        self.making: PooledWork[None] | None = None
         self._pending: dict[int, RowEvent] = {}
         self._arrived = asyncio.Event()
 
@@ -148,7 +152,7 @@ class AsyncEngine(AsyncWriting):
         self._in_turn = InTurn(self.tokenizer)
         self._reading = ThreadPoolExecutor(1, "structgen-tokenize")
         self._reading_long = ThreadPoolExecutor(1, "structgen-tokenize-long")  # beside it: short ones wait for a part
-        self._making = ThreadPoolExecutor(1, "structgen-outputs")  # one: they enter in order
+        self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=1 << 30)  # see ``room``
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
         self._inbox: deque[Callable[[], None]] = deque()
@@ -201,8 +205,8 @@ class AsyncEngine(AsyncWriting):
         tokens = (self.waiting + self.running / 2) * self._length
         return min(60.0, max(1.0, tokens / self._pace)) if self._pace else 1.0
 
-    def submit(self, requests: Sequence[RowRequest]) -> RequestStream:
-        """Have outputs written.
+    def submit(self, requests: Sequence[RowRequest], who: str = "") -> RequestStream:
+        """Have outputs written, for ``who``.
 
         Raises:
             RequestError: too many wait already, or the model thread is gone.
@@ -216,14 +220,25 @@ class AsyncEngine(AsyncWriting):
             )
         stream = RequestStream(self, len(requests))
         self._count_entering(len(requests))
-        with until_stopped():
-            self._making.submit(self._make, stream, requests)
+        try:
+            stream.making = self._making.submit(who, lambda _: self._make(stream, requests))
+        except RequestError:
+            self._count_entering(-len(requests))
+            raise
+
+        def never_made(result: Future[None]) -> None:
+            """Nobody reads them, or the engine is closed."""
+            for index in range(len(requests) if result.cancelled() else 0):
+                self._refuse(stream, index, self._gone())
+
+        stream.making.result.add_done_callback(never_made)
         return stream
 
     def cancel(self, stream: RequestStream) -> None:
         """Forget the outputs of a request; within a step the model no longer works on them."""
         stream.is_left = True
-        self._ask(lambda: self._leave(stream))
+        if stream.making is None or not self._making.give_up(stream.making):
+            self._ask(lambda: self._leave(stream))
 
     def hurry(self) -> None:
         """Close all outputs that were begun, validly and soon."""
@@ -262,7 +277,7 @@ class AsyncEngine(AsyncWriting):
         """Stop the model thread after its step; what is being written fails. One that still prepares itself is not
         waited for."""
         self._closed = True
-        self._making.shutdown()
+        self._making.close(wait=True)
         self._wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=10 if self.is_prepared else 0)
@@ -289,6 +304,8 @@ class AsyncEngine(AsyncWriting):
         made = []
         for index, request in enumerate(requests):
             try:
+                if stream.is_left:
+                    raise self._gone()
                 made.append((index, request, self._writer.output(request)))
             except Exception as error:  # of this output: the others are written
                 self._refuse(stream, index, error)

@@ -209,20 +209,29 @@ def begun_json(value: Any) -> str:
     return _UNSURE.sub("", text.partition(_CUT)[0].rstrip('}]"'))
 
 
-def _pieces(value: Any, cut_floats: bool) -> Iterator[str]:
+def _pieces(value: Any, cut_floats: bool) -> list[str]:
+    pieces: list[str] = []
+    _add_pieces(value, cut_floats, pieces)
+    return pieces
+
+
+def _add_pieces(value: Any, cut_floats: bool, pieces: list[str]) -> None:
+    """Add the pieces of a value. Into one list: handed up level by level, they would cost depth times depth."""
     if isinstance(value, dict):
-        yield "{"
+        pieces.append("{")
         for number, (key, inner) in enumerate(value.items()):
-            yield (", " if number else "") + "".join(_pieces(key, cut_floats)) + ": "
-            yield from _pieces(inner, cut_floats)
-        yield "}"
+            pieces.append(", " if number else "")
+            _add_pieces(key, cut_floats, pieces)
+            pieces.append(": ")
+            _add_pieces(inner, cut_floats, pieces)
+        pieces.append("}")
     elif isinstance(value, list):
-        yield "["
+        pieces.append("[")
         for number, inner in enumerate(value):
-            yield ", " if number else ""
-            yield from _pieces(inner, cut_floats)
-        yield "]"
+            pieces.append(", " if number else "")
+            _add_pieces(inner, cut_floats, pieces)
+        pieces.append("]")
     elif isinstance(value, (float, Decimal)):
-        yield _CUT if cut_floats else str(value) if isinstance(value, Decimal) else json.dumps(value)
+        pieces.append(_CUT if cut_floats else str(value) if isinstance(value, Decimal) else json.dumps(value))
     else:
-        yield _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(value, ensure_ascii=False))
+        pieces.append(_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(value, ensure_ascii=False)))

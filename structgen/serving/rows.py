@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from structgen.constraints.base import Constraint
 from structgen.decoding.batching.budget import SchedulerLimits
@@ -17,6 +19,7 @@ from structgen.decoding.sections import SectionBudget
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of
 from structgen.engines.protocols import Grammar
+from structgen.errors import IncompleteOutputError
 from structgen.generator import Generator
 from structgen.models.defaults import ModelDefaults
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -227,6 +230,28 @@ class LocalModel:
         """See ``ServedModel``; the generator is its owner's."""
 
 
+class _TooLong:
+    """Grammars whose shortest output did not fit in a budget: that takes a while to tell. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: WeakKeyDictionary[Any, tuple[int, str]] = WeakKeyDictionary()
+
+    def check(self, grammar: Grammar, budget: int) -> None:
+        """Raise IncompleteOutputError where it did not fit in as many tokens, or more."""
+        with self._lock:
+            known, message = self._found.get(grammar, (0, ""))
+        if budget <= known:
+            told = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
+            raise IncompleteOutputError(told, partial="")
+
+    def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:
+        """It did not fit."""
+        with self._lock:
+            if grammar is not None and budget > self._found.get(grammar, (0, ""))[0]:
+                self._found[grammar] = budget, str(error)
+
+
 class RowWriter:
     """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
 
@@ -239,6 +264,7 @@ class RowWriter:
         self._vocabulary = generator.vocabulary
         self._generator = generator
         self._scheduler = generator.scheduler(limits)
+        self._too_long = _TooLong()
         self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
 
     def prepare(self) -> None:
@@ -276,6 +302,8 @@ class RowWriter:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: what was written before is not of this request.
         """
+        if row.grammar is not None:
+            self._too_long.check(row.grammar, row.max_new_tokens)
         matcher = None if row.grammar is None else row.grammar.matcher()
         options: dict[str, Any] = {
             "max_new_tokens": row.max_new_tokens,
@@ -283,11 +311,15 @@ class RowWriter:
             "prompt_ids": row.prompt_ids,
             "section": row.section,
         }
-        output = (
-            RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
-            if row.top_logprobs or row.traced
-            else Output(self._vocabulary, matcher, row.params, **options)
-        )
+        try:
+            output = (
+                RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
+                if row.top_logprobs or row.traced
+                else Output(self._vocabulary, matcher, row.params, **options)
+            )
+        except IncompleteOutputError as error:
+            self._too_long.note(row.grammar, row.max_new_tokens, error)
+            raise
         if row.written is not None:
             output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
         return output

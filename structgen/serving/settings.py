@@ -38,14 +38,16 @@ class ServingSettings:
             model reads could be at the most, so that no time goes into the tokens of what cannot fit.
             max_prompt_tokens: of it; None: in an ``ApiServer``, as many as the model reads. A long text is refused
             as soon as its parts have twice as many.
-        compile_workers: processes in which that is tried out first; 0: none, for constraints that can be trusted.
+        compile_workers: processes in which that is tried out first, each with the vocabulary; one caller (key, or
+            address) has all but one of them. 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
         max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
-        queue_seconds: longest wait for a turn (then 429). total_seconds: longest time for an output, which is then
-            closed validly. body_seconds: longest time to send a request. write_seconds: longest time in which a client
-            reads nothing. drain_seconds: how long work may go on after a signal to stop.
+        queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
+            time for an output, which is then closed validly. body_seconds: longest time to send a request.
+            write_seconds: longest time in which a client reads nothing. drain_seconds: how long work may go on after a
+            signal to stop.
         max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
             longest for its client makes room. head_seconds: longest time to send a request's line and headers.
             idle_seconds: longest time between two requests on a connection.
@@ -70,7 +72,7 @@ class ServingSettings:
     max_prompt_length: int | None = None
     max_prompt_tokens: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
-    compile_workers: int = 1
+    compile_workers: int = 2
     max_choices: int = 16
     max_rows: int = 32
     max_rows_a_key: int | None = None

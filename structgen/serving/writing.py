@@ -123,13 +123,14 @@ class AsyncWriting(ABC):
             told = telling.of(constraint, self.defaults.schema_form)
         most = self.max_prompt_length
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, told, telling.place, most))
+        budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)
         return RowRequest(
             ids,
             grammar,
             settings.params,
-            self.budget(len(ids), settings.max_new_tokens),
+            budget,
             settings.stop,
             streams=True,
             section=section_of(constraint),

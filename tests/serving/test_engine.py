@@ -211,7 +211,11 @@ def test_an_output_that_is_given_up_before_it_was_made_never_enters() -> None:
         stream = engine.submit(requests(1, grammar=SlowToBegin(0.2), max_new_tokens=50))
         engine.cancel(stream)
         waited = engine.waiting
-        await engine.agenerate("p", max_new_tokens=2)  # behind it
+        await engine.agenerate("p", max_new_tokens=2)  # beside it
+        for _ in range(1_000):
+            if engine.is_idle:
+                break
+            await asyncio.sleep(0.01)
         return waited, engine.is_idle, engine._rows
 
     assert run(scenario) == (1, True, {})
@@ -432,3 +436,51 @@ def test_late_masks_are_counted() -> None:
 
     late, quick = run(scenario)
     assert late > 0 and quick < late
+
+
+def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
+    """Whether the shortest text fits is told beside others, and once for a grammar and a budget."""
+    begun = threading.Event()
+    gate = threading.Event()
+
+    async def scenario(engine: AsyncEngine) -> None:
+        make = engine._writer.output
+
+        def output(request: RowRequest) -> Any:
+            if request.key == "greedy":
+                begun.set()
+                gate.wait(20)
+            return make(request)
+
+        engine._writer.output = output  # type: ignore[method-assign, assignment]
+        greedy = [engine.submit([RowRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
+        await asyncio.to_thread(begun.wait, 10)
+        other = engine.submit([RowRequest([1], max_new_tokens=3)], "other")
+        assert (await asyncio.wait_for(other.last(), 10))[0].end is not None
+        for stream in greedy[4:]:
+            engine.cancel(stream)
+        gate.set()
+        for stream in greedy[:4]:
+            assert (await stream.last())[0].end is not None
+        assert engine.waiting == 0
+
+    run(scenario)
+
+
+def test_a_budget_that_did_not_do_is_refused_at_once() -> None:
+    grammar = structgen.json_schema({"type": "string", "minLength": 300_000}).compile(VOCABULARY)
+
+    async def scenario(engine: AsyncEngine) -> None:
+        writer: Any = engine._writer
+        for budget in (2_000, 2_000, 30):
+            with pytest.raises(IncompleteOutputError, match=f"{budget} of {budget} tokens .* 300,002 bytes"):
+                await engine.submit([RowRequest([1], grammar, max_new_tokens=budget)]).last()
+        started = time.process_time()
+        for _ in range(200):
+            with pytest.raises(IncompleteOutputError):
+                writer.output(RowRequest([1], grammar, max_new_tokens=2_000))
+        assert time.process_time() - started < 0.5
+        with pytest.raises(IncompleteOutputError, match="2001 of 2001"):
+            writer.output(RowRequest([1], grammar, max_new_tokens=2_001))
+
+    run(scenario)

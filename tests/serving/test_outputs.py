@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -66,6 +67,17 @@ def in_pieces(form: OutputForm, text: str, cuts: list[int]) -> list[OutputPart]:
 
 def cuts_of(text: str, data: st.DataObject) -> list[int]:
     return data.draw(st.lists(st.integers(0, max(0, len(text) - 1)), max_size=12)) if text else []
+
+
+def test_deep_values_take_time_by_their_length() -> None:
+    def seconds(depth: int) -> float:
+        value = json.loads('{"a":' * depth + "1" + "}" * depth)
+        started = time.process_time()
+        for _ in range(30_000 // depth):
+            json_text(value)
+        return time.process_time() - started
+
+    assert seconds(750) < 4 * min(seconds(75) for _ in range(3))
 
 
 @settings(max_examples=100, deadline=None)

@@ -87,10 +87,16 @@ class CfgGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of tables, rows and masks, as far as they have been used."""
+        """Bytes of the terminals' automata, tables, rows and masks, as far as they have been used."""
+        return self._table_bytes + self._machine.memory_bytes
+
+    @cached_property
+    def _table_bytes(self) -> int:
+        """What it takes from the start. The automata are the most of it: a kilobyte a state."""
         automata = self.automata
         tables = automata.edge.nbytes + automata.edges.nbytes + automata.classes.nbytes + automata.accepts.nbytes
-        return tables + self._machine.memory_bytes
+        terminals = {id(terminal.dfa): terminal.dfa for terminal in self.source.terminals}
+        return tables + sum(dfa.held_bytes for dfa in terminals.values())
 
     @cached_property
     def completions(self) -> CfgCompletions:

@@ -105,7 +105,8 @@ class CfgMachine(Heap):
     @property
     def memory_bytes(self) -> int:
         """Bytes in use: rows, masks and working memory."""
-        return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes)
+        grown = sum(self._arrays[place].nbytes - 8 * FIRST_SCRATCH for place in BUFFERS)  # the first is hardly touched
+        return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown)
 
     @property
     def is_full(self) -> bool:

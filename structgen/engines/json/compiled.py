@@ -129,10 +129,16 @@ class JsonGrammar:
         """Words of the schema that are most likely misspelt keywords: entries of the report. O(1)."""
         return list(self._lowered.misspelt.values())
 
-    @cached_property
+    @property
     def memory_bytes(self) -> int:
-        """About what this grammar takes: its arrays, its goals with their automata, and the schema. Rows and the pool,
-        which others share, are not counted."""
+        """About what this grammar takes: its arrays, its goals with their automata, the schema, and texts that complete
+        outputs. Rows and the pool, which others share, are not counted."""
+        written: JsonCompletions | None = self.__dict__.get("completions")
+        return self._compiled_bytes + (0 if written is None else written.memory_bytes)
+
+    @cached_property
+    def _compiled_bytes(self) -> int:
+        """What it takes from the start."""
         counted: set[int] = set()
         goals = sum([goal_bytes(node, counted) for node in live_goals(self._root)])
         return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes

@@ -45,6 +45,7 @@ from structgen.options import JsonOptions
 USUAL_DEPTH = 2
 # Strings with more characters are not written to complete an output.
 MAX_CHARACTERS = 1 << 20
+MAX_BYTES = 1 << 23  # of a value that is written: long strings and long arrays multiply where they are nested
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 
 Items = tuple[GoalNode, ...]
@@ -57,7 +58,11 @@ class DistinctItems(tuple[GoalNode, ...]):
 
 
 class Values:
-    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice."""
+    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice.
+
+    Attributes:
+        bytes: of the texts that are kept.
+    """
 
     def __init__(self, options: JsonOptions) -> None:
         self._max_states = options.max_automaton_states
@@ -68,6 +73,7 @@ class Values:
         self.objects = ObjectPlans(self.cost, self.ordered, len(self.colon) + self._line)
         self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
         self._texts: dict[tuple[GoalNode, int], bytes] = {}
+        self.bytes = 0
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
         self._enums: dict[int, EnumForm] = {}
@@ -105,9 +111,10 @@ class Values:
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
         if text is None:
-            if self.cost(node) >= NEVER:
+            if self.cost(node) > MAX_BYTES:
                 raise CompletionTooLongError("every value that fits here is too long to be written to the end")
             text = self._texts[key] = self._write(self._found[node][1], depth)
+            self.bytes += len(text)
         return text
 
     def is_sure(self, node: GoalNode) -> bool:

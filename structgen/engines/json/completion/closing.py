@@ -65,6 +65,11 @@ class JsonCompletions:
         self._values = Values(options)
         self._index: Index | None = None
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the texts that are kept: each may be large."""
+        return self._values.bytes
+
     def index(self, grammar: Tabled) -> Index:
         """What the places in the grammar's tables stand for."""
         if self._index is None:

@@ -236,6 +236,19 @@ def test_begun_escapes_are_written_out() -> None:
         assert matcher.completion_bound() == len(matcher.shortest_completion()) and not known(matcher)
 
 
+def test_long_arrays_in_long_arrays_are_not_multiplied_out() -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(3):
+        schema = {"type": "array", "minItems": 1_000, "items": schema}
+    matcher = compile_json_schema(schema, BYTES).matcher()
+    for text in (b"", b"["):  # behind two brackets, a thousand arrays of a thousand numbers are left
+        assert matcher.accept_bytes(text)
+        with pytest.raises(CompletionTooLongError):
+            matcher.shortest_completion()
+    inner = compile_json_schema(schema["items"], BYTES).matcher()
+    assert inner.completion_bound() == len(inner.shortest_completion()) == 2_002_001
+
+
 def test_what_is_too_long_to_be_written() -> None:
     grammar = compile_json_schema({"type": "object", "required": ["a"], "minProperties": 1 << 20}, BYTES)
     matcher = grammar.matcher()
