@@ -71,7 +71,8 @@ OTHER_NAMES = {
         _ITS_CONSTRAINT,
     ),
     **dict.fromkeys(
-        ("max_tokens", "max_completion_tokens", "max_length", "n_predict", "num_predict"), "use max_new_tokens"
+        ("max_tokens", "max_completion_tokens", "max_length", "n_predict", "num_predict"),
+        "did you mean 'max_new_tokens'?",
     ),
     "do_sample": "give a temperature above 0 for draws; 0 is greedy",
     "num_return_sequences": "use batch([prompt] * n)",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from structgen.constraints.tools import ToolCalls
-from structgen.engines.json.compiled import JsonGrammar
 from structgen.engines.protocols import Grammar
+from structgen.json_schema.report import Entry
 from structgen.tool_calls.arguments import members_of
 
 
@@ -21,8 +21,8 @@ def remarks(constraint: Any, grammar: Grammar | None) -> list[str]:
             for entry in members_of(tool, calls.calls.options_of(tool)).lowered.misspelt.values():
                 told.add(id(entry))
                 found.append(f"the tool {tool.name!r}, at {tool.pointer}{entry.pointer}: {entry.reason}")
-    schemas = [schema for schema in _schemas(grammar) if not told.intersection(map(id, schema.misspelt))]
-    words = [f"the schema, at {entry.pointer}: {entry.reason}" for schema in schemas for entry in schema.misspelt]
+    schemas = [words for words in _misspelt(grammar) if not told.intersection(map(id, words))]
+    words = [f"the schema, at {entry.pointer}: {entry.reason}" for schema in schemas for entry in schema]
     return list(dict.fromkeys([*found, *words]))
 
 
@@ -37,8 +37,8 @@ def _calls(constraint: Any) -> Iterator[ToolCalls]:
                     yield from _calls(inner)
 
 
-def _schemas(grammar: Any) -> Iterator[JsonGrammar]:
-    if isinstance(grammar, JsonGrammar):
-        yield grammar
+def _misspelt(grammar: Any) -> Iterator[Sequence[Entry]]:
+    """Of each schema in a grammar, the words that look misspelt."""
+    yield getattr(grammar, "misspelt", ())
     for content in getattr(grammar, "contents", {}).values():
-        yield from _schemas(content.grammar)
+        yield from _misspelt(content.grammar)

@@ -123,11 +123,10 @@ def test_stream(client: openai.OpenAI) -> None:
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == whole.choices[0].message.content
     assert chunks[0].choices[0].delta.role == "assistant"
-    cached = chunks[-1].usage.prompt_tokens_details.cached_tokens
-    assert cached == whole.usage.prompt_tokens - 1, "the prompt was read for the first of the two"
-    assert chunks[-1].usage.to_dict() == {
-        **whole.usage.to_dict(), "prompt_tokens_details": chunks[-1].usage.prompt_tokens_details.to_dict()
-    }  # fmt: skip
+    used, before = chunks[-1].usage, whole.usage
+    assert used is not None and before is not None and used.prompt_tokens_details is not None
+    assert used.prompt_tokens_details.cached_tokens == before.prompt_tokens - 1, "it was read for the first of the two"
+    assert used.to_dict() == {**before.to_dict(), "prompt_tokens_details": used.prompt_tokens_details.to_dict()}
     reasons = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices]
     assert reasons[-1] == whole.choices[0].finish_reason and set(reasons[:-1]) == {None}
 

@@ -80,6 +80,14 @@ def apart(generator: Generator, prompt: list[int], constraint: Any, one: Any, ot
     return min(between, abs(float(probs[first] - probs[second])) / float(probs.max()))
 
 
+def is_the_same(generator: Generator, prompt: str, constraint: Any, one: Any, other: Any) -> bool:
+    """Whether two results are the same, or differ first where rounding may decide: see ``apart``."""
+    if one.token_ids == other.token_ids:
+        return True
+    ids = prompt_token_ids(generator.tokenizer, prompt)
+    return apart(generator, ids, constraint, one.token_ids, other.token_ids) < 0.1  # logits move by up to 0.07
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("draft", [None, ["ngram", "recycling"], "auto"])
 @pytest.mark.parametrize("constraint", [None, structgen.json_schema(PERSON), structgen.regex("(ab|[a-z]{2}){3,20}")])
@@ -112,9 +120,10 @@ def test_short_memory_makes_rows_wait_and_changes_nothing(package: str, tiny_fil
     small = Generator(*load_gguf(tiny_file, package=package, threads=1, context_length=256, cache_bytes=256 * 256))
     prompts = [f"{'ab' * count} and so on" for count in range(20, 30)]
     options: Any = {"max_new_tokens": 60}  # greedy: draws are where rounding shows first
-    expected = [result.text for result in generator.batch(prompts, **options)]
-    texts = [result.text for result in small.batch(prompts, **options)]
-    assert sum(text == other for text, other in zip(texts, expected, strict=True)) >= len(texts) - 1
+    for prompt, one, other in zip(
+        prompts, generator.batch(prompts, **options), small.batch(prompts, **options), strict=True
+    ):
+        assert is_the_same(generator, prompt, None, one, other)
     with pytest.raises(GenerationError, match="The prompt has 300 tokens, the model reads 256; shorten it"):
         small.generate("x" * 300)
     scheduler = small.scheduler(SchedulerLimits())
@@ -124,9 +133,11 @@ def test_short_memory_makes_rows_wait_and_changes_nothing(package: str, tiny_fil
 
 
 def test_a_stream_ends_with_the_result(generator: Generator) -> None:
-    *_, last = generator.stream("ab", PERSON, max_new_tokens=60, temperature=1.0, seed=1)
-    assert last.result is not None
-    assert last.text == generator.generate("ab", PERSON, max_new_tokens=60, temperature=1.0, seed=1).text
+    options: Any = {"max_new_tokens": 60, "temperature": 1.0, "seed": 1, "schema_in_prompt": False}
+    *_, last = generator.stream("ab", PERSON, **options)
+    assert last.result is not None and last.text == last.result.text
+    whole = generator.generate("ab", PERSON, **options)
+    assert is_the_same(generator, "ab", structgen.json_schema(PERSON), last.result, whole)
     jsonschema.validate(json.loads(last.text), PERSON)
 
 
