@@ -11,6 +11,8 @@ REFRESH = 64  # steps beside prompts, after which one without tells what it take
 LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
 DEVIATIONS = 3.0  # mean deviations that 99 of 100 steps stay below (normal: 2.33 standard, 2.9 mean deviations)
 FIXED = 16  # tokens that a step's fixed cost is worth, while only one number of tokens was seen
+FIRST_PIECE = 32  # tokens of a prompt that are read to learn what they take
+FAST = 256  # tokens of prompts that took no time beside a step are taken to cost as much as it
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,11 @@ class SchedulerLimits:
         waiting: requests in the queue; None: any number.
         step_tokens: tokens of one call of the model.
         step_factor: how much longer than without it a step may take for the sake of prompts, where outputs are being
-            written (at least ``least_chunk`` tokens of a prompt are read all the same); infinite: any time.
-        least_chunk: tokens.
+            written; infinite: any time.
+        piece_seconds: how long a step may take that reads nothing but prompts: what comes meanwhile waits for it,
+            deadlines too. Infinite: prompts are read whole.
+        least_chunk: tokens of prompts that are worth a part of a step. Where a step bears fewer, several save up for
+            them.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
         late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.
@@ -37,7 +42,8 @@ class SchedulerLimits:
     waiting: int | None = 256
     step_tokens: int = 4096
     step_factor: float = 2.0
-    least_chunk: int = 16
+    piece_seconds: float = 0.25
+    least_chunk: int = 1
     max_bytes: int | None = None
     patience: float = 10.0
     late_seconds: float | None = 0.01
@@ -46,22 +52,26 @@ class SchedulerLimits:
 
 class StepCost:
     """Seconds of a step, learned from the steps that were made: by the tokens that it reads for rows that are written,
-    and a rate for each token of a prompt beside them.
+    and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.
 
     The first are running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
-    The rate follows the last steps closely, since it grows with what was read of the prompt. What a step takes beyond
+    The rates follow the last steps closely, since they grow with what was read of the prompt. What a step takes beyond
     that (other work of the machine) is known as a spread.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
-        self._rate: float | None = None
+        self._rate: float | None = None  # beside rows that are written
+        self._alone: float | None = None  # without them, all that the step takes included
         self._spread = FIRST_SPREAD
         self._beside = 0  # steps in a row that read prompts
 
     def observe(self, tokens: int, chunks: int, seconds: float) -> None:
         """A step that read so many tokens, ``chunks`` of them of prompts, took so long."""
         written = tokens - chunks
+        if not written:
+            self._observe_alone(chunks, seconds)
+            return
         expected = self.seconds(written) + chunks * (self._rate or 0.0)
         if expected and (not chunks or self._rate is not None):
             self._spread += SPREAD_WEIGHT * (min(abs(seconds / expected - 1), MOST_SPREAD) - self._spread)
@@ -74,6 +84,11 @@ class StepCost:
         self._beside += 1
         rate = max(0.0, seconds - self.seconds(written)) / chunks
         self._rate = rate if self._rate is None else self._rate + RATE_WEIGHT * (rate - self._rate)
+
+    def _observe_alone(self, chunks: int, seconds: float) -> None:
+        """What is slower than known is believed at once: the next piece would be too long."""
+        rate, known = seconds / chunks, self._alone
+        self._alone = rate if known is None or rate > known else known + RATE_WEIGHT * (rate - known)
 
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
@@ -90,12 +105,24 @@ class StepCost:
         (low, first), (high, second) = points[place - 1], points[place]
         return max(highest, first + (second - first) * (tokens - low) / (high - low))
 
-    def room(self, written: int, factor: float) -> int | None:
+    def room(self, written: int, factor: float) -> float | None:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
-        ``factor`` times as long as without; None: a step without prompts should tell first what that is."""
+        ``factor`` times as long as without; None: a step without prompts should tell first what that is.
+
+        Where steps vary by themselves so much that this would leave prompts hardly anything, they have half of
+        ``factor``'s part all the same."""
         if written.bit_length() not in self._seen or self._beside >= REFRESH:
             return None
-        if not self._rate:
-            return 0
+        rate = self._alone if self._rate is None else self._rate
+        if rate is None:
+            return 0.0
         without, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
-        return max(0, int((factor / slack - 1) * without / self._rate))
+        part = max(factor / slack - 1, (factor - 1) / 2) * without
+        rate = rate or without / FAST
+        return part / rate if rate else math.inf
+
+    def piece(self, seconds: float) -> float:
+        """How many tokens of prompts a step may read that reads nothing else, to take about so many seconds."""
+        if self._alone is None:
+            return FIRST_PIECE if seconds < math.inf else math.inf
+        return seconds / self._alone if self._alone else math.inf

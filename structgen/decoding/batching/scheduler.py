@@ -20,6 +20,7 @@ from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
+from structgen.decoding.batching.prompt_pieces import PromptPieces
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.row_tasks import RowTasks
@@ -64,6 +65,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
+        self._pieces = PromptPieces(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -183,8 +185,11 @@ class Scheduler:
         hurried = []
         for handle in self._open:
             limit = handle.request.seconds
-            is_over = limit is not None and now - handle.submitted > limit
-            if is_over and not handle.is_hurried and handle.task is None:
+            if limit is None or now - handle.submitted <= limit or handle.is_hurried or handle.task is not None:
+                continue
+            if handle.is_unread and limit:  # 0: all is to be closed, also what is read soon
+                self._fail(handle, QueueError(_unread(handle, limit)))
+            else:
                 handle.is_hurried = True
                 hurried.append((handle, partial(_hurry, handle.output, handle.has_mask)))
                 self._touched.append(handle)
@@ -285,24 +290,11 @@ class Scheduler:
         return step
 
     def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
-        """What is read of the prompts, by row: all that fits, beside rows that are being written as much as they can
-        bear."""
-        room = self.limits.step_tokens - waiting
-        if waiting and self.limits.step_factor < math.inf:
-            beside = self.cost.room(waiting, self.limits.step_factor)
-            if beside is None:
-                return {}
-            room = min(room, beside)
-        room = max(room, self.limits.least_chunk)
-        chunks: dict[int, list[int]] = {}
-        for handle in reading:
-            unread = handle.unread()
-            count = min(len(unread), room) if self.reader.reads_apart else len(unread)
-            if count < min(len(unread), self.limits.least_chunk):
-                break
-            chunks[handle.row] = unread[:count]
-            room -= count
-        return chunks
+        """What is read of the prompts, by row."""
+        if not self.reader.reads_apart:
+            return {handle.row: handle.unread() for handle in reading}
+        counts = self._pieces.counts([handle.length - handle.held for handle in reading], waiting)
+        return {handle.row: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
     def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
         """Trees of the rows that have drafters, by row."""
@@ -444,6 +436,13 @@ def _hurry(output: Output, has_mask: bool) -> None:
     output.hurry()
     if has_mask:
         output.advance_forced()
+
+
+def _unread(handle: Handle, limit: float) -> str:
+    return (
+        f"{handle.held} of the prompt's {len(handle.request.prompt)} tokens were read within {limit:g} seconds, so that "
+        "nothing could be written; shorten it, or try again later."
+    )
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -1,0 +1,70 @@
+"""Which pieces of prompts a step reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from structgen.decoding.batching.budget import REFRESH, SchedulerLimits, StepCost
+
+OF_OLDEST = 0.25  # of what a step reads of prompts
+
+
+class PromptPieces:
+    """Shares out what a step may read of prompts.
+
+    Args:
+        limits: ``step_tokens``, ``step_factor``, ``piece_seconds`` and ``least_chunk`` of them.
+        cost: what steps take.
+    """
+
+    def __init__(self, limits: SchedulerLimits, cost: StepCost) -> None:
+        self._limits, self._cost = limits, cost
+        self._saved = 0.0  # tokens that steps could have borne and did not read
+        self._of_oldest = 0.0  # tokens that the oldest prompt is to have
+
+    def counts(self, unread: Sequence[int], waiting: int) -> list[int]:
+        """How many tokens are read of each prompt.
+
+        Three quarters go to the shortest, so that a short prompt does not wait for long ones; the others to the oldest,
+        so that a long one gets on whatever comes after it. What either leaves goes to the next ones.
+
+        Args:
+            unread: tokens of each that are not read yet, in the order of their admission.
+            waiting: tokens that the step reads for rows that are written.
+        """
+        if not unread:
+            self._saved = self._of_oldest = 0.0
+            return []
+        room = self._room(waiting)
+        self._of_oldest += OF_OLDEST * room
+        of_oldest = min(room, int(self._of_oldest), unread[0])
+        counts = [of_oldest, *[0] * (len(unread) - 1)]
+        left = _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
+        self._of_oldest = max(0.0, self._of_oldest - counts[0])
+        self._saved -= room - left
+        return counts
+
+    def _room(self, waiting: int) -> int:
+        """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
+        what takes no longer than others may wait for."""
+        limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
+        if not waiting:
+            return int(min(most, max(self._cost.piece(limits.piece_seconds), limits.least_chunk)))
+        if limits.step_factor == math.inf:
+            return most
+        beside = self._cost.room(waiting, limits.step_factor)
+        if beside is None:
+            return 0
+        beside = max(beside, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
+        self._saved = min(max(0.0, self._saved) + beside, max(beside, limits.least_chunk))
+        return int(min(most, self._saved)) if self._saved >= limits.least_chunk else 0
+
+
+def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], left: int) -> int:
+    """Give so many tokens to these prompts, one after the other. What is left."""
+    for place in places:
+        count = min(left, unread[place] - counts[place])
+        counts[place] += count
+        left -= count
+    return left
