@@ -248,16 +248,25 @@ class Scheduler:
         self._open.append(handle)
 
     def _shares_unread(self, handle: Handle) -> bool:
-        """Whether another row is reading what this one could then take over."""
+        """Whether another row is reading what this one could then take over. Once it has read that, it is kept for this
+        one, however much follows."""
         if not self.reader.shares_prefixes:
             return False
         prompt, salt = handle.request.prompt, handle.request.salt
-        reading = (other.request for other in self._open if other.state is State.READING)
-        others = [other.prompt for other in reading if other.salt == salt]
+        reading = [other for other in self._open if other.state is State.READING and other.request.salt == salt]
         begins = list(prompt[:MIN_SHARED])
-        alike = (common(prompt, other) for other in others if list(other[:MIN_SHARED]) == begins)
-        shared = max(alike, default=0)
-        return shared >= MIN_SHARED and shared >= self.reader.known(prompt, salt) + MIN_SHARED
+        alike = [
+            (min(common(prompt, other.request.prompt), len(prompt) - 1), other)
+            for other in reading
+            if list(other.request.prompt[:MIN_SHARED]) == begins
+        ]
+        shared, other = max(alike, key=lambda pair: pair[0], default=(0, handle))
+        if shared < MIN_SHARED or shared < self.reader.known(prompt, salt) + MIN_SHARED:
+            return False
+        if other.held >= shared:
+            with suppress(MemoryError):  # then it is read again
+                self.reader.remember(other.row, salt)
+        return other.held < shared
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
