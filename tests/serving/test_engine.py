@@ -312,7 +312,7 @@ def test_a_deadline_ends_the_reading_of_a_prompt() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         await engine.submit(requests(1, max_new_tokens=2)).last()
         started = time.monotonic()
-        with pytest.raises(RequestError, match="of the prompt's 2000 tokens were read within 0.3 seconds") as caught:
+        with pytest.raises(RequestError, match=r"of the prompt's 2000 tokens were read within 0\.3 seconds") as caught:
             await engine.submit(requests(1, prompt_ids=[5] * LONG, seconds=0.3)).last()
         return time.monotonic() - started, caught.value, engine.running
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 WEIGHT, RATE_WEIGHT, SPREAD_WEIGHT = 0.2, 0.4, 0.1  # of the latest step in the running means
@@ -43,7 +44,7 @@ class SchedulerLimits:
     step_tokens: int = 4096
     step_factor: float = 2.0
     piece_seconds: float = 0.25
-    least_chunk: int = 1
+    least_chunk: int = 4
     max_bytes: int | None = None
     patience: float = 10.0
     late_seconds: float | None = 0.01
@@ -61,6 +62,7 @@ class StepCost:
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
+        self._before: dict[int, tuple[float, float]] = {}  # what was ``seen`` before the prompts that are being read
         self._rate: float | None = None  # beside rows that are written
         self._alone: float | None = None  # without them, all that the step takes included
         self._spread = FIRST_SPREAD
@@ -90,35 +92,30 @@ class StepCost:
         rate, known = seconds / chunks, self._alone
         self._alone = rate if known is None or rate > known else known + RATE_WEIGHT * (rate - known)
 
+    def begin(self) -> None:
+        """A prompt begins to be read. What a step takes now is what ``room`` goes by till the next one begins: the keys
+        and values of a long prompt make steps slower that read nothing of it (llama.cpp looks at all of them)."""
+        self._before = dict(self._seen)
+
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
-        points = sorted(self._seen.values())
-        if not points:
-            return 0.0
-        if len(points) == 1 or tokens <= points[0][0]:
-            count, mean = points[0]
-            return mean * (FIXED + tokens) / (FIXED + count)
-        place = bisect_right(points, (float(tokens), math.inf))
-        highest = max(mean for _, mean in points[:place])
-        if place == len(points):
-            return highest * tokens / points[-1][0]
-        (low, first), (high, second) = points[place - 1], points[place]
-        return max(highest, first + (second - first) * (tokens - low) / (high - low))
+        return _between(sorted(self._seen.values()), tokens)
 
     def room(self, written: int, factor: float) -> float | None:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
         ``factor`` times as long as without; None: a step without prompts should tell first what that is.
 
-        Where steps vary by themselves so much that this would leave prompts hardly anything, they have half of
-        ``factor``'s part all the same."""
+        Where steps vary much by themselves, prompts have half of ``factor``'s part all the same; a quarter of it where
+        steps have grown slower since the prompt began."""
         if written.bit_length() not in self._seen or self._beside >= REFRESH:
             return None
         rate = self._alone if self._rate is None else self._rate
         if rate is None:
             return 0.0
-        without, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
-        part = max(factor / slack - 1, (factor - 1) / 2) * without
-        rate = rate or without / FAST
+        now, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
+        without = min(now, _between(sorted(self._before.values()), written) or now)
+        part = max(max(factor / slack, (1 + factor) / 2) * without - now, (factor - 1) / 4 * without)
+        rate = rate or now / FAST
         return part / rate if rate else math.inf
 
     def piece(self, seconds: float) -> float:
@@ -126,3 +123,18 @@ class StepCost:
         if self._alone is None:
             return FIRST_PIECE if seconds < math.inf else math.inf
         return seconds / self._alone if self._alone else math.inf
+
+
+def _between(points: Sequence[tuple[float, float]], tokens: int) -> float:
+    """Seconds for so many tokens, of points (tokens, seconds) in order."""
+    if not points:
+        return 0.0
+    if len(points) == 1 or tokens <= points[0][0]:
+        count, mean = points[0]
+        return mean * (FIXED + tokens) / (FIXED + count)
+    place = bisect_right(points, (float(tokens), math.inf))
+    highest = max(mean for _, mean in points[:place])
+    if place == len(points):
+        return highest * tokens / points[-1][0]
+    (low, first), (high, second) = points[place - 1], points[place]
+    return max(highest, first + (second - first) * (tokens - low) / (high - low))

@@ -22,6 +22,7 @@ class PromptPieces:
         self._limits, self._cost = limits, cost
         self._saved = 0.0  # tokens that steps could have borne and did not read
         self._of_oldest = 0.0  # tokens that the oldest prompt is to have
+        self._oldest = 0  # tokens of it that are not read yet
 
     def counts(self, unread: Sequence[int], waiting: int) -> list[int]:
         """How many tokens are read of each prompt.
@@ -35,7 +36,10 @@ class PromptPieces:
         """
         if not unread:
             self._saved = self._of_oldest = 0.0
+            self._oldest = 0
             return []
+        if unread[0] > self._oldest:  # it is another one
+            self._cost.begin()
         room = self._room(waiting)
         self._of_oldest += OF_OLDEST * room
         of_oldest = min(room, int(self._of_oldest), unread[0])
@@ -43,6 +47,7 @@ class PromptPieces:
         left = _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
         self._of_oldest = max(0.0, self._of_oldest - counts[0])
         self._saved -= room - left
+        self._oldest = unread[0] - counts[0]
         return counts
 
     def _room(self, waiting: int) -> int:

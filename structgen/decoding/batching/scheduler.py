@@ -11,7 +11,6 @@ any thread, ``step`` from one. Steps of schedulers of one model, each in a threa
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -449,8 +448,8 @@ def _hurry(output: Output, has_mask: bool) -> None:
 
 def _unread(handle: Handle, limit: float) -> str:
     return (
-        f"{handle.held} of the prompt's {len(handle.request.prompt)} tokens were read within {limit:g} seconds, so that "
-        "nothing could be written; shorten it, or try again later."
+        f"{handle.held} of the prompt's {len(handle.request.prompt)} tokens were read within {limit:g} seconds, so "
+        "that nothing could be written; shorten it, or try again later."
     )
 
 

@@ -14,7 +14,6 @@ import structgen
 from structgen.decoding.aligned.reader import BranchReader, RowReader, make_reader
 from structgen.decoding.batching.budget import SchedulerLimits
 from structgen.decoding.batching.request import Handle, Request, State
-from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs
@@ -124,14 +123,13 @@ def test_short_memory_makes_rows_wait_and_changes_nothing(package: str, tiny_fil
         scheduler.submit(Request([5] * 10, output))
 
 
-def test_a_long_prompt_is_read_in_pieces_beside_what_is_written(generator: Generator) -> None:
+def test_a_long_prompt_is_read_in_pieces_beside_what_is_written(tiny: Loaded, generator: Generator) -> None:
     """Beside a row that is written it has a few tokens of every step; a short prompt that comes later overtakes it,
     and no step reads more than a piece of it."""
-    reader: Any = generator.model.ragged_reader()  # type: ignore[attr-defined]
-    scheduler = Scheduler(reader, SchedulerLimits(piece_seconds=0.01))
+    scheduler = generator.scheduler(SchedulerLimits(piece_seconds=0.01))
 
     def submit(tokens: list[int], budget: int) -> Handle:
-        ends = {token: -99.0 for token in generator.model.eos_token_ids}
+        ends = {token: -99.0 for token in tiny[0].eos_token_ids}
         params = SamplingParams(logit_bias=ends)
         return scheduler.submit(Request(tokens, Output(generator.vocabulary, None, params, max_new_tokens=budget)))
 
