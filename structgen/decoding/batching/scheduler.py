@@ -400,9 +400,10 @@ class Scheduler:
             if handle.state is not State.DONE and (handle.task is not None or handle.output.finish_reason is None):
                 continue
             self._open.remove(handle)
-            if handle.error is None and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
+            goes_on = handle.error is None or isinstance(handle.error, QueueError)  # a chat; who asks again
+            if goes_on and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
                 with suppress(MemoryError):  # no room for what may never be asked for
-                    self.reader.remember(handle.row, handle.request.salt)  # a chat goes on from here
+                    self.reader.remember(handle.row, handle.request.salt)
             self._close(handle)
             self._finish(handle)
         if not self._open and not len(self._queue):

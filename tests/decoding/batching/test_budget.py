@@ -178,7 +178,11 @@ def test_deadlines_and_withdrawals_hold_between_pieces() -> None:
         scheduler.step()
     assert isinstance(late.error, QueueError) and "4000 tokens" in str(late.error)
     assert reader.now - start <= 2.0 + 2 * SchedulerLimits.piece_seconds
-    left = submit(scheduler, [1] * 4000, 5)
+    again = submit(scheduler, [1] * 4000, 5)
+    scheduler.step()
+    assert again.cached_tokens >= 40, "who asks again goes on from there"
+    scheduler.cancel(again)
+    left = submit(scheduler, [2] * 4000, 5)
     scheduler.step()
     scheduler.step()
     scheduler.cancel(left)
