@@ -12,7 +12,7 @@ REFRESH = 64  # steps beside prompts, after which one without tells what it take
 LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
 DEVIATIONS = 3.0  # mean deviations that 99 of 100 steps stay below (normal: 2.33 standard, 2.9 mean deviations)
 FIXED = 16  # tokens that a step's fixed cost is worth, while only one number of tokens was seen
-FIRST_PIECE = 32  # tokens of a prompt that are read to learn what they take
+FIRST_PIECE = 32  # tokens of a prompt that are read to learn what they take, and that are saved up for at most
 FAST = 256  # tokens of prompts that took no time beside a step are taken to cost as much as it
 
 
@@ -30,7 +30,7 @@ class SchedulerLimits:
         piece_seconds: how long a step may take that reads nothing but prompts: what comes meanwhile waits for it,
             deadlines too. Infinite: prompts are read whole.
         least_chunk: tokens of prompts that are worth a part of a step. Where a step bears fewer, several save up for
-            them.
+            them, also before there are any: then the mean of steps is held to ``step_factor``.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
         late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.

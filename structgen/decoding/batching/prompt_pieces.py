@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from structgen.decoding.batching.budget import REFRESH, SchedulerLimits, StepCost
+from structgen.decoding.batching.budget import FIRST_PIECE, REFRESH, SchedulerLimits, StepCost
 
 OF_OLDEST = 0.25  # of what a step reads of prompts
 
@@ -20,7 +20,8 @@ class PromptPieces:
 
     def __init__(self, limits: SchedulerLimits, cost: StepCost) -> None:
         self._limits, self._cost = limits, cost
-        self._saved = 0.0  # tokens that steps could have borne and did not read
+        self._borne = 0.0  # tokens that steps beside prompts could have borne and did not read
+        self._saved = 0.0  # tokens that steps before there were prompts could have borne
         self._of_oldest = 0.0  # tokens that the oldest prompt is to have
         self._oldest = 0  # tokens of it that are not read yet
 
@@ -35,24 +36,29 @@ class PromptPieces:
             waiting: tokens that the step reads for rows that are written.
         """
         if not unread:
-            self._saved = self._of_oldest = 0.0
-            self._oldest = 0
+            self._save(waiting)
+            self._of_oldest, self._oldest = 0.0, 0
             return []
         if unread[0] > self._oldest:  # it is another one
             self._cost.begin()
-        room = self._room(waiting)
+        room = self._room(waiting, min(unread))
         self._of_oldest += OF_OLDEST * room
         of_oldest = min(room, int(self._of_oldest), unread[0])
         counts = [of_oldest, *[0] * (len(unread) - 1)]
         left = _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
         self._of_oldest = max(0.0, self._of_oldest - counts[0])
-        self._saved -= room - left
         self._oldest = unread[0] - counts[0]
         return counts
 
-    def _room(self, waiting: int) -> int:
+    def _save(self, waiting: int) -> None:
+        """A step reads no prompts."""
+        self._borne = 0.0
+        beside = self._cost.room(waiting, self._limits.step_factor) if waiting else None
+        self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._limits.piece_seconds))
+
+    def _room(self, waiting: int, shortest: int) -> int:
         """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
-        what takes no longer than others may wait for."""
+        what takes no longer than others may wait for. ``shortest``: tokens of a prompt."""
         limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
         if not waiting:
             return int(min(most, max(self._cost.piece(limits.piece_seconds), limits.least_chunk)))
@@ -62,8 +68,17 @@ class PromptPieces:
         if beside is None:
             return 0
         beside = max(beside, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
-        self._saved = min(max(0.0, self._saved) + beside, max(beside, limits.least_chunk))
-        return int(min(most, self._saved)) if self._saved >= limits.least_chunk else 0
+        if beside >= limits.least_chunk:
+            return int(min(most, beside))
+        self._borne = min(self._borne + beside, limits.least_chunk)
+        if shortest <= self._borne + self._saved:  # a short prompt is read at once, by what was saved before it came
+            self._saved -= max(0.0, shortest - self._borne)
+            self._borne = max(0.0, self._borne - shortest)
+            return min(most, shortest)
+        if self._borne < limits.least_chunk:
+            return 0
+        self._borne = 0.0
+        return limits.least_chunk
 
 
 def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], left: int) -> int:
