@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from structgen.decoding.batching.budget import FIRST_PIECE, REFRESH, SchedulerLimits, StepCost
 
 OF_OLDEST = 0.25  # of what a step reads of prompts
+SHORT = 4.0  # pieces that a short prompt takes at most
 
 
 class PromptPieces:
@@ -41,11 +42,11 @@ class PromptPieces:
             return []
         if unread[0] > self._oldest:  # it is another one
             self._cost.begin()
-        room = self._room(waiting, min(unread))
+        room = self._room(waiting, unread)
         self._of_oldest += OF_OLDEST * room
         of_oldest = min(room, int(self._of_oldest), unread[0])
         counts = [of_oldest, *[0] * (len(unread) - 1)]
-        left = _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
+        _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
         self._of_oldest = max(0.0, self._of_oldest - counts[0])
         self._oldest = unread[0] - counts[0]
         return counts
@@ -56,9 +57,9 @@ class PromptPieces:
         beside = self._cost.room(waiting, self._limits.step_factor) if waiting else None
         self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._limits.piece_seconds))
 
-    def _room(self, waiting: int, shortest: int) -> int:
+    def _room(self, waiting: int, unread: Sequence[int]) -> int:
         """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
-        what takes no longer than others may wait for. ``shortest``: tokens of a prompt."""
+        what takes no longer than others may wait for."""
         limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
         if not waiting:
             return int(min(most, max(self._cost.piece(limits.piece_seconds), limits.least_chunk)))
@@ -68,9 +69,11 @@ class PromptPieces:
         if beside is None:
             return 0
         beside = max(beside, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
+        beside = max(beside, self._of_many(waiting, unread))
         if beside >= limits.least_chunk:
             return int(min(most, beside))
         self._borne = min(self._borne + beside, limits.least_chunk)
+        shortest = min(unread)
         if shortest <= self._borne + self._saved:  # a short prompt is read at once, by what was saved before it came
             self._saved -= max(0.0, shortest - self._borne)
             self._borne = max(0.0, self._borne - shortest)
@@ -80,11 +83,20 @@ class PromptPieces:
         self._borne = 0.0
         return limits.least_chunk
 
+    def _of_many(self, waiting: int, unread: Sequence[int]) -> float:
+        """Where more short prompts are read than rows are written, a step bears more, up to a piece: the fewer wait for
+        the many, and then all are written together, which takes less time than one after the other."""
+        piece = self._cost.piece(self._limits.piece_seconds)
+        short = sum(count <= SHORT * piece for count in unread)
+        if short <= waiting:
+            return 0.0
+        factor = 1 + (self._limits.step_factor - 1) * short / waiting
+        return min(piece, self._cost.room(waiting, factor) or 0.0)
 
-def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], left: int) -> int:
-    """Give so many tokens to these prompts, one after the other. What is left."""
+
+def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], room: int) -> None:
+    """Give so many tokens to these prompts, one after the other."""
     for place in places:
-        count = min(left, unread[place] - counts[place])
+        count = min(room, unread[place] - counts[place])
         counts[place] += count
-        left -= count
-    return left
+        room -= count
