@@ -219,6 +219,8 @@ class Output:
         if self.token_ids[: len(tokens)] != list(tokens):
             raise GenerationError(f"The {len(tokens)} tokens to go on from are not of this request.")
         self.stats.steered_tokens = max(self.stats.steered_tokens, steered)
+        if steered and self._section is None:  # else it may have been the section's budget
+            self._is_shaped = True
 
     def advance_forced(self) -> None:
         """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""

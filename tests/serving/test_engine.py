@@ -16,12 +16,14 @@ import pytest
 import structgen
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import GenerationError, IncompleteOutputError, MaskTimeoutError, OptionsError
+from structgen.generator import Generator
+from structgen.models.tiny import TinyModel, TinyRows
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.rows import RowRequest
 from structgen.serving.settings import ServingSettings
 from tests.fakes import FakeConstraint, NestedMatcher
-from tests.serving.tiny import EOS, VOCABULARY, SlowModel, generator
+from tests.serving.tiny import EOS, VOCABULARY, ByteTokenizer, SlowModel, generator
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 999}}, "required": ["a"]}
 ENUM = structgen.choice(["red", "green", "grey"])
@@ -141,7 +143,7 @@ def test_cancelling_a_task_cancels_its_output() -> None:
 
 
 def requests(count: int, **fields: Any) -> list[RowRequest]:
-    return [RowRequest([1, 2], **fields) for _ in range(count)]
+    return [RowRequest(**{"prompt_ids": [1, 2], **fields}) for _ in range(count)]
 
 
 def test_a_full_queue_turns_away() -> None:
@@ -271,6 +273,70 @@ def test_after_its_deadline_an_output_is_closed_validly() -> None:
 
     (event,) = run(scenario, generator(0.002))
     assert event.end.finish_reason == "length" and len(json.loads(event.text)) >= 3
+
+
+class ByTheToken(TinyRows):
+    """Rows that take their time for every token that they read."""
+
+    def read(self, parts: Any) -> Any:
+        time.sleep(0.002 * sum(len(part.tokens) for part in parts))
+        return super().read(parts)
+
+
+class SlowReader(TinyModel):
+    """A model with such rows."""
+
+    def ragged_reader(self) -> TinyRows:
+        return ByTheToken(self)
+
+
+def slow_reader() -> Generator:
+    return Generator(SlowReader(VOCABULARY.size), ByteTokenizer(), vocabulary=VOCABULARY)
+
+
+LONG = 2000  # tokens of a prompt: four seconds
+
+
+def test_a_small_request_does_not_wait_for_a_long_prompt() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        await engine.submit(requests(1, max_new_tokens=2)).last()
+        long = engine.submit(requests(1, prompt_ids=[5] * LONG, max_new_tokens=1))
+        await asyncio.sleep(0.5)
+        started = time.monotonic()
+        await engine.submit(requests(1, prompt_ids=[6] * 10, max_new_tokens=5)).last()
+        seconds, busy = time.monotonic() - started, engine.running
+        engine.cancel(long)
+        return seconds, busy, engine.is_healthy
+
+    seconds, busy, is_healthy = run(scenario, slow_reader())
+    assert seconds < 1.5 and busy == 1 and is_healthy
+
+
+def test_a_deadline_ends_the_reading_of_a_prompt() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        await engine.submit(requests(1, max_new_tokens=2)).last()
+        started = time.monotonic()
+        with pytest.raises(RequestError, match=r"of the prompt's 2000 tokens were read within 0\.3 seconds") as caught:
+            await engine.submit(requests(1, prompt_ids=[5] * LONG, seconds=0.3)).last()
+        return time.monotonic() - started, caught.value, engine.running
+
+    seconds, error, running = run(scenario, slow_reader())
+    assert seconds < 1.5 and running == 0
+    assert (error.status, error.code, error.retry) == (429, "queue_timeout", True)
+
+
+def test_a_client_that_leaves_ends_the_reading_of_its_prompt() -> None:
+    async def scenario(engine: AsyncEngine) -> Any:
+        await engine.submit(requests(1, max_new_tokens=2)).last()
+        task = asyncio.ensure_future(engine.submit(requests(1, prompt_ids=[5] * LONG)).last())
+        await asyncio.sleep(0.5)
+        started = time.monotonic()
+        task.cancel()
+        while not engine.is_idle:
+            await asyncio.sleep(0.01)
+        return time.monotonic() - started
+
+    assert run(scenario, slow_reader()) < 1.0
 
 
 def test_hurry_closes_everything() -> None:

@@ -85,6 +85,20 @@ def test_an_output_that_is_taken_up_is_an_unbroken_one(seed: int) -> None:
     assert [whole([*before, *after]) for before, after in zip(told, rest, strict=True)] == expected
 
 
+def test_an_output_that_the_budget_shaped_is_still_that_one_token_before_its_end() -> None:
+    """What was turned down for the budget is told by ``steered``: it ends with "length" wherever it is taken up."""
+    rng = random.Random(39)
+    request = [row(rng) for _ in range(6)][2]
+    (unbroken,) = written_by([request])
+    assert whole(unbroken)[4] == "length"
+    for count in range(len(unbroken)):
+        written = WrittenSoFar()
+        for event in unbroken[:count]:
+            written = written.and_then(event)
+        (rest,) = written_by([replace(request, written=written)])
+        assert whole([*unbroken[:count], *rest]) == whole(unbroken)
+
+
 def test_tokens_of_another_request_are_refused() -> None:
     request = row(random.Random(0))
     for grammar, tokens in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 WEIGHT, RATE_WEIGHT, SPREAD_WEIGHT = 0.2, 0.4, 0.1  # of the latest step in the running means
@@ -11,6 +12,8 @@ REFRESH = 64  # steps beside prompts, after which one without tells what it take
 LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
 DEVIATIONS = 3.0  # mean deviations that 99 of 100 steps stay below (normal: 2.33 standard, 2.9 mean deviations)
 FIXED = 16  # tokens that a step's fixed cost is worth, while only one number of tokens was seen
+FIRST_PIECE = 32  # tokens of a prompt that are read to learn what they take, and that are saved up for at most
+FAST = 256  # tokens of prompts that took no time beside a step are taken to cost as much as it
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,11 @@ class SchedulerLimits:
         waiting: requests in the queue; None: any number.
         step_tokens: tokens of one call of the model.
         step_factor: how much longer than without it a step may take for the sake of prompts, where outputs are being
-            written (at least ``least_chunk`` tokens of a prompt are read all the same); infinite: any time.
-        least_chunk: tokens.
+            written; infinite: any time.
+        piece_seconds: how long a step may take that reads nothing but prompts: what comes meanwhile waits for it,
+            deadlines too. Infinite: prompts are read whole.
+        least_chunk: tokens of prompts that are worth a part of a step. Where a step bears fewer, several save up for
+            them, also before there are any: then the mean of steps is held to ``step_factor``.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
         late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.
@@ -37,7 +43,8 @@ class SchedulerLimits:
     waiting: int | None = 256
     step_tokens: int = 4096
     step_factor: float = 2.0
-    least_chunk: int = 16
+    piece_seconds: float = 0.25
+    least_chunk: int = 4
     max_bytes: int | None = None
     patience: float = 10.0
     late_seconds: float | None = 0.01
@@ -46,22 +53,27 @@ class SchedulerLimits:
 
 class StepCost:
     """Seconds of a step, learned from the steps that were made: by the tokens that it reads for rows that are written,
-    and a rate for each token of a prompt beside them.
+    and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.
 
     The first are running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
-    The rate follows the last steps closely, since it grows with what was read of the prompt. What a step takes beyond
+    The rates follow the last steps closely, since they grow with what was read of the prompt. What a step takes beyond
     that (other work of the machine) is known as a spread.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
-        self._rate: float | None = None
+        self._before: dict[int, tuple[float, float]] = {}  # what was ``seen`` before the prompts that are being read
+        self._rate: float | None = None  # beside rows that are written
+        self._alone: float | None = None  # without them, all that the step takes included
         self._spread = FIRST_SPREAD
         self._beside = 0  # steps in a row that read prompts
 
     def observe(self, tokens: int, chunks: int, seconds: float) -> None:
         """A step that read so many tokens, ``chunks`` of them of prompts, took so long."""
         written = tokens - chunks
+        if not written:
+            self._observe_alone(chunks, seconds)
+            return
         expected = self.seconds(written) + chunks * (self._rate or 0.0)
         if expected and (not chunks or self._rate is not None):
             self._spread += SPREAD_WEIGHT * (min(abs(seconds / expected - 1), MOST_SPREAD) - self._spread)
@@ -75,27 +87,54 @@ class StepCost:
         rate = max(0.0, seconds - self.seconds(written)) / chunks
         self._rate = rate if self._rate is None else self._rate + RATE_WEIGHT * (rate - self._rate)
 
+    def _observe_alone(self, chunks: int, seconds: float) -> None:
+        """What is slower than known is believed at once: the next piece would be too long."""
+        rate, known = seconds / chunks, self._alone
+        self._alone = rate if known is None or rate > known else known + RATE_WEIGHT * (rate - known)
+
+    def begin(self) -> None:
+        """A prompt begins to be read. What a step takes now is what ``room`` goes by till the next one begins: the keys
+        and values of a long prompt make steps slower that read nothing of it (llama.cpp looks at all of them)."""
+        self._before = dict(self._seen)
+
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
-        points = sorted(self._seen.values())
-        if not points:
-            return 0.0
-        if len(points) == 1 or tokens <= points[0][0]:
-            count, mean = points[0]
-            return mean * (FIXED + tokens) / (FIXED + count)
-        place = bisect_right(points, (float(tokens), math.inf))
-        highest = max(mean for _, mean in points[:place])
-        if place == len(points):
-            return highest * tokens / points[-1][0]
-        (low, first), (high, second) = points[place - 1], points[place]
-        return max(highest, first + (second - first) * (tokens - low) / (high - low))
+        return _between(sorted(self._seen.values()), tokens)
 
-    def room(self, written: int, factor: float) -> int | None:
+    def room(self, written: int, factor: float) -> float | None:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
-        ``factor`` times as long as without; None: a step without prompts should tell first what that is."""
+        ``factor`` times as long as without; None: a step without prompts should tell first what that is.
+
+        Where steps vary much by themselves, prompts have half of ``factor``'s part all the same; a quarter of it where
+        steps have grown slower since the prompt began."""
         if written.bit_length() not in self._seen or self._beside >= REFRESH:
             return None
-        if not self._rate:
-            return 0
-        without, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
-        return max(0, int((factor / slack - 1) * without / self._rate))
+        rate = self._alone if self._rate is None else self._rate
+        if rate is None:
+            return 0.0
+        now, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
+        without = min(now, _between(sorted(self._before.values()), written) or now)
+        part = max(max(factor / slack, (1 + factor) / 2) * without - now, (factor - 1) / 4 * without)
+        rate = rate or now / FAST
+        return part / rate if rate else math.inf
+
+    def piece(self, seconds: float) -> float:
+        """How many tokens of prompts a step may read that reads nothing else, to take about so many seconds."""
+        if self._alone is None:
+            return FIRST_PIECE if seconds < math.inf else math.inf
+        return seconds / self._alone if self._alone else math.inf
+
+
+def _between(points: Sequence[tuple[float, float]], tokens: int) -> float:
+    """Seconds for so many tokens, of points (tokens, seconds) in order."""
+    if not points:
+        return 0.0
+    if len(points) == 1 or tokens <= points[0][0]:
+        count, mean = points[0]
+        return mean * (FIXED + tokens) / (FIXED + count)
+    place = bisect_right(points, (float(tokens), math.inf))
+    highest = max(mean for _, mean in points[:place])
+    if place == len(points):
+        return highest * tokens / points[-1][0]
+    (low, first), (high, second) = points[place - 1], points[place]
+    return max(highest, first + (second - first) * (tokens - low) / (high - low))

@@ -54,7 +54,7 @@ def steps(
         rows: written at once.
         overlapped, spell: see ``Scheduler``.
     """
-    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf, late_seconds=None)
+    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf, piece_seconds=math.inf, late_seconds=None)
     scheduler = Scheduler(reader, limits, overlapped=overlapped, spell=spell)
     coming = iter(requests)
     try:

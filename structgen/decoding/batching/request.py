@@ -32,7 +32,8 @@ class Request:
         priority: lower goes first; a class is gained for every ``SchedulerLimits.patience`` seconds of waiting.
         key: whom it is written for. Keys take turns, by the tokens that they were given.
         salt: whom prefixes are shared with.
-        seconds: after which the output is closed as soon as it can be (``Output.hurry``); None: never.
+        seconds: after which the output is closed as soon as it can be (``Output.hurry``), and fails if its prompt is
+            not read yet; None: never.
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events tell its text.
         told: how many tokens of the output, which then was ``take_up``, were told elsewhere, and are not told again.
@@ -100,10 +101,17 @@ class Handle:
         """Tokens of prompt and output."""
         return len(self.request.prompt) + len(self.output.token_ids)
 
-    def unread(self) -> list[int]:
-        """Tokens of prompt and output that the row does not hold."""
+    @property
+    def is_unread(self) -> bool:
+        """Whether its prompt is being read for the first time, so that nothing was written that could be closed."""
+        return self.state is State.READING and not self.preemptions and not self.request.told
+
+    def unread(self, most: int | None = None) -> list[int]:
+        """Tokens of prompt and output that the row does not hold; at most so many, the first."""
         prompt, written = self.request.prompt, self.output.token_ids
-        return [*prompt[self.held :], *written[max(0, self.held - len(prompt)) :]]
+        end = self.length if most is None else self.held + most
+        behind = slice(max(0, self.held - len(prompt)), max(0, end - len(prompt)))
+        return [*prompt[self.held : end], *written[behind]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ any thread, ``step`` from one. Steps of schedulers of one model, each in a threa
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
+from structgen.decoding.batching.prompt_pieces import PromptPieces
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.row_tasks import RowTasks
@@ -64,6 +64,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
+        self._pieces = PromptPieces(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -183,8 +184,11 @@ class Scheduler:
         hurried = []
         for handle in self._open:
             limit = handle.request.seconds
-            is_over = limit is not None and now - handle.submitted > limit
-            if is_over and not handle.is_hurried and handle.task is None:
+            if limit is None or now - handle.submitted <= limit or handle.is_hurried or handle.task is not None:
+                continue
+            if handle.is_unread and limit:  # 0: all is to be closed, also what is read soon
+                self._fail(handle, QueueError(_unread(handle, limit)))
+            else:
                 handle.is_hurried = True
                 hurried.append((handle, partial(_hurry, handle.output, handle.has_mask)))
                 self._touched.append(handle)
@@ -243,16 +247,25 @@ class Scheduler:
         self._open.append(handle)
 
     def _shares_unread(self, handle: Handle) -> bool:
-        """Whether another row is reading what this one could then take over."""
+        """Whether another row is reading what this one could then take over. Once it has read that, it is kept for this
+        one, however much follows."""
         if not self.reader.shares_prefixes:
             return False
         prompt, salt = handle.request.prompt, handle.request.salt
-        reading = (other.request for other in self._open if other.state is State.READING)
-        others = [other.prompt for other in reading if other.salt == salt]
+        reading = [other for other in self._open if other.state is State.READING and other.request.salt == salt]
         begins = list(prompt[:MIN_SHARED])
-        alike = (common(prompt, other) for other in others if list(other[:MIN_SHARED]) == begins)
-        shared = max(alike, default=0)
-        return shared >= MIN_SHARED and shared >= self.reader.known(prompt, salt) + MIN_SHARED
+        alike = [
+            (min(common(prompt, other.request.prompt), len(prompt) - 1), other)
+            for other in reading
+            if list(other.request.prompt[:MIN_SHARED]) == begins
+        ]
+        shared, other = max(alike, key=lambda pair: pair[0], default=(0, handle))
+        if shared < MIN_SHARED or shared < self.reader.known(prompt, salt) + MIN_SHARED:
+            return False
+        if other.held >= shared:
+            with suppress(MemoryError):  # then it is read again
+                self.reader.remember(other.row, salt)
+        return other.held < shared
 
     def _has_room(self, handle: Handle) -> bool:
         """Whether the row fits, if need be where prefixes are."""
@@ -285,24 +298,11 @@ class Scheduler:
         return step
 
     def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
-        """What is read of the prompts, by row: all that fits, beside rows that are being written as much as they can
-        bear."""
-        room = self.limits.step_tokens - waiting
-        if waiting and self.limits.step_factor < math.inf:
-            beside = self.cost.room(waiting, self.limits.step_factor)
-            if beside is None:
-                return {}
-            room = min(room, beside)
-        room = max(room, self.limits.least_chunk)
-        chunks: dict[int, list[int]] = {}
-        for handle in reading:
-            unread = handle.unread()
-            count = min(len(unread), room) if self.reader.reads_apart else len(unread)
-            if count < min(len(unread), self.limits.least_chunk):
-                break
-            chunks[handle.row] = unread[:count]
-            room -= count
-        return chunks
+        """What is read of the prompts, by row."""
+        if not self.reader.reads_apart:
+            return {handle.row: handle.unread() for handle in reading}
+        counts = self._pieces.counts([handle.length - handle.held for handle in reading], waiting)
+        return {handle.row: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
     def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
         """Trees of the rows that have drafters, by row."""
@@ -400,9 +400,10 @@ class Scheduler:
             if handle.state is not State.DONE and (handle.task is not None or handle.output.finish_reason is None):
                 continue
             self._open.remove(handle)
-            if handle.error is None and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
+            goes_on = handle.error is None or isinstance(handle.error, QueueError)  # a chat; who asks again
+            if goes_on and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
                 with suppress(MemoryError):  # no room for what may never be asked for
-                    self.reader.remember(handle.row, handle.request.salt)  # a chat goes on from here
+                    self.reader.remember(handle.row, handle.request.salt)
             self._close(handle)
             self._finish(handle)
         if not self._open and not len(self._queue):
@@ -444,6 +445,13 @@ def _hurry(output: Output, has_mask: bool) -> None:
     output.hurry()
     if has_mask:
         output.advance_forced()
+
+
+def _unread(handle: Handle, limit: float) -> str:
+    return (
+        f"{handle.held} of the prompt's {len(handle.request.prompt)} tokens were read within {limit:g} seconds, so "
+        "that nothing could be written; shorten it, or try again later."
+    )
 
 
 def _least(one: int | None, other: int | None) -> int | None:

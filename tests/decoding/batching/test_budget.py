@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
-from structgen.decoding.batching.request import Request, State
+from structgen.decoding.batching.request import Handle, Request, State
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
+from structgen.errors import CancelledError, QueueError
 from structgen.models.tiny import TinyModel, TinyRows
 from tests.fakes import vocabulary
 
@@ -44,17 +47,20 @@ def test_prompts_do_not_hold_up_what_is_written(costs: tuple[float, float, float
     """16 rows beside 2,000 tokens of a prompt: p99 of a step at most twice that without, and the prompt gets on."""
     reader = Timed(*costs, noise)
     scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, least_chunk=4), clock=lambda: reader.now)
+    rows = []
     for seed in range(16):
         output = Output(
             VOCABULARY, None, SamplingParams(1.0, seed=seed, logit_bias={0: -99, 1: -99}), max_new_tokens=900
         )
-        scheduler.submit(Request([1 + seed] * 50, output))
+        rows.append(scheduler.submit(Request([1 + seed] * 50, output)))
 
     def gap() -> float:
         start = reader.now
         scheduler.step()
         return reader.now - start
 
+    while any(row.state is not State.WRITING for row in rows):
+        gap()
     for _ in range(10):
         gap()
     without = [gap() for _ in range(50)]
@@ -67,6 +73,154 @@ def test_prompts_do_not_hold_up_what_is_written(costs: tuple[float, float, float
     without += [gap() for _ in range(50)]  # the rows' own contexts have grown
     assert np.quantile(beside, 0.99) <= 2 * np.quantile(without, 0.99)
     assert np.mean(beside) >= 1.4 * np.mean(without), "room that is there is used"
+
+
+LLAMA = (0.006, 0.006, 1e-6)  # seconds of a call, of a token, of a token and one before it: a small model's
+
+
+def submit(scheduler: Scheduler, tokens: list[int], budget: int, **options: Any) -> Handle:
+    params = SamplingParams(1.0, seed=len(tokens), logit_bias={0: -99, 1: -99})
+    return scheduler.submit(Request(tokens, Output(VOCABULARY, None, params, max_new_tokens=budget), **options))
+
+
+class Unified(Timed):
+    """A reader whose every token looks at what all rows hold, as llama.cpp does."""
+
+    def read(self, parts: Any) -> Any:
+        self.now += 1e-6 * sum(len(part.tokens) for part in parts) * sum(map(len, self.rows.values()))
+        return super().read(parts)
+
+
+@pytest.mark.parametrize("costs", [LLAMA, (0.0, 0.012, 1e-6)], ids=["llama.cpp", "a call for each token"])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("kind", [Timed, Unified])
+def test_one_row_is_not_held_up_where_every_token_costs(
+    costs: tuple[float, float, float], noise: float, kind: type[Timed]
+) -> None:
+    """A single row beside 4,000 tokens of a prompt, half a call each and more: its tokens take twice as long at most,
+    and no step reads more than a few of the prompt."""
+    reader = kind(*costs, noise)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None), clock=lambda: reader.now)
+    row = submit(scheduler, [1] * 20, 4000)
+    steps = list[float]()
+
+    def until(done: Callable[[], bool]) -> list[float]:
+        first = len(steps)
+        while not done():
+            start = reader.now
+            scheduler.step()
+            steps.append(reader.now - start)
+        return steps[first:]
+
+    without = until(lambda: len(row.output.token_ids) >= 100)[5:]
+    late = submit(scheduler, [2] * 4000, 1)
+    beside = until(lambda: late.state is State.DONE or len(row.output.token_ids) >= 3900)
+    for first in range(0, len(beside) - 100, 100):
+        grown = 2e-6 * first  # by what the row itself has written
+        assert np.mean(beside[first : first + 100]) <= 2 * (np.mean(without) + grown)
+    assert np.quantile(beside, 0.99) <= 8 * np.quantile(without, 0.99)
+    assert np.mean(beside) >= 1.3 * np.mean(without), "the prompt has what is left of the time"
+
+
+def test_short_prompts_that_come_now_and_then_are_read_at_once() -> None:
+    """Where tokens cost as much as steps: what steps before saved is theirs, and the mean stays within bounds."""
+    reader = Timed(*LLAMA, noise=0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None), clock=lambda: reader.now)
+    row = submit(scheduler, [1] * 20, 4000)
+    start, first = reader.now, 0.0
+    for number in range(20):
+        for _ in range(60):
+            scheduler.step()
+        if not number:
+            start, first = reader.now, len(row.output.token_ids)
+        arrived = reader.now
+        short = submit(scheduler, [2 + number] * 24, 1)
+        while short.state is not State.DONE:
+            scheduler.step()
+        assert number < 2 or reader.now - arrived <= 0.3
+    assert (reader.now - start) / (len(row.output.token_ids) - first) <= 2 * 0.0135
+
+
+def test_prompts_get_on_where_steps_vary_much() -> None:
+    reader = Timed(*LLAMA, noise=1.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None), clock=lambda: reader.now)
+    submit(scheduler, [1] * 20, 4000)
+    for _ in range(100):
+        scheduler.step()
+    late, start = submit(scheduler, [2] * 400, 1), reader.now
+    while late.state is not State.DONE:
+        scheduler.step()
+    assert reader.now - start <= 10 * 400 * 0.006
+
+
+@pytest.mark.parametrize("token", [0.0001, 0.006, 0.036, 0.2])
+def test_what_comes_while_a_long_prompt_is_read_alone_waits_for_a_piece(token: float) -> None:
+    """It has its first token within two pieces, whatever tokens cost; of the very first, nothing is known yet."""
+    reader = Timed(0.01, token, 0.0, 0.0)
+    limits = SchedulerLimits(late_seconds=None)
+    scheduler = Scheduler(reader, limits, clock=lambda: reader.now)
+    submit(scheduler, [3] * 10, 2)
+    while not scheduler.is_idle:
+        scheduler.step()
+    submit(scheduler, [1] * 4000, 5)
+    own = 0.01 + 8 * token
+    for _ in range(4):
+        for _ in range(3):
+            scheduler.step()
+        arrived = reader.now
+        scheduler.step()  # it comes as this begins
+        small = submit(scheduler, [2] * 8, 1)
+        while small.state is not State.DONE:
+            scheduler.step()
+        assert reader.now - arrived <= 2 * (limits.piece_seconds + own) + 2 * own
+
+
+def test_a_long_prompt_gets_on_beside_any_number_of_short_ones() -> None:
+    reader = Timed(*LLAMA, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=8), clock=lambda: reader.now)
+    long = submit(scheduler, [1] * 500, 1)
+    for _ in range(3000):
+        if long.state is State.DONE:
+            return
+        while scheduler.running + scheduler.waiting < 8:
+            submit(scheduler, [2] * 30, 20)
+        scheduler.step()
+    raise AssertionError(f"{long.held} of 500 tokens were read")
+
+
+def test_deadlines_and_withdrawals_hold_between_pieces() -> None:
+    reader = Timed(0.01, 0.036, 0.0, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None), clock=lambda: reader.now)
+    submit(scheduler, [3] * 10, 2)
+    while not scheduler.is_idle:
+        scheduler.step()
+    start = reader.now
+    late = submit(scheduler, [1] * 4000, 5, seconds=2.0)
+    while late.state is not State.DONE:
+        scheduler.step()
+    assert isinstance(late.error, QueueError) and "4000 tokens" in str(late.error)
+    assert reader.now - start <= 2.0 + 2 * SchedulerLimits.piece_seconds
+    again = submit(scheduler, [1] * 4000, 5)
+    scheduler.step()
+    assert again.cached_tokens >= 40, "who asks again goes on from there"
+    scheduler.cancel(again)
+    left = submit(scheduler, [2] * 4000, 5)
+    scheduler.step()
+    scheduler.step()
+    scheduler.cancel(left)
+    before = reader.now
+    scheduler.step()
+    assert isinstance(left.error, CancelledError) and reader.now == before and scheduler.is_idle
+
+
+def test_a_factor_without_end_reads_all_beside() -> None:
+    limits = SchedulerLimits(late_seconds=None, step_factor=math.inf, piece_seconds=math.inf)
+    scheduler = Scheduler(Timed(*LLAMA, 0.0), limits)
+    submit(scheduler, [1], 90)
+    scheduler.step()
+    late = submit(scheduler, [2] * 900, 1)
+    scheduler.step()
+    assert late.state is State.DONE
 
 
 def test_costs_are_means_that_never_fall() -> None:

@@ -311,6 +311,25 @@ def test_what_others_read_is_waited_for() -> None:
     assert [handle.cached_tokens for handle in handles] == [0, 99, 99, 99]
 
 
+def test_what_others_have_read_of_a_long_prompt_is_taken_over_at_once() -> None:
+    """A short prompt that begins like a long one waits for what both have, not for the rest."""
+    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(step_tokens=20))
+    long = scheduler.submit(Request([9] * 40 + [8] * 1000, fresh(0)))
+    scheduler.step()
+    short = scheduler.submit(Request([9] * 40 + [7] * 5, fresh(0)))
+    for _ in range(5):
+        scheduler.step()
+    assert short.state is not State.WAITING and short.cached_tokens == 40 and long.state is State.READING
+    run(scheduler)
+    assert outcome(short.output) == outcome(plain([9] * 40 + [7] * 5)), "it is what it is alone"
+
+
+def plain(tokens: list[int]) -> Output:
+    output = fresh(0)
+    plain_loop.decode(MODEL, [tokens], [output])
+    return output
+
+
 def test_written_rows_do_not_wait_for_prompts() -> None:
     """While a long prompt is read in pieces, every step gives the others a token."""
     scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(step_tokens=40))

@@ -13,7 +13,7 @@ import pytest
 import structgen
 from structgen.decoding.aligned.reader import BranchReader, RowReader, make_reader
 from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.batching.request import Request
+from structgen.decoding.batching.request import Handle, Request, State
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import prompt_token_ids
 from structgen.decoding.sampling import SamplingParams, masked_log_probs
@@ -130,6 +130,36 @@ def test_short_memory_makes_rows_wait_and_changes_nothing(package: str, tiny_fil
     output = Output(small.vocabulary, None, SamplingParams(), max_new_tokens=250)
     with pytest.raises(GenerationError, match="Prompt and budget are 260 tokens, 256 fit in memory"):
         scheduler.submit(Request([5] * 10, output))
+
+
+def test_a_long_prompt_is_read_in_pieces_beside_what_is_written(tiny: Loaded, generator: Generator) -> None:
+    """Beside a row that is written it has a few tokens of every step; a short prompt that comes later overtakes it,
+    and no step reads more than a piece of it."""
+    scheduler = generator.scheduler(SchedulerLimits(piece_seconds=0.01))
+
+    def submit(tokens: list[int], budget: int) -> Handle:
+        ends = {token: -99.0 for token in tiny[0].eos_token_ids}
+        params = SamplingParams(logit_bias=ends)
+        return scheduler.submit(Request(tokens, Output(generator.vocabulary, None, params, max_new_tokens=budget)))
+
+    submit([7] * 8, 1)
+    while not scheduler.is_idle:
+        scheduler.step()
+    long = submit([5 + place % 50 for place in range(1000)], 3)
+    for _ in range(2):
+        scheduler.step()
+    assert long.state is State.READING and 0 < long.held < 1000
+    short, steps = submit([9] * 12, 40), 0
+    while short.state is not State.DONE:
+        held = long.held
+        scheduler.step()
+        steps += 1
+        assert long.held - held < 512 or long.state is not State.READING
+    assert long.state is State.READING and steps < 200, "the short one does not wait for it"
+    while not scheduler.is_idle:
+        scheduler.step()
+    assert long.error is None and len(long.output.token_ids) == 3
+    scheduler.close()
 
 
 def test_a_stream_ends_with_the_result(generator: Generator) -> None:

@@ -1,0 +1,102 @@
+"""Which pieces of prompts a step reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from structgen.decoding.batching.budget import FIRST_PIECE, REFRESH, SchedulerLimits, StepCost
+
+OF_OLDEST = 0.25  # of what a step reads of prompts
+SHORT = 4.0  # pieces that a short prompt takes at most
+
+
+class PromptPieces:
+    """Shares out what a step may read of prompts.
+
+    Args:
+        limits: ``step_tokens``, ``step_factor``, ``piece_seconds`` and ``least_chunk`` of them.
+        cost: what steps take.
+    """
+
+    def __init__(self, limits: SchedulerLimits, cost: StepCost) -> None:
+        self._limits, self._cost = limits, cost
+        self._borne = 0.0  # tokens that steps beside prompts could have borne and did not read
+        self._saved = 0.0  # tokens that steps before there were prompts could have borne
+        self._of_oldest = 0.0  # tokens that the oldest prompt is to have
+        self._oldest = 0  # tokens of it that are not read yet
+
+    def counts(self, unread: Sequence[int], waiting: int) -> list[int]:
+        """How many tokens are read of each prompt.
+
+        Three quarters go to the shortest, so that a short prompt does not wait for long ones; the others to the oldest,
+        so that a long one gets on whatever comes after it. What either leaves goes to the next ones.
+
+        Args:
+            unread: tokens of each that are not read yet, in the order of their admission.
+            waiting: tokens that the step reads for rows that are written.
+        """
+        if not unread:
+            self._save(waiting)
+            self._of_oldest, self._oldest = 0.0, 0
+            return []
+        if unread[0] > self._oldest:  # it is another one
+            self._cost.begin()
+        room = self._room(waiting, unread)
+        self._of_oldest += OF_OLDEST * room
+        of_oldest = min(room, int(self._of_oldest), unread[0])
+        counts = [of_oldest, *[0] * (len(unread) - 1)]
+        _give(counts, unread, sorted(range(len(unread)), key=unread.__getitem__), room - of_oldest)
+        self._of_oldest = max(0.0, self._of_oldest - counts[0])
+        self._oldest = unread[0] - counts[0]
+        return counts
+
+    def _save(self, waiting: int) -> None:
+        """A step reads no prompts."""
+        self._borne = 0.0
+        beside = self._cost.room(waiting, self._limits.step_factor) if waiting else None
+        self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._limits.piece_seconds))
+
+    def _room(self, waiting: int, unread: Sequence[int]) -> int:
+        """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
+        what takes no longer than others may wait for."""
+        limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
+        if not waiting:
+            return int(min(most, max(self._cost.piece(limits.piece_seconds), limits.least_chunk)))
+        if limits.step_factor == math.inf:
+            return most
+        beside = self._cost.room(waiting, limits.step_factor)
+        if beside is None:
+            return 0
+        beside = max(beside, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
+        beside = max(beside, self._of_many(waiting, unread))
+        if beside >= limits.least_chunk:
+            return int(min(most, beside))
+        self._borne = min(self._borne + beside, limits.least_chunk)
+        shortest = min(unread)
+        if shortest <= self._borne + self._saved:  # a short prompt is read at once, by what was saved before it came
+            self._saved -= max(0.0, shortest - self._borne)
+            self._borne = max(0.0, self._borne - shortest)
+            return min(most, shortest)
+        if self._borne < limits.least_chunk:
+            return 0
+        self._borne = 0.0
+        return limits.least_chunk
+
+    def _of_many(self, waiting: int, unread: Sequence[int]) -> float:
+        """Where more short prompts are read than rows are written, a step bears more, up to a piece: the fewer wait for
+        the many, and then all are written together, which takes less time than one after the other."""
+        piece = self._cost.piece(self._limits.piece_seconds)
+        short = sum(count <= SHORT * piece for count in unread)
+        if short <= waiting:
+            return 0.0
+        factor = 1 + (self._limits.step_factor - 1) * short / waiting
+        return min(piece, self._cost.room(waiting, factor) or 0.0)
+
+
+def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], room: int) -> None:
+    """Give so many tokens to these prompts, one after the other."""
+    for place in places:
+        count = min(room, unread[place] - counts[place])
+        counts[place] += count
+        room -= count
