@@ -70,7 +70,8 @@ class Instances:
             elif isinstance(child, (int, float)):
                 if isinstance(child, int) and 0 <= child <= 20:
                     self.lengths.add(child)
-                self.numbers += [child, child + 1, child - 1, child * 2]
+                near = [child, child + 1, child - 1, child * 2]
+                self.numbers += [number for number in near if abs(number) != float("inf")]  # twice a large float
             elif word in ("required", "dependentRequired", "dependencies", "properties", "dependentSchemas"):
                 self.names.update(name for name in child if isinstance(name, str))
                 for listed in child.values() if isinstance(child, dict) else ():
