@@ -10,7 +10,7 @@ import pytest
 
 from structgen import Generator, OptionsError
 from structgen.decoding.prompts import as_messages, prompt_token_ids
-from structgen.errors import GenerationError, ModelError
+from structgen.errors import GenerationError, GrammarError, ModelError
 from structgen.generation_options import OPTION_NAMES
 from structgen.loading import choose_backend
 from structgen.models.tiny import TinyModel
@@ -113,7 +113,7 @@ def test_fields_of_llama_cpp() -> None:
     assert found.accept_bytes(b'{"a": 1}') and not found.copy().accept_bytes(b"1")
     jsonschema.validate({"a": 1}, schema)
     assert not matcher(chat(response_format={"type": "json_object", "schema": schema})).accept_bytes(b'{"a": "')
-    assert "is not defined" in said(lambda: chat(grammar="root ::= undefined_rule"), RequestError)
+    assert "is not defined" in said(lambda: matcher(chat(grammar="root ::= undefined_rule")), GrammarError)
     both = {"grammar": 'root ::= "a"', "structured_outputs": {"regex": "a"}}
     assert "exclude each other" in said(lambda: chat(**both), RequestError)
     for field, hint in (

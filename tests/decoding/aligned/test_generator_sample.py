@@ -41,4 +41,4 @@ def test_budget_and_errors() -> None:
     with pytest.raises(OptionsError, match="temperature"):
         generator().sample("Hi", words("a"), 1, temperature=0)
     with pytest.raises(OptionsError, match="max_tokens"):
-        generator(context_length=10).sample("Hello, what is this?", words("a"), 1)
+        generator(context_length=10).sample("Hello, you", words("a"), 1, schema_in_prompt=False)
