@@ -90,9 +90,19 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def accept_token(self, token_id: int) -> bool:
         """See `Matcher.accept_token`."""
 
-    @abstractmethod
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._accept(data)
+        finally:
+            self._in_use = False
+
+    @abstractmethod
+    def _accept(self, data: bytes) -> bool:
+        """Take a text, or refuse it and stay as before: see `Matcher.accept_bytes`."""
 
     @abstractmethod
     def rollback(self, steps: int = 1) -> None:

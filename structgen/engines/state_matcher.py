@@ -75,16 +75,6 @@ class StateMatcher(BaseMatcher[GrammarT]):
         finally:
             self._in_use = False
 
-    def accept_bytes(self, data: bytes) -> bool:
-        """See `Matcher.accept_bytes`."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
-        self._in_use = True
-        try:
-            return self._accept(data)
-        finally:
-            self._in_use = False
-
     def _accept(self, data: bytes) -> bool:
         if self._terminated and data:
             return False

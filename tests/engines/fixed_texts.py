@@ -63,7 +63,7 @@ class FixedTextsMatcher(BaseMatcher[FixedTexts]):
         is_end = token_id in vocabulary.eos_token_ids
         return self._step(b"", ends=True) if is_end else self._step(vocabulary.tokens[token_id])
 
-    def accept_bytes(self, data: bytes) -> bool:
+    def _accept(self, data: bytes) -> bool:
         data = bytes(memoryview(data))
         return self._step(data) if data else self._keep()
 

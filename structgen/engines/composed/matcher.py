@@ -84,16 +84,6 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         self._history.append((before, False))
         return True
 
-    def accept_bytes(self, data: bytes) -> bool:
-        """See `Matcher.accept_bytes`."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
-        self._in_use = True
-        try:
-            return self._accept(data)
-        finally:
-            self._in_use = False
-
     def _accept(self, data: bytes) -> bool:
         if not isinstance(data, bytes):
             data = bytes(memoryview(data))

@@ -185,16 +185,6 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             ctypes.memset(out, 0, 4 * self._rows.lexicon.width)
         return True
 
-    def accept_bytes(self, data: bytes) -> bool:
-        """See `Matcher.accept_bytes`."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
-        self._in_use = True
-        try:
-            return self._accept(data)
-        finally:
-            self._in_use = False
-
     def _accept(self, data: bytes) -> bool:
         text = np.frombuffer(data, np.uint8)  # first: it refuses what is no bytes
         if not len(text):
