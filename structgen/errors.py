@@ -334,6 +334,11 @@ class MatcherStateError(StructgenError):
 class CompletionTooLongError(MatcherStateError):
     """Every text that completes the output from here has more characters, items or members than are ever written."""
 
+    @classmethod
+    def whole(cls) -> CompletionTooLongError:
+        """All that is missing, put together."""
+        return cls("every text that completes the output is too long to be written to the end")
+
 
 class InternalError(StructgenError):
     """What was compiled failed its own check and is not handed out. The fault is structgen's."""

@@ -45,7 +45,8 @@ from structgen.options import JsonOptions
 USUAL_DEPTH = 2
 # Strings with more characters are not written to complete an output.
 MAX_CHARACTERS = 1 << 20
-MAX_BYTES = 1 << 23  # of a value that is written: long strings and long arrays multiply where they are nested
+# Values with more bytes are not written, nor are longer completions: long strings and arrays multiply where they nest.
+MAX_BYTES = 1 << 23
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 
 Items = tuple[GoalNode, ...]

@@ -130,7 +130,7 @@ class JsonCompletions:
                 texts.append(reader.completion(*thread))
         found = sorted((text for text in texts if text is not None), key=len)
         if not found:
-            raise CompletionTooLongError("every text that completes the output is too long to be written to the end")
+            raise CompletionTooLongError.whole()
         return found
 
     def _other_item(

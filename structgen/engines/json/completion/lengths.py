@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 
-from structgen.engines.json.completion.cheapest_values import Values
+from structgen.engines.json.completion.cheapest_values import MAX_BYTES, Values
 from structgen.engines.json.completion.cheapest_words import code_points, spelled
 from structgen.engines.json.completion.forms import EnumForm, ObjectForm
 from structgen.engines.json.completion.kept import keep
@@ -67,7 +67,7 @@ class Lengths:
             length = self._completion(q, a, b, frame, arena, rests)
             if length < best:
                 best = length
-        return best
+        return best if best <= MAX_BYTES else TOO_LONG
 
     def _completion(self, q: int, a: int, b: int, frame: int, arena: array[int], rests: dict[int, int]) -> int:
         if q >= layout.STRING:

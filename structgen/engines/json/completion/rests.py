@@ -6,7 +6,8 @@ Texts are pieces of `completion.cheapest_values`, innermost first.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -14,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.json.completion.cheapest_values import Values
+from structgen.engines.json.completion.cheapest_values import MAX_BYTES, Values
 from structgen.engines.json.completion.cheapest_words import spelled
 from structgen.engines.json.completion.forms import EnumForm, Member, ObjectForm, Open, key_hash
 from structgen.engines.json.completion.kept import keep
@@ -23,6 +24,7 @@ from structgen.engines.json.goals.node import GoalNode
 from structgen.engines.json.goals.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
 from structgen.engines.json.tables.arrays import JsonTables
 from structgen.engines.json.tables.pool import AutomatonPool
+from structgen.errors import CompletionTooLongError
 from structgen.kernels.json import layout
 from structgen.vocabulary.vocabulary import Vocabulary
 
@@ -135,7 +137,7 @@ class RestWriter:
             piece, outer = closing, self._after(self._parent(frame))
         else:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
-        return None if piece is None or outer is None else piece + outer
+        return None if piece is None or outer is None else joined((piece, outer))
 
     def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[GoalNode, bytes, int, int] | None:
         """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
@@ -185,7 +187,7 @@ class RestWriter:
             frame = self._parent(frame)
         for inner in reversed(chain):
             rest, outer = self._inner(layout.AFTER, inner), self._outer[self._parent(inner)]
-            self._outer[inner] = None if rest is None or outer is None else rest + outer
+            self._outer[inner] = None if rest is None or outer is None else joined((rest, outer))
         return self._outer[chain[0] if chain else frame]
 
     def _inner(self, q: int, frame: int) -> bytes | None:
@@ -204,8 +206,10 @@ class RestWriter:
         nodes = values.items(spec, start=start)
         if nodes is None:
             return None
+        if spec.distinct and sum(map(values.cost, nodes)) > MAX_BYTES:
+            raise CompletionTooLongError.whole()
         items = values.distinct_texts(nodes, depth) if spec.distinct else [values.text(node, depth) for node in nodes]
-        text = lead + (b"," + values.line(depth)).join(items) if items else b""
+        text = lead + joined(items, b"," + values.line(depth)) if items else b""
         return text + (values.line(depth - 1) if begun or items else b"") + b"]"
 
     def _object(self, state: Open, depth: int, lead: bytes, forced: bool) -> bytes | None:
@@ -218,7 +222,7 @@ class RestWriter:
         text = None
         if plan is not None:
             members = [values.member(member, depth) for member in plan.members]
-            text = lead + (b"," + values.line(depth)).join(members) if members else b""
+            text = lead + joined(members, b"," + values.line(depth)) if members else b""
             text += (values.line(depth - 1) if state.size or members else b"") + b"}"
         if plan is not None and (plan.declared or not state.others):
             keep(self._index.kept, key, text)
@@ -247,7 +251,7 @@ class RestWriter:
                 begun = form.texts[form.entries[lo]][:at] if at else b""
                 found = (declared, self._begun_undeclared(state, begun, frame))
                 text = min((text for text in found if text is not None), key=len, default=None)
-        return None if text is None else text + outer
+        return None if text is None else joined((text, outer))
 
     def _declared(self, state: Open, bits: list[int], at: int, frame: int) -> bytes | None:
         """Complete the first of these declared keys that can be added; ``at`` bytes of it are read."""
@@ -300,10 +304,12 @@ class RestWriter:
         yield from ((text, label) for _, text, label in sorted(found))
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
-        """A member and what completes the object ``after`` it."""
+        """A member and what completes the object ``after`` it; None: nothing does, or it is too long."""
         depth = self._depth(frame)
-        rest = self._object(after, depth, b"," + self._values.line(depth), False)
-        return None if rest is None else self._values.member(member, depth) + rest
+        with suppress(CompletionTooLongError):
+            rest = self._object(after, depth, b"," + self._values.line(depth), False)
+            return None if rest is None else joined((self._values.member(member, depth), rest))
+        return None
 
     # --- frames ---
     def _form(self, frame: int) -> ObjectForm | ArraySpec | Counted:
@@ -321,6 +327,17 @@ class RestWriter:
         mask = sum(word << layout.SEEN_BITS * place for place, word in enumerate(seen))
         met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.duties else 0
         return Open(form, head >> 32, mask, others >= 0, met, partial(hashes_below, self._arena, others))
+
+
+def joined(texts: Sequence[bytes], separator: bytes = b"") -> bytes:
+    """The texts, one after the other.
+
+    Raises:
+        CompletionTooLongError: they have more than `MAX_BYTES`, and are not put together.
+    """
+    if sum(map(len, texts)) + len(separator) * len(texts) > MAX_BYTES:
+        raise CompletionTooLongError.whole()
+    return separator.join(texts)
 
 
 def hashes_below(arena: Arena | array[int], place: int) -> set[int]:

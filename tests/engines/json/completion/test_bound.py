@@ -243,10 +243,24 @@ def test_long_arrays_in_long_arrays_are_not_multiplied_out() -> None:
     matcher = compile_json_schema(schema, BYTES).matcher()
     for text in (b"", b"["):  # behind two brackets, a thousand arrays of a thousand numbers are left
         assert matcher.accept_bytes(text)
+        assert matcher.completion_bound() >= TOO_LONG
         with pytest.raises(CompletionTooLongError):
             matcher.shortest_completion()
     inner = compile_json_schema(schema["items"], BYTES).matcher()
     assert inner.completion_bound() == len(inner.shortest_completion()) == 2_002_001
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("text", [b"", b"[", b'[{"a', b'[{"b', b'[{"a":[', b'[{"z":['])
+def test_each_container_that_is_open_adds_to_what_is_too_long(text: bytes, distinct: bool) -> None:
+    """Each piece can be written, and all of them together cannot: that is said before they are."""
+    long = {"type": "array", "minItems": 3, "items": {"type": "string", "minLength": 700_000}, "uniqueItems": distinct}
+    entry = {"type": "object", "properties": {"a": long, "b": long}, "additionalProperties": long, "minProperties": 4}
+    schema = {"type": "array", "items": {"anyOf": [entry, {"type": "string", "minLength": 1_000_000}]}, "minItems": 9}
+    matcher = compile_json_schema(schema, BYTES, JsonOptions(key_order="any", whitespace="compact")).matcher()
+    assert matcher.accept_bytes(text) and matcher.completion_bound() >= TOO_LONG
+    with pytest.raises(CompletionTooLongError):
+        matcher.shortest_completion()
 
 
 def test_what_is_too_long_to_be_written() -> None:
