@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from structgen.errors import TooComplexError
+from structgen.json_text import named_once
 from structgen.options import near_name
 from structgen.serving.compiler import CompileLimits, check_size
 from structgen.serving.errors import Place, RequestError, as_request_error, dotted
@@ -40,7 +41,7 @@ def read_json(body: bytes) -> dict[str, Any]:
         RequestError: it is no UTF-8, no JSON, or no object; an object in it has a name twice.
     """
     try:
-        value = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_object)
+        value = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=named_once)
         if _SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -61,19 +62,6 @@ def read_json(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RequestError(f"The body is a JSON {type(value).__name__}; expected an object.", code="invalid_json")
     return value
-
-
-class _TwiceError(ValueError):
-    """An object has a name twice: what it means depends on who reads it."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen = set[str]()
-    twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-    raise _TwiceError(f"an object in it has the name {_shown(twice)} twice; leave one out")
 
 
 def _no_constant(name: str) -> None:
