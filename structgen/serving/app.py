@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
@@ -26,13 +27,13 @@ from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine, with_prompt_length
-from structgen.serving.errors import RequestError, as_request_error, overloaded, until_stopped
+from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.gate import Gate
 from structgen.serving.metrics import ServerMetrics
-from structgen.serving.openai_types import CheckRequest
+from structgen.serving.openai_types import CheckRequest, RequestPart
 from structgen.serving.pages import page_routes
-from structgen.serving.reading import READ_AT_ONCE, read_body
+from structgen.serving.reading import READ_AT_ONCE, read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
@@ -41,7 +42,7 @@ from structgen.serving.surface import SURFACES, AnswerWriter, Surface
 from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
-_T = TypeVar("_T")
+_Asked = TypeVar("_Asked", bound=RequestPart)
 
 
 class Caller(NamedTuple):
@@ -173,7 +174,7 @@ class ApiServer:
         caller, body = await self._received(request)
         with self._preparing():
             work, writer, rows = await self._prepared(surface, request.receive, record, caller, body, arrived)
-        rows = [replace(row, arrived=arrived) for row in rows]
+        rows = [replace(row, key=caller.share, arrived=arrived) for row in rows]
         stream = self.engine.submit(rows, caller.share)
         try:
             if not work.stream:
@@ -223,11 +224,11 @@ class ApiServer:
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary = self.settings, self.engine.vocabulary
-        asked = await read_body(surface.request, body)
+        asked = await _while_there(self._read_body(surface.request, body, caller), receive)
         self._check_model(asked.model)
         is_long = len(body) > READ_AT_ONCE
         reading = self.engine.read(
-            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), is_long=is_long
+            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), caller.share, is_long=is_long
         )
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
@@ -239,6 +240,12 @@ class ApiServer:
             record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
+
+    async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
+        """The request in a body; a large one is read beside the event loop. Errors as ``read_json``, ``read_request``."""
+        if len(body) <= READ_AT_ONCE:
+            return read_request(kind, read_json(body))
+        return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -335,16 +342,15 @@ class ApiServer:
     async def _report(self, request: Request, record: RequestRecord) -> Response:
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        asked = await read_body(CheckRequest, body)
-        with until_stopped():
-            constraint = await asyncio.to_thread(structured_constraint, asked.structured_outputs, self.settings)
+        beside = partial(self.engine.beside, who=caller.share, is_long=True)  # no prompt waits for what a page asks
+        asked = await self._read_body(CheckRequest, body, caller)
+        constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
         with self._preparing():
             grammar = await _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        with until_stopped():
-            entries = await asyncio.to_thread(_entries, grammar)
+        entries = await beside(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -25,13 +24,6 @@ LONGEST_NAME = 100
 SHOWN = 200
 """Characters of a wrong value that an error shows."""
 _Request = TypeVar("_Request", bound=RequestPart)
-
-
-async def read_body(kind: type[_Request], body: bytes) -> _Request:
-    """The request in a body; a large one is read beside the event loop. Errors as ``read_json``, ``read_request``."""
-    if len(body) <= READ_AT_ONCE:
-        return read_request(kind, read_json(body))
-    return await asyncio.to_thread(lambda: read_request(kind, read_json(body)))
 
 
 def read_json(body: bytes) -> dict[str, Any]:

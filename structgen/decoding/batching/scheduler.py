@@ -11,15 +11,16 @@ any thread, ``step`` from one. Steps of schedulers of one model, each in a threa
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
-from structgen.decoding.batching.prompt_pieces import PromptPieces
+from structgen.decoding.batching.prompt_pieces import PromptPieces, Unread
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.row_tasks import RowTasks
@@ -283,7 +284,7 @@ class Scheduler:
         writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
         reading = [handle for handle in self._open if handle.state is State.READING]
         waiting = sum(len(handle.output.pending) for handle in writing)
-        chunks = self._chunks(reading, waiting)
+        chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})
         beside = waiting + sum(map(len, chunks.values()))
         trees = self._draft(writing, beside)
         self._leave()  # those whose drafters have failed
@@ -297,11 +298,12 @@ class Scheduler:
                 step.read_prompt(handle, chunks[handle.row])
         return step
 
-    def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
-        """What is read of the prompts, by row."""
-        if not self.reader.reads_apart:
-            return {handle.row: handle.unread() for handle in reading}
-        counts = self._pieces.counts([handle.length - handle.held for handle in reading], waiting)
+    def _chunks(self, reading: Sequence[Handle], waiting: int, writing: Collection[str]) -> dict[int, list[int]]:
+        """What is read of the prompts, by row, beside rows of the keys ``writing``."""
+        if not self.reader.reads_apart and self.limits.piece_seconds == math.inf:
+            return {handle.row: handle.unread() for handle in reading}  # whole, so that they stay together
+        unread = [Unread(handle.length - handle.held, handle.request.key) for handle in reading]
+        counts = self._pieces.counts(unread, waiting, writing)
         return {handle.row: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
     def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
