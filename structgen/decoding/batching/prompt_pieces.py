@@ -10,13 +10,14 @@ from structgen.decoding.batching.budget import FIRST_PIECE, REFRESH, SchedulerLi
 from structgen.shares import Shares
 
 OF_OLDEST = 0.25  # of what a step reads of prompts
-SHORT = 4.0  # pieces that a short prompt takes at most
+SHORT, SHORT_TOKENS = 4.0, 256  # pieces that a short prompt takes at most, and tokens that it has
 
 
 class Unread(NamedTuple):
-    """What is left of a prompt: how many tokens, and whose."""
+    """A prompt that is being read: how many tokens are left, of how many that had to be read, and whose it is."""
 
     tokens: int
+    whole: int
     key: str
 
 
@@ -112,7 +113,7 @@ class PromptPieces:
         time than one after the other. Others bear more only where they are fewer keys than those that wait.
         """
         piece = self._cost.piece(self._limits.piece_seconds)
-        short = [prompt for prompt in unread if prompt.tokens <= SHORT * piece]
+        short = [prompt for prompt in unread if prompt.whole <= min(SHORT * piece, SHORT_TOKENS)]
         keys = {prompt.key for prompt in short}
         others = set(writing) - keys
         if not others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from structgen.decoding.batching.request import Handle
 from structgen.shares import Shares
@@ -11,9 +11,9 @@ from structgen.shares import Shares
 class Queue:
     """Requests that wait for room.
 
-    The key first that was given the fewest tokens (``Shares``): a class is what a request says of itself, and no key
-    comes before others by it. Of a key the lowest class, one being gained for every ``patience`` seconds, then the
-    oldest.
+    The key first that has the fewest rows, and of these the one that was given the fewest tokens (``Shares``): a class is
+    what a request says of itself, and no key comes before others by it. Of a key the lowest class, one being gained for
+    every ``patience`` seconds, then the oldest.
     """
 
     def __init__(self, patience: float) -> None:
@@ -43,11 +43,16 @@ class Queue:
         """It waits no longer."""
         self._waiting.remove(handle)
 
-    def ordered(self, now: float) -> list[Handle]:
-        """All that wait, the next one first."""
+    def keys(self) -> set[str]:
+        """Of all that wait."""
+        return {handle.request.key for handle in self._waiting}
 
-        def place(handle: Handle) -> tuple[float, int, float]:
-            return self._given.used(handle.request.key), self.rank(handle, now), handle.submitted
+    def ordered(self, now: float, rows: Mapping[str, int]) -> list[Handle]:
+        """All that wait, the next one first; ``rows``: how many each key has, of those that have any."""
+
+        def place(handle: Handle) -> tuple[int, float, int, float]:
+            key = handle.request.key
+            return rows.get(key, 0), self._given.used(key), self.rank(handle, now), handle.submitted
 
         return sorted(self._waiting, key=place)
 
