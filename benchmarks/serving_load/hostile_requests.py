@@ -102,6 +102,10 @@ def _bad_tool(_: int) -> Asked:
     return Asked(chat(tools=tools, tool_choice="required"))
 
 
+def _many_tools() -> dict[str, Any]:
+    return chat(tools=[{"type": "function", "function": {"name": f"f{n}"}} for n in range(27_000)])
+
+
 def _structures() -> dict[str, Any]:
     tags = [{"begin": f"<f{n}>", "schema": {"type": "object"}, "end": "</f>"} for n in range(2_000)]
     tag = {"type": "structural_tag", "triggers": ["<f"], "structures": tags}
@@ -144,8 +148,10 @@ def _deep_arguments() -> dict[str, Any]:
 
 
 REQUESTS: dict[str, tuple[int, Callable[[int], Asked]]] = {
-    "330,000 wrong logit_bias": (1, _lazily(lambda: chat(logit_bias={f"x{n}": 200 for n in range(330_000)}))),
-    "330,000 unknown fields": (1, _lazily(lambda: chat(**{f"x{n}": 1 for n in range(330_000)}))),
+    "330,000 wrong logit_bias": (1, _lazily(lambda: chat(logit_bias={f"{n:x}": 9 for n in range(330_000)}))),
+    "330,000 unknown fields": (1, _lazily(lambda: chat(**{f"{n:x}": 1 for n in range(330_000)}))),
+    "110,000 wrong logit_bias": (1, _lazily(lambda: chat(logit_bias={f"x{n}": 200 for n in range(110_000)}))),
+    "27,000 tools": (1, _lazily(_many_tools)),
     "a name of 4 MB": (1, _lazily(lambda: chat(**{"x" * 4_000_000: 1}))),
     "a value of 4 MB": (1, _lazily(lambda: chat(temperature="x" * 4_000_000))),
     "bad JSON of 4 MB": (1, _lazily(lambda: b'{"a": "' + b"\n" * 4_000_000)),
