@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +34,7 @@ from structgen.serving.gate import Gate
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest, RequestPart
 from structgen.serving.pages import page_routes
+from structgen.serving.places import Place, Places
 from structgen.serving.reading import READ_AT_ONCE, read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
@@ -42,6 +44,10 @@ from structgen.serving.surface import SURFACES, AnswerWriter, Surface
 from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
+SWITCH_SECONDS = 5e-4
+"""After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
+Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
+_T = TypeVar("_T")
 _Asked = TypeVar("_Asked", bound=RequestPart)
 
 
@@ -93,7 +99,7 @@ class ApiServer:
         self.is_warm = False
         self.failure: BaseException | None = None
         self._drafts = model.drafts
-        self._in_preparation = 0
+        self._places = Places(lambda: self.engine.room, self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -127,6 +133,8 @@ class ApiServer:
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, SWITCH_SECONDS))
         warming = asyncio.ensure_future(self._warm_up())
         try:
             yield
@@ -134,6 +142,7 @@ class ApiServer:
             warming.cancel()
             await asyncio.gather(warming, return_exceptions=True)
             await asyncio.to_thread(self._close)
+            sys.setswitchinterval(interval)
 
     async def _warm_up(self) -> None:
         """Have a first token written; what is asked meanwhile waits for it."""
@@ -170,10 +179,10 @@ class ApiServer:
 
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         arrived = time.monotonic()
-        self._check_room()
         caller, body = await self._received(request)
-        with self._preparing():
-            work, writer, rows = await self._prepared(surface, request.receive, record, caller, body, arrived)
+        with self._places.held(caller.share) as place:
+            preparing = self._prepared(surface, request.receive, record, caller, body, arrived)
+            work, writer, rows = await _while_held(preparing, place)
         rows = [replace(row, key=caller.share, arrived=arrived) for row in rows]
         stream = self.engine.submit(rows, caller.share)
         try:
@@ -196,22 +205,12 @@ class ApiServer:
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
         """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
         address = address_of(request)
-        key = self.admission.check(request.headers, address)
-        return Caller(key, address), await self.admission.body(request.headers, request.receive)
+        caller = Caller(self.admission.check(request.headers, address), address)
+        self._places.check(caller.share)
+        return caller, await self.admission.body(request.headers, request.receive)
 
-    def _check_room(self) -> None:
-        if self._in_preparation >= self.engine.room:
-            raise overloaded("Too many requests wait already.", self.engine.retry_after())
-
-    @contextmanager
-    def _preparing(self) -> Iterator[None]:
-        """A request that is being read and compiled: it waits, too."""
-        self._check_room()
-        self._in_preparation += 1
-        try:
-            yield
-        finally:
-            self._in_preparation -= 1
+    def _no_room(self) -> RequestError:
+        return overloaded("Too many requests wait already.", self.engine.retry_after())
 
     async def _prepared(
         self,
@@ -347,8 +346,9 @@ class ApiServer:
         constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
-        with self._preparing():
-            grammar = await _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
+        with self._places.held(caller.share) as place:
+            compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
+            grammar = await _while_held(compiling, place)
         milliseconds = 1e3 * (time.perf_counter() - started)
         entries = await beside(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
@@ -400,6 +400,24 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+async def _while_held(work: Coroutine[Any, Any, _T], place: Place) -> _T:
+    """The result of a coroutine, given up when its place is another's.
+
+    Raises:
+        RequestError: it is.
+    """
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({working, place.turned_away}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            place.turned_away.result()
+        return working.result()
+    finally:
+        place.turned_away.cancel()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

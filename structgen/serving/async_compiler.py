@@ -113,7 +113,7 @@ class AsyncCompiler:
         shared = self._join(key, constraint, who)
         try:
             async with asyncio.timeout(None if until is None else until - time.monotonic()):
-                return self._placed(constraint, await result_of(shared.job))
+                return self._placed(constraint, await result_of(shared.job.result))
         except TimeoutError:
             raise overloaded("The constraint was not compiled in time.", 1.0, "queue_timeout") from None
         finally:

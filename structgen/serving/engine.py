@@ -270,7 +270,7 @@ class AsyncEngine(AsyncWriting):
         readers = self._reading_long if is_long else self._reading
         job = readers.submit(who, lambda _: work())
         try:
-            return await result_of(job)
+            return await result_of(job.result)
         finally:
             readers.give_up(job)
 

@@ -184,8 +184,8 @@ class FairPool:
         return caller, self._take(caller.waiting[0])
 
 
-async def result_of(job: PooledWork[T]) -> T:
-    """What comes of a job, in a coroutine. Who is cancelled leaves nothing behind that would tell of an error later.
+async def result_of(result: Future[T]) -> T:
+    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would tell of an error later.
 
     Raises:
         RequestError: the server stops (503), or the job was turned away (429). What the work raises.
@@ -196,18 +196,18 @@ async def result_of(job: PooledWork[T]) -> T:
     def settle() -> None:
         if waiter.done():
             return
-        if job.result.cancelled():
+        if result.cancelled():
             waiter.set_exception(unavailable("The server stops.", "stopping"))
-        elif (error := job.result.exception()) is not None:
+        elif (error := result.exception()) is not None:
             waiter.set_exception(error)
         else:
-            waiter.set_result(job.result.result())
+            waiter.set_result(result.result())
 
     def told(_: Future[T]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(settle)
 
-    job.result.add_done_callback(told)
+    result.add_done_callback(told)
     return await waiter
 
 
