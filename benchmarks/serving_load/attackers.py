@@ -77,7 +77,10 @@ def ask(port: int, until: float, requests: Iterator[Asked]) -> None:
             return
         data = asked.data()
         head = f"{HEAD.format(path=asked.path)}connection: close\r\ncontent-length: {len(data)}\r\n\r\n"
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=left + 1) as connection:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), timeout=left + 1) as connection,
+        ):
             connection.sendall(head.encode() + data)
             if asked.leaves_after is not None:
                 time.sleep(asked.leaves_after)

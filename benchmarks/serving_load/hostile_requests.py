@@ -155,7 +155,10 @@ REQUESTS: dict[str, tuple[int, Callable[[int], Asked]]] = {
     "a name of 4 MB": (1, _lazily(lambda: chat(**{"x" * 4_000_000: 1}))),
     "a value of 4 MB": (1, _lazily(lambda: chat(temperature="x" * 4_000_000))),
     "bad JSON of 4 MB": (1, _lazily(lambda: b'{"a": "' + b"\n" * 4_000_000)),
-    "a name twice": (1, _always(b'{"messages": [{"role": "user", "content": "a", "content": "' + MARK.encode() + b'"}]}')),
+    "a name twice": (
+        1,
+        _always(b'{"messages": [{"role": "user", "content": "a", "content": "' + MARK.encode() + b'"}]}'),
+    ),
     "300,000 emoji": (1, _lazily(lambda: chat("\N{PILE OF POO}" * 300_000))),
     "300,000 letters": (1, _lazily(lambda: chat("a" * 300_000))),
     "deep arguments of tools": (1, _lazily(_deep_arguments)),

@@ -143,9 +143,7 @@ class Lab:
             self._server = self.own_server()
         return self._server
 
-    def own_server(
-        self, *options: str, draft: Any = ..., folder: Path | None = None, **environment: str
-    ) -> Server:
+    def own_server(self, *options: str, draft: Any = ..., folder: Path | None = None, **environment: str) -> Server:
         """A server for one measurement alone.
 
         Args:

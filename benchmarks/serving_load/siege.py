@@ -231,7 +231,9 @@ async def siege(lab: Lab, sets: Sequence[Sequence[str]], seconds: float, settle:
 
 ALONE: list[list[str]] = [[name] for name in ATTACKS]
 _HOSTILE = [name for name in ATTACKS if name != "nothing"]
-AT_ONCE: list[list[str]] = [[*itertools.islice(itertools.cycle(_HOSTILE[n:] + _HOSTILE[:n]), SIX)] for n in range(0, len(_HOSTILE), SIX)]
+AT_ONCE: list[list[str]] = [
+    [*itertools.islice(itertools.cycle(_HOSTILE[n:] + _HOSTILE[:n]), SIX)] for n in range(0, len(_HOSTILE), SIX)
+]
 """Six at once, each at least once."""
 
 
@@ -269,9 +271,9 @@ def markdown(found: Found) -> str:
     usual = details["usual"]
     lines += [
         "",
-        f"Alone: p50 {_ms(usual['p50'])} ms, p99 {_ms(usual['p99'])} ms ({usual['n']} requests); the worst p99 beside a "
-        f"hostile client is {found.value:.2f} times that. Memory at the end: {details['memory_ratio']:.2f} times that of "
-        f"the start ({details['start_mib']} MiB), after {details['settled_s']:.0f} s.",
+        f"Alone: p50 {_ms(usual['p50'])} ms, p99 {_ms(usual['p99'])} ms ({usual['n']} requests); the worst p99 beside "
+        f"a hostile client is {found.value:.2f} times that. Memory at the end: {details['memory_ratio']:.2f} times "
+        f"that of the start ({details['start_mib']} MiB), after {details['settled_s']:.0f} s.",
     ]
     return "\n".join([*lines, *([f"Not as it should be: {found.wrong}"] if found.wrong else [])])
 

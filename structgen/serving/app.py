@@ -241,7 +241,7 @@ class ApiServer:
         return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
 
     async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
-        """The request in a body; a large one is read beside the event loop. Errors as ``read_json``, ``read_request``."""
+        """The request in a body; a large one is read beside the loop. Errors as ``read_json``, ``read_request``."""
         if len(body) <= READ_AT_ONCE:
             return read_request(kind, read_json(body))
         return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)

@@ -147,4 +147,3 @@ class AsyncCompiler:
     def _compile(self, constraint: Constraint, job: PooledWork[Grammar]) -> Grammar:
         with report_progress(self._progress):
             return self._compiling.compile(constraint, lambda: job.is_wanted)
-

@@ -185,7 +185,8 @@ class FairPool:
 
 
 async def result_of(result: Future[T]) -> T:
-    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would tell of an error later.
+    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would tell of an
+    error later.
 
     Raises:
         RequestError: the server stops (503), or the job was turned away (429). What the work raises.

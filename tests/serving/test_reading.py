@@ -271,7 +271,13 @@ def test_many_values_are_read_as_few(value: dict[str, Any], ascii: bool) -> None
     """The parser for many values reads what Python's own reads, and refuses what that refuses."""
     text = json.dumps(value, ensure_ascii=ascii)
     assert _YIELDING.decode(text) == _FAST.decode(text) == value
-    for broken in (text[:-1], text + "}", text.replace(":", ",", 1), text.replace('"', "", 1), f'{{"a":NaN,"b":{text}}}'):
+    for broken in (
+        text[:-1],
+        text + "}",
+        text.replace(":", ",", 1),
+        text.replace('"', "", 1),
+        f'{{"a":NaN,"b":{text}}}',
+    ):
         found = []
         for decoder in (_FAST, _YIELDING):
             try:

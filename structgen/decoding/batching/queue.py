@@ -11,9 +11,9 @@ from structgen.shares import Shares
 class Queue:
     """Requests that wait for room.
 
-    The key first that has the fewest rows, and of these the one that was given the fewest tokens (``Shares``): a class is
-    what a request says of itself, and no key comes before others by it. Of a key the lowest class, one being gained for
-    every ``patience`` seconds, then the oldest.
+    The key first that has the fewest rows, and of these the one that was given the fewest tokens (``Shares``): a class
+    is what a request says of itself, and no key comes before others by it. Of a key the lowest class, one being gained
+    for every ``patience`` seconds, then the oldest.
     """
 
     def __init__(self, patience: float) -> None:
@@ -43,7 +43,7 @@ class Queue:
         """It waits no longer."""
         self._waiting.remove(handle)
 
-    def keys(self) -> set[str]:
+    def waiting_keys(self) -> set[str]:
         """Of all that wait."""
         return {handle.request.key for handle in self._waiting}
 

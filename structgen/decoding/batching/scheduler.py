@@ -199,7 +199,9 @@ class Scheduler:
     def _admit(self) -> None:
         rows = Counter(handle.request.key for handle in self._open)
         is_full = len(self._open) >= self._rows
-        if not len(self._queue) or (is_full and not any(self._is_owed(key, rows) for key in self._queue.keys())):
+        if not len(self._queue) or (
+            is_full and not any(self._is_owed(key, rows) for key in self._queue.waiting_keys())
+        ):
             return
         now = self._clock()
         for handle in self._queue.ordered(now, rows):

@@ -186,7 +186,7 @@ def test_short_prompts_that_come_now_and_then_are_read_at_once() -> None:
 @pytest.mark.parametrize("kind", [Timed, Unified])
 @pytest.mark.parametrize("count", [4, 8, 16])
 def test_short_prompts_of_one_caller_take_no_longer_in_pieces(kind: type[Timed], count: int) -> None:
-    """So many prompts of 50 tokens at once: written to their ends within a twentieth of the time that they take whole."""
+    """So many prompts of 50 tokens at once: written to their ends in a twentieth more than they take whole."""
 
     def seconds(**limits: float) -> float:
         reader = kind(*LLAMA, 0.03)
