@@ -24,6 +24,7 @@ from structgen.decoding.batching.prompt_pieces import PromptPieces, Unread
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.row_tasks import RowTasks
+from structgen.decoding.batching.row_turns import RowTurns
 from structgen.decoding.batching.step import MIN_SHARED, ModelStep
 from structgen.decoding.choosing import OnError, guarded
 from structgen.decoding.closing import MAX_TOKEN_BYTES
@@ -65,7 +66,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._pieces = PromptPieces(self.limits, self.cost)
+        self._pieces, self._turns = PromptPieces(self.limits, self.cost), RowTurns(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -307,6 +308,8 @@ class Scheduler:
 
     def _plan(self) -> ModelStep:
         writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
+        if self.reader.reads_apart:
+            writing = self._turns.chosen(writing)
         reading = [handle for handle in self._open if handle.state is State.READING]
         waiting = sum(len(handle.output.pending) for handle in writing)
         chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})

@@ -222,6 +222,33 @@ def test_prompts_of_one_caller_do_not_hold_up_what_another_writes(length: int) -
     assert (reader.now - start) / 300 <= 2.1 * 0.0125
 
 
+@pytest.mark.parametrize("costs", [LLAMA, (0.02, 0.00001, 0.0)], ids=["llama.cpp", "an accelerator"])
+def test_rows_of_one_caller_do_not_hold_up_those_of_another(costs: tuple[float, float, float]) -> None:
+    """Beside 30 rows of another caller, two rows take twice as long at most; all 30 get on, and where they cost nothing
+    they get on in every step."""
+    reader = Timed(*costs, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    good = [submit(scheduler, [1 + number] * 5, 3000, key="good") for number in range(2)]
+
+    def step_seconds(steps: int) -> float:
+        first, start = len(good[0].output.token_ids), reader.now
+        while len(good[0].output.token_ids) < first + steps:
+            scheduler.step()
+        return (reader.now - start) / steps
+
+    step_seconds(20)
+    alone = step_seconds(100)
+    greedy = [submit(scheduler, [10 + number] * 5, 3000, key="greedy") for number in range(30)]
+    while any(handle.state is not State.WRITING for handle in greedy):
+        scheduler.step()
+    step_seconds(50)
+    before = [len(handle.output.token_ids) for handle in greedy]
+    beside = step_seconds(300)
+    gained = [len(handle.output.token_ids) - known for handle, known in zip(greedy, before, strict=True)]
+    assert beside <= 2.1 * alone
+    assert max(gained) - min(gained) <= 2 and min(gained) >= (300 if costs[1] < 1e-4 else 20)
+
+
 @pytest.mark.parametrize("length", [100, 400])
 def test_callers_take_turns_at_prompts(length: int) -> None:
     """One caller asks for shorter prompts without end; another's is read in twice the time that it takes alone, and a
