@@ -31,6 +31,7 @@ from structgen.serving.engine import AsyncEngine, with_prompt_length
 from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.gate import Gate
+from structgen.serving.memory import give_back_regularly
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest, RequestPart
 from structgen.serving.pages import page_routes
@@ -99,6 +100,7 @@ class ApiServer:
         self.is_warm = False
         self.failure: BaseException | None = None
         self._drafts = model.drafts
+        self._bodies = self._bodies_told = 0
         self._places = Places(lambda: self.engine.room, self._no_room)
 
     def app(self) -> Starlette:
@@ -135,12 +137,13 @@ class ApiServer:
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         interval = sys.getswitchinterval()
         sys.setswitchinterval(min(interval, SWITCH_SECONDS))
-        warming = asyncio.ensure_future(self._warm_up())
+        beside = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(give_back_regularly(self._has_read))]
         try:
             yield
         finally:
-            warming.cancel()
-            await asyncio.gather(warming, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.to_thread(self._close)
             sys.setswitchinterval(interval)
 
@@ -159,6 +162,11 @@ class ApiServer:
             return
         self.is_warm = True
         LOG.info(json.dumps({"event": "ready", "seconds": round(time.monotonic() - started, 1)}))
+
+    def _has_read(self) -> bool:
+        """Whether a body came since this was asked last."""
+        before, self._bodies_told = self._bodies_told, self._bodies
+        return before != self._bodies
 
     def _close(self) -> None:
         self.engine.close()
@@ -207,6 +215,7 @@ class ApiServer:
         address = address_of(request)
         caller = Caller(self.admission.check(request.headers, address), address)
         self._places.check(caller.share)
+        self._bodies += 1
         return caller, await self.admission.body(request.headers, request.receive)
 
     def _no_room(self) -> RequestError:

@@ -13,9 +13,9 @@ from structgen.decoding.batching.request import Handle
 class RowTurns:
     """Shares out the rows of a step.
 
-    A caller's rows hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all rows takes
-    longer than that, each caller has as many of its rows written as fit, those first that have waited longest. Where a
-    step costs the same for one row and for many (on an accelerator), all rows are written.
+    A caller's rows hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all rows
+    takes longer than that, each caller has as many of its rows written as fit, those first that have waited longest.
+    Where a step costs the same for one row and for many (on an accelerator), all rows are written.
 
     Args:
         limits: ``step_factor`` of them.
