@@ -35,7 +35,7 @@ from structgen.serving.memory import give_back_regularly
 from structgen.serving.metrics import ServerMetrics
 from structgen.serving.openai_types import CheckRequest, RequestPart
 from structgen.serving.pages import page_routes
-from structgen.serving.places import Place, Places
+from structgen.serving.places import WaitingPlace, WaitingPlaces
 from structgen.serving.reading import READ_AT_ONCE, read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
@@ -101,7 +101,7 @@ class ApiServer:
         self.failure: BaseException | None = None
         self._drafts = model.drafts
         self._bodies = self._bodies_told = 0
-        self._places = Places(lambda: self.engine.room, self._no_room)
+        self._places = WaitingPlaces(lambda: self.engine.room, self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -411,7 +411,7 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         await asyncio.gather(gone, working, return_exceptions=True)
 
 
-async def _while_held(work: Coroutine[Any, Any, _T], place: Place) -> _T:
+async def _while_held(work: Coroutine[Any, Any, _T], place: WaitingPlace) -> _T:
     """The result of a coroutine, given up when its place is another's.
 
     Raises:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from structgen.serving.errors import RequestError
 
 
-class Place:
+class WaitingPlace:
     """A request that is being prepared, in the loop in which this was made.
 
     Attributes:
@@ -21,7 +21,7 @@ class Place:
         self.turned_away.add_done_callback(lambda done: done.cancelled() or done.exception())  # told elsewhere, or not
 
 
-class Places:
+class WaitingPlaces:
     """Requests that are being prepared, by caller.
 
     Args:
@@ -31,7 +31,7 @@ class Places:
 
     def __init__(self, room: Callable[[], int], full: Callable[[], RequestError]) -> None:
         self._room, self._full = room, full
-        self._held: dict[str, list[Place]] = {}
+        self._held: dict[str, list[WaitingPlace]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
@@ -42,7 +42,7 @@ class Places:
             raise self._full()
 
     @contextmanager
-    def held(self, who: str) -> Iterator[Place]:
+    def held(self, who: str) -> Iterator[WaitingPlace]:
         """Within, a request of a caller has a place; if need be the last one of the caller who has most.
 
         Raises:
@@ -54,7 +54,7 @@ class Places:
             self._leave(greediest, victim)
             if not victim.turned_away.done():
                 victim.turned_away.set_exception(self._full())
-        place = Place()
+        place = WaitingPlace()
         self._held.setdefault(who, []).append(place)
         try:
             yield place
@@ -67,7 +67,7 @@ class Places:
         own = len(self._held.get(who, ()))
         return found if found is not None and len(self._held[found]) > own + 1 else None
 
-    def _leave(self, who: str, place: Place) -> None:
+    def _leave(self, who: str, place: WaitingPlace) -> None:
         places = self._held.get(who, [])
         if place in places:
             places.remove(place)

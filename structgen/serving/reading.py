@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import json.scanner
 import re
 from collections.abc import Mapping
+from json import scanner
 from typing import Any, TypeVar
 
 import pydantic
@@ -188,7 +188,7 @@ def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = Fals
 def _yielding(decoder: json.JSONDecoder) -> json.JSONDecoder:
     """The decoder with the parts of Python's own that are written in Python: other threads go on beside it."""
     decoder.parse_object, decoder.parse_array = json.decoder.JSONObject, json.decoder.JSONArray  # type: ignore[attr-defined]
-    decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
+    decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
     return decoder
 
 

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("starlette")
 
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.places import Place, Places
+from structgen.serving.places import WaitingPlace, WaitingPlaces
 
 
 def test_who_has_most_makes_room() -> None:
     async def scenario() -> None:
-        places = Places(lambda: 4, lambda: overloaded("full", 1.0))
+        places = WaitingPlaces(lambda: 4, lambda: overloaded("full", 1.0))
         with ExitStack() as held:
             greedy = [held.enter_context(places.held("greedy")) for _ in range(4)]
             with pytest.raises(RequestError, match="full"):
@@ -38,11 +38,11 @@ def test_who_has_most_makes_room() -> None:
 
 
 def test_one_without_room() -> None:
-    async def scenario() -> Place:
-        places = Places(lambda: 0, lambda: overloaded("full", 1.0))
+    async def scenario() -> WaitingPlace:
+        places = WaitingPlaces(lambda: 0, lambda: overloaded("full", 1.0))
         with pytest.raises(RequestError, match="full"), places.held("a"):
             raise AssertionError("there is no place")
-        with Places(lambda: 1, lambda: overloaded("full", 1.0)).held("a") as place:
+        with WaitingPlaces(lambda: 1, lambda: overloaded("full", 1.0)).held("a") as place:
             return place
 
     asyncio.run(scenario())
