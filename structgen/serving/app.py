@@ -418,8 +418,9 @@ async def _while_held(work: Coroutine[Any, Any, _T], place: WaitingPlace) -> _T:
         RequestError: it is.
     """
     working = asyncio.ensure_future(work)
+    either: set[asyncio.Future[Any]] = {working, place.turned_away}
     try:
-        await asyncio.wait({working, place.turned_away}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             place.turned_away.result()
         return working.result()
