@@ -59,7 +59,7 @@ def load_model(
     """
     chosen = choose_backend(name_or_path, backend, device, dtype)
     asked = {"n_ctx": n_ctx, "n_gpu_layers": n_gpu_layers, "lora_path": lora_path}
-    asked |= {"lora_scale": lora_scale} if lora_path is not None or lora_scale != 1 else {}
+    asked |= {"lora_scale": lora_scale} if lora_scale != 1.0 else {}
     _check_llama_options(chosen, device, {name: value for name, value in asked.items() if value is not None})
     template = None if chat_template is None else template_text(chat_template)
     with waiting(f"loading {_shown(name_or_path)}"):

@@ -77,7 +77,7 @@ def _completion_writer(_: Any, *arguments: Any, **head: Any) -> AnswerWriter:
 def _response_failure(writer: AnswerWriter | None, error: RequestError) -> bytes:
     if not isinstance(writer, ResponseWriter):  # OpenAI's event for a stream that has no response yet
         told = {"code": error.code, "message": error.message, "param": error.param, "sequence_number": 0}
-        return _named({"type": "error", **told})
+        return _named({"type": "error", **told, **error.body()})  # for its ``error``, OpenAI's client raises
     return _named(writer.failure(error))
 
 

@@ -161,8 +161,8 @@ def _merged(model: Any, pairs: _Pairs, alpha: float, scale: float, path: Path) -
                 f"{path} does not fit the model: tensor {tensor.name!r} is {weights.shape}, the adapter's parts are "
                 f"{a.shape} and {b.shape}."
             )
-        weights += np.float32(scale * (alpha / rank if alpha else 1.0)) * (b @ a)
-        found[tensor.name] = _stored(weights, tensor.tensor_type)
+        added = np.float32(scale * (alpha / rank if alpha else 1.0)) * (b @ a)
+        found[tensor.name] = _stored(weights + added, tensor.tensor_type)
     return found
 
 
