@@ -35,12 +35,14 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     if context.resilient_parsing:  # completion
         return path
+    where = "the environment"
     try:
         _check_environment(context)
         if path is not None:
+            where = "--config"
             context.default_map = {**(context.default_map or {}), **_defaults(context, path)}
     except BadInput as error:
-        raise typer.BadParameter(str(error)) from error
+        raise typer.BadParameter(str(error), param_hint=where) from error
     return path
 
 
@@ -54,7 +56,7 @@ def _check_environment(context: typer.Context) -> None:
         if name not in (*parameters, "config"):
             raise BadInput(f"the variable {variable} is no option of this command; {_hint(name, parameters, prefix)}")
         if name in parameters and (value := parameters[name].value_from_envvar(context)) is not None:
-            _check(context, parameters[name], value, f"in the variable {variable}")
+            _check(context, parameters[name], value, f"the variable {variable}")
 
 
 def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def _hint(name: str, known: Mapping[str, Any], prefix: str = "") -> str:
     near = near_name(name, list(known))
     if near is None:
         return "--help lists the options"
-    return f"did you mean {prefix + near.upper() if prefix else near!r}?"
+    return f"did you mean {prefix + near.upper() if prefix else near}?"
 
 
 def _as_written(value: Any, parameter: Any, place: str) -> Any:
@@ -104,9 +106,10 @@ def _text(value: Any, place: str) -> str:
 
 def _check(context: typer.Context, parameter: Any, value: Any, place: str) -> None:
     try:
-        parameter.type_cast_value(context, value)
+        parameter.process_value(context, value)
     except typer.BadParameter as error:
-        raise BadInput(f"{place}: {error.message}") from error
+        shown = value if isinstance(value, str) else list(value) if isinstance(value, _LISTS) else str(value)
+        raise BadInput(f"{place} is {shown!r}: {error.message}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -27,7 +27,7 @@ MESSAGES: Any = [{"role": "user", "content": "Hi"}]
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("structgen.models.llamacpp.adapters.cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
@@ -195,12 +195,16 @@ def test_quantised_weights_keep_most_of_their_bits(built_in_file: Path, tmp_path
     parts = rng.normal(size=(RANK, inner)), rng.normal(size=(outer, RANK))
     nothing = adapter(tmp_path / "none.gguf", {"blk.0.attn_v.weight": (parts[0], 0 * parts[1])})
     something = adapter(tmp_path / "some.gguf", {"blk.0.attn_v.weight": parts})
-    ids = [[504, 3575, 282, 4649, 314]]
-    plain, same, other = (
-        load_gguf(built_in_file, threads=1, context_length=256, lora_path=given)[0].prefill(ids)[0]
-        for given in (None, nothing, something)
-    )
-    assert np.abs(same - plain).mean() < 0.05 * np.abs(plain).mean() < 0.2 * np.abs(other - plain).mean()
+
+
+    def log_probs(given: Path | None) -> Any:
+        model, _ = load_gguf(built_in_file, threads=1, context_length=256, lora_path=given)
+        logits = model.prefill([[1, 4093, 198, 19556, 28, 638, 359, 346, 47]])[0][0].astype(np.float64)
+        return logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
+
+    plain, same, other = (log_probs(given) for given in (None, nothing, something))
+    # Reading the same text a token a call changes them by 0.08, measured so.
+    assert np.exp(plain) @ np.abs(same - plain) < 0.2 < 0.5 < np.exp(plain) @ np.abs(other - plain)
     copy = gguf.GGUFReader(with_adapter(built_in_file, nothing))
     assert [one.name for one in copy.tensors] == [one.name for one in reader.tensors]
     for one, own in zip(copy.tensors, reader.tensors, strict=True):
