@@ -123,7 +123,7 @@ def _pairs(adapter: Any, model: Any, path: Path) -> _Pairs:
     if architectures[0] != architectures[1]:
         raise ModelError(f"{path} is for models of {architectures[0]}, and the model's is {architectures[1]}.")
     if (_value(model, "split.count") or 1) > 1:
-        raise ModelError("The model's file has several parts; join them with llama.cpp's llama-gguf-split --merge.")
+        raise ModelError("The model's file has several parts; join them to one first (llama.cpp's llama-gguf-split does).")
     pairs: _Pairs = {}
     for tensor in adapter.tensors:
         name, _, part = tensor.name.rpartition(".")
