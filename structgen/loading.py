@@ -94,8 +94,8 @@ def _check_llama_options(chosen: Backend, device: Any, asked: Mapping[str, Any])
     if asked and chosen == "transformers":
         instead = " (of lora_path: load the model with peft, and give it and its tokenizer)" * ("lora_path" in asked)
         raise OptionsError(
-            f"{' and '.join(asked)}: only llama.cpp takes this, and transformers runs the model; leave it out{instead}, "
-            "or give a GGUF file without dtype and device.",
+            f"{' and '.join(asked)}: only llama.cpp takes this, and transformers runs the model; leave it out{instead}"
+            ", or give a GGUF file without dtype and device.",
             option=next(iter(asked)),
         )
     if asked.get("n_gpu_layers") and str(device or "") == "cpu":

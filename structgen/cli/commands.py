@@ -339,14 +339,16 @@ def serve(
     model: Annotated[
         str | None,
         typer.Argument(
-            envvar="STRUCTGEN_SERVE_MODEL", help="GGUF file, Hugging Face id or folder; the built-in model if not given."
+            envvar="STRUCTGEN_SERVE_MODEL",
+            help="GGUF file, Hugging Face id or folder; the built-in model if not given.",
         ),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             help="File with options (.toml, .yaml, .json), under those of the environment (STRUCTGEN_SERVE_PORT, ...).",
-            callback=read_config, is_eager=True,
+            callback=read_config,
+            is_eager=True,
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
@@ -369,7 +371,8 @@ def serve(
         float | None, typer.Option(min=0.0, max=2.0, help="Of requests that name none; if not given, the model's own.")
     ] = None,
     generation_config: Annotated[
-        str, typer.Option(help="How tokens are drawn where a request says nothing: auto (the model's), none, or a file.")
+        str,
+        typer.Option(help="How tokens are drawn where a request says nothing: auto (the model's), none, or a file."),
     ] = "auto",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
     max_think_tokens: Annotated[
@@ -427,7 +430,8 @@ def serve(
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
             max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
+            silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
         models = ModelOptions(
             model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale

@@ -14,7 +14,12 @@ from structgen.json_schema.forms import SchemaForm
 SMALL = 1_000_000_000  # parameters
 SMALL_FORM: SchemaForm = "skeleton"
 SMALL_TEMPERATURE = 0.2  # what SmolLM2's authors use; at 1 a model of that size writes what is no language
-DRAWING = ("temperature", "top_p", "top_k", "min_p")  # where its authors draw tokens; where they do not, nothing is said
+DRAWING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+)  # where its authors draw tokens; where they do not, nothing is said
 SAMPLING = (*DRAWING, "repetition_penalty", "max_new_tokens")
 UNSAID = {"temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}  # values of files that say nothing
 CONFIG = "generation_config.json"

@@ -78,9 +78,7 @@ def rendered(tokenizer: Any, prompt: ChatPrompt, *, add_generation_prompt: bool 
         more["tools"] = [dict(tool) for tool in prompt.tools]
     try:
         return str(
-            tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=add_generation_prompt, **more
-            )
+            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt, **more)
         )
     except Exception as error:  # templates are programs of their authors and raise jinja2 errors of all kinds
         raise RequestError(

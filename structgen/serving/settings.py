@@ -50,8 +50,8 @@ class ServingSettings:
         queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
             time for an output, which is then closed validly. body_seconds: longest time to send a request.
             write_seconds: longest time in which a client reads nothing. silence_seconds: longest time in which a stream
-            says nothing; then it begins, if it has not, and a comment is sent. drain_seconds: how long work may go on after a
-            signal to stop.
+            says nothing; then it begins, if it has not, and a comment is sent. drain_seconds: how long work may go on
+            after a signal to stop.
         max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
             longest for its client makes room. head_seconds: longest time to send a request's line and headers.
             idle_seconds: longest time between two requests on a connection.

@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-typer = pytest.importorskip("typer")
-for package in ("starlette", "uvicorn", "prometheus_client"):
-    pytest.importorskip(package)
+pytest.importorskip("typer")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 
+import typer
 from typer.testing import CliRunner
 
 from structgen.cli import serve
 from structgen.cli.commands import app
-
-
-class Served(Exception):
-    """What the server would have been run with."""
 
 
 @pytest.fixture
@@ -46,8 +44,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     return call
 
 
-TOML = 'port = 9001\nmax-rows = 7\nname = ["a", "b"]\nmodel = "m.gguf"\ndefault_temperature = 0.5\ndeterministic = true\n'
-YAML = "port: 9001\nmax-rows: 7\nname: [a, b]\nmodel: m.gguf\ndefault_temperature: 0.5\ndeterministic: true\nhost: null\n"
+TOML = (
+    'port = 9001\nmax-rows = 7\nname = ["a", "b"]\nmodel = "m.gguf"\ndefault_temperature = 0.5\ndeterministic = true\n'
+)
+YAML = (
+    "port: 9001\nmax-rows: 7\nname: [a, b]\nmodel: m.gguf\ndefault_temperature: 0.5\ndeterministic: true\nhost: null\n"
+)
 JSON = (
     '{"port": 9001, "max-rows": 7, "name": ["a", "b"], "model": "m.gguf", "default_temperature": 0.5,'
     '"deterministic": true}'
@@ -81,8 +83,10 @@ def test_command_line_before_environment_before_file_before_default(run: Any, tm
 
 def test_every_option_has_a_variable(run: Any) -> None:
     """By the names that the documentation gives: the option's, in capitals."""
-    command = typer.main.get_command(app).commands["serve"]
-    names = [parameter.name for parameter in command.params if parameter.name not in ("config", "help")]
+    command: Any = typer.main.get_command(app)
+    names = [
+        parameter.name for parameter in command.commands["serve"].params if parameter.name not in ("config", "help")
+    ]
     values = {
         "host": "0.0.0.0", "port": "81", "name": "one two", "allowed_host": "a b", "draft": "ngram", "dtype": "float16",
         "n_ctx": "64", "n_gpu_layers": "-1", "lora_scale": "0.5", "silence_seconds": "1.5", "max_waiting": "9",
@@ -136,7 +140,11 @@ def test_what_is_wrong_in_a_file_is_told_with_key_and_file(
 def test_files_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b"\xff")
     (tmp_path / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n#")
-    for name, said in (("c.toml", "cannot be read as TOML"), ("none.toml", "Cannot read"), ("large.toml", "holds more")):
+    for name, said in (
+        ("c.toml", "cannot be read as TOML"),
+        ("none.toml", "Cannot read"),
+        ("large.toml", "holds more"),
+    ):
         code, output = run("--config", str(tmp_path / name), COLUMNS="400")
         assert code == 2 and said in output
 
@@ -145,7 +153,11 @@ def test_files_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
     ("variable", "value", "said"),
     [
         ("STRUCTGEN_SERVE_PORT", "tcp://10.0.0.1:80", "the variable STRUCTGEN_SERVE_PORT is 'tcp://10.0.0.1:80': "),
-        ("STRUCTGEN_SERVE_PROT", "1", "STRUCTGEN_SERVE_PROT is no option of this command; did you mean STRUCTGEN_SERVE_PORT?"),
+        (
+            "STRUCTGEN_SERVE_PROT",
+            "1",
+            "STRUCTGEN_SERVE_PROT is no option of this command; did you mean STRUCTGEN_SERVE_PORT?",
+        ),
         ("STRUCTGEN_SERVE_MAX_ROWS", "0", "the variable STRUCTGEN_SERVE_MAX_ROWS is '0': "),
         ("STRUCTGEN_SERVE_RAY", "perhaps", "the variable STRUCTGEN_SERVE_RAY is 'perhaps': "),
     ],
@@ -157,7 +169,12 @@ def test_what_is_wrong_in_the_environment_is_told(run: Any, variable: str, value
 
 def test_what_kubernetes_sets_is_left_alone(run: Any) -> None:
     """For a service of the name structgen-serve, in every container of its namespace."""
-    given = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "80", "PORT_80_TCP": "tcp://10.0.0.1:80", "PORT_80_TCP_PORT": "80"}
+    given = {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "80",
+        "PORT_80_TCP": "tcp://10.0.0.1:80",
+        "PORT_80_TCP_PORT": "80",
+    }
     assert run(**{f"STRUCTGEN_SERVE_{name}": value for name, value in given.items()})["port"] == 8000
 
 

@@ -92,12 +92,14 @@ def test_what_the_page_says_of_a_schema() -> None:
     program = """
 import { curlOf, kindOf, namesWithin } from "./docs.js";
 import assert from "node:assert/strict";
-assert.equal(kindOf({ anyOf: [{ type: "number", minimum: 0, maximum: 2 }, { type: "null" }] }), "number (0 to 2) | null");
+const number = { type: "number", minimum: 0, maximum: 2 };
+assert.equal(kindOf({ anyOf: [number, { type: "null" }] }), "number (0 to 2) | null");
 assert.equal(kindOf({ $ref: "#/components/schemas/Message" }), "Message");
 assert.equal(kindOf({ type: "array", items: { enum: ["a", 1] } }), 'list of "a" | 1');
 assert.equal(kindOf({}), "anything");
 assert.equal(kindOf({ const: "function" }), '"function"');
-const schemas = { A: { properties: { b: { $ref: "#/x/B" }, a: { $ref: "#/x/A" } } }, B: { items: { $ref: "#/x/C" } }, C: {} };
+const to = (name) => ({ $ref: `#/x/${name}` });
+const schemas = { A: { properties: { b: to("B"), a: to("A") } }, B: { items: to("C") }, C: {} };
 assert.deepEqual(namesWithin(schemas.A, schemas), ["B", "C", "A"]);
 assert.equal(curlOf("get", "/health", undefined, "http://h/"), "curl http://h/health");
 assert.match(curlOf("post", "/x", { a: "it's" }, "http://h/"), /-d '\\{\\n  "a": "it'\\\\''s"\\n\\}'$/);

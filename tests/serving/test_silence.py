@@ -78,9 +78,14 @@ def test_openai_reads_the_same_text() -> None:
         with serving(generator(0.4), silence_seconds=silence) as server:
             client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x")
             asked: Any = {**PATHS[CHAT], "model": "tiny", "seed": 1, "temperature": 0}
-            texts.append([chunk.choices[0].delta.content for chunk in client.chat.completions.create(**asked, stream=True)])
+            texts.append(
+                [chunk.choices[0].delta.content for chunk in client.chat.completions.create(**asked, stream=True)]
+            )
             events = list(client.responses.create(model="tiny", input="Hello", max_output_tokens=2, stream=True))
-            assert events[0].type == "response.created" and events[-1].type in ("response.incomplete", "response.completed")
+            assert events[0].type == "response.created" and events[-1].type in (
+                "response.incomplete",
+                "response.completed",
+            )
     assert texts[0] == texts[1] and len(texts[0]) >= 2
 
 
@@ -121,7 +126,11 @@ def test_what_fails_late_is_told_in_the_stream(path: str) -> None:
         (told,) = data(lines)
         assert comments(lines) and "[DONE]" not in lines[-2][1]
         if path == "/v1/responses":
-            assert told["type"] == "error" and told["code"] == "grammar_too_complex" and told["message"] == "It is too much."
+            assert (
+                told["type"] == "error"
+                and told["code"] == "grammar_too_complex"
+                and told["message"] == "It is too much."
+            )
         else:
             assert told["error"]["code"] == "grammar_too_complex"
         assert server.wait_until_idle()

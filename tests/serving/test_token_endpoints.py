@@ -20,6 +20,7 @@ from structgen.serving.token_endpoints import DetokenizeRequest, TokenizeRequest
 from tests.serving.tiny import EOS, VOCABULARY, ByteTokenizer, generator
 from tests.serving.tiny_server import serving
 
+TOOL = {"type": "function", "function": {"name": "f"}}
 MESSAGES = [{"role": "user", "content": "Hi"}]
 
 
@@ -80,8 +81,8 @@ def test_special_tokens() -> None:
         ("/tokenize", {"prompt": ["a"]}, "prompt", "valid string"),
         ("/tokenize", {"messages": []}, "messages", "at least 1"),
         ("/tokenize", {"messages": MESSAGES, "continue_final_message": True}, "continue_final_message", "False"),
-        ("/tokenize", {"messages": MESSAGES, "chat_template_kwargs": {"x": 1}}, "chat_template_kwargs.x", "takes no field"),
-        ("/tokenize", {"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "no tools"),
+        ("/tokenize", {"messages": MESSAGES, "chat_template_kwargs": {"x": 1}}, "chat_template_kwargs.x", "no field"),
+        ("/tokenize", {"messages": MESSAGES, "tools": [TOOL]}, "tools", "takes no tools"),
         ("/tokenize", {"messages": [{"role": "user", "content": "refuse me"}]}, "messages", "refuses these messages"),
         ("/detokenize", {}, "tokens", "it is required"),
         ("/detokenize", {"tokens": [1, 257]}, "tokens[1]", "there is no token 257; ids are 0 to 256"),
@@ -100,8 +101,9 @@ def test_what_is_wrong_is_told(http: httpx2.Client, path: str, body: Any, param:
 def test_rules_of_all_endpoints(path: str, body: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     limits: dict[str, Any] = {"hosts": frozenset({"127.0.0.1"}), "max_body": 1000}
-    with serving(api_keys=frozenset({"k"}), requests_per_minute=6, **limits) as server:
-        with httpx2.Client(base_url=server.url, headers={"authorization": "Bearer k"}) as http:
+    key = {"authorization": "Bearer k"}
+    with serving(api_keys=frozenset({"k"}), requests_per_minute=6, **limits) as server:  # noqa: SIM117
+        with httpx2.Client(base_url=server.url, headers=key) as http:
             assert http.post(path, json=body).status_code == 200
             assert http.post(path, json=body, headers={"authorization": "Bearer x"}).status_code == 401
             assert http.post(path, json=body, headers={"host": "evil.example"}).status_code == 403

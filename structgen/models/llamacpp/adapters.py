@@ -1,9 +1,9 @@
 """LoRA adapters in GGUF files: added to the weights once, in a copy of the model's file that both packages read.
 
-llama.cpp can add an adapter while it computes, but cyllama has no function that would have it do so, and two ways to the
-same numbers would be one too many. A weight W with an adapter is W + scale · B · A, and the tensors that have one are
-written with it: in float32 where they were, in half precision where they were, else as Q8_0, whose error is a small part
-of what quantising to fewer bits has cost.
+llama.cpp can add an adapter while it computes, but cyllama has no function that would have it do so, and two ways to
+the same numbers would be one too many. A weight W with an adapter is W + scale · B · A, and the tensors that have one
+are written with it: in float32 where they were, in half precision where they were, else as Q8_0, whose error is a small
+part of what quantising to fewer bits has cost.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def _pairs(adapter: Any, model: Any, path: Path) -> _Pairs:
     if architectures[0] != architectures[1]:
         raise ModelError(f"{path} is for models of {architectures[0]}, and the model's is {architectures[1]}.")
     if (_value(model, "split.count") or 1) > 1:
-        raise ModelError("The model's file has several parts; join them to one first (llama.cpp's llama-gguf-split does).")
+        raise ModelError(
+            "The model's file has several parts; join them to one first (llama.cpp's llama-gguf-split does)."
+        )
     pairs: _Pairs = {}
     for tensor in adapter.tensors:
         name, _, part = tensor.name.rpartition(".")
@@ -189,7 +191,9 @@ def _write(model: Any, tensors: Mapping[str, tuple[_Array, Any]], path: Path) ->
         for tensor in model.tensors:
             data, kind = tensors.get(tensor.name, (tensor.data, tensor.tensor_type))
             name, sizes = tensor.name.encode(), [int(size) for size in tensor.shape]
-            file.write(struct.pack(f"<Q{len(name)}sI{len(sizes)}QIQ", len(name), name, len(sizes), *sizes, kind, offset))
+            file.write(
+                struct.pack(f"<Q{len(name)}sI{len(sizes)}QIQ", len(name), name, len(sizes), *sizes, kind, offset)
+            )
             offset += -(-data.nbytes // align) * align
         for tensor in model.tensors:
             data, _ = tensors.get(tensor.name, (tensor.data, tensor.tensor_type))

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 from structgen.errors import ModelError, TokenizerError
 from structgen.models.llamacpp.binding import INSTALL
 
-
 MOST = 1 << 20  # bytes of a file with a template
 
 

@@ -31,7 +31,11 @@ GLANCE = 1 << 20  # bytes of either end of a file that its fingerprint looks at
 # the other, so that all but the reading of the weights is paid for each (measured: SmolLM2-135M in Q4_1, one thread).
 STEP_COSTS = ((1, 1.0), (2, 1.5), (4, 2.4), (8, 4.3), (16, 8.4), (32, 16.0))
 SAMPLING_KEYS = {
-    "temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "penalty_repeat"
+    "temperature": "temp",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
 }  # of ``general.sampling``
 NUMBER = re.compile(r"\d+(\.\d+)?")
 _PAGE = 256  # llama.cpp's cells come in such numbers

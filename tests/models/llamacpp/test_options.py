@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-gguf = pytest.importorskip("gguf", reason="gguf writes the files of these tests")
-
 from structgen import Generator
 from structgen.errors import GenerationError, ModelError, OptionsError, TokenizerError
 from structgen.models.llamacpp.adapters import with_adapter
@@ -20,6 +18,7 @@ from structgen.models.tiny import TinyModel
 from tests.models.llamacpp.gguf_files import byte_level, llama_weights, write_llama
 from tests.serving.tiny import VOCABULARY, ByteTokenizer
 
+gguf = pytest.importorskip("gguf", reason="gguf writes the files of these tests")
 pytestmark = pytest.mark.skipif(not is_installed(), reason="no package brings llama.cpp")
 TEMPLATE = "{% for message in messages %}[{{ message.role }}] {{ message.content }}\n{% endfor %}[assistant] "
 MESSAGES: Any = [{"role": "user", "content": "Hi"}]
@@ -80,9 +79,9 @@ def test_wrong_values(tiny_file: Path, options: Any, said: str) -> None:
 )
 def test_only_llama_cpp_takes_them(tiny_file: Path, options: Any) -> None:
     (name,) = options
-    with pytest.raises(OptionsError, match=f"{name}: only llama.cpp takes this, and transformers runs the model"):
+    with pytest.raises(OptionsError, match=rf"{name}: only llama\.cpp takes this, and transformers runs the model"):
         Generator("some/model", **options)
-    with pytest.raises(OptionsError, match="only llama.cpp takes this"):
+    with pytest.raises(OptionsError, match=r"only llama\.cpp takes this"):
         Generator(tiny_file, backend="transformers", **options)
     if name != "lora_scale":
         with pytest.raises(OptionsError, match=f"{name} is for models that are loaded by their name"):
@@ -149,11 +148,16 @@ def test_an_adapter_is_added_to_the_weights(tmp_path: Path, package: str, monkey
     size = len(write_llama(tmp_path / "plain.gguf"))
     weights, scale = llama_weights(size, 0), 0.5
     pairs = random_pairs(weights)
-    rows = np.random.default_rng(2).normal(size=(size, RANK)), np.random.default_rng(3).normal(size=(weights["token_embd.weight"].shape[1], RANK))
+    rows = (
+        np.random.default_rng(2).normal(size=(size, RANK)),
+        np.random.default_rng(3).normal(size=(weights["token_embd.weight"].shape[1], RANK)),
+    )
     changed = dict(weights)
     for name, (a, b) in pairs.items():
         changed[name] = (weights[name] + scale * 8.0 / RANK * (b @ a)).astype(np.float32)
-    changed["token_embd.weight"] = (weights["token_embd.weight"] + scale * 8.0 / RANK * (rows[0] @ rows[1].T)).astype(np.float32)
+    changed["token_embd.weight"] = (weights["token_embd.weight"] + scale * 8.0 / RANK * (rows[0] @ rows[1].T)).astype(
+        np.float32
+    )
     given = adapter(tmp_path / "added.gguf", {**pairs, "token_embd.weight": rows})
     monkeypatch.setattr("tests.models.llamacpp.gguf_files.llama_weights", lambda *_: changed)
     write_llama(tmp_path / "changed.gguf")
@@ -174,7 +178,10 @@ def test_the_copy_is_kept_and_told_apart(tiny_file: Path, tmp_path: Path, own_ca
     first = with_adapter(tiny_file, given)
     written = first.stat().st_mtime_ns
     assert with_adapter(tiny_file, given) == first and first.stat().st_mtime_ns == written
-    others = {with_adapter(tiny_file, given, 0.5), with_adapter(tiny_file, adapter(tmp_path / "a.gguf", random_pairs(weights), 4.0))}
+    others = {
+        with_adapter(tiny_file, given, 0.5),
+        with_adapter(tiny_file, adapter(tmp_path / "a.gguf", random_pairs(weights), 4.0)),
+    }
     assert first not in others and len(others) == 2
     assert sorted((own_cache / "models").iterdir()) == sorted({first, *others})
 
@@ -195,7 +202,6 @@ def test_quantised_weights_keep_most_of_their_bits(built_in_file: Path, tmp_path
     parts = rng.normal(size=(RANK, inner)), rng.normal(size=(outer, RANK))
     nothing = adapter(tmp_path / "none.gguf", {"blk.0.attn_v.weight": (parts[0], 0 * parts[1])})
     something = adapter(tmp_path / "some.gguf", {"blk.0.attn_v.weight": parts})
-
 
     def log_probs(given: Path | None) -> Any:
         model, _ = load_gguf(built_in_file, threads=1, context_length=256, lora_path=given)
@@ -220,7 +226,10 @@ def test_what_is_no_adapter_of_the_model(tiny_file: Path, tmp_path: Path) -> Non
     cases = {
         "kind": (adapter(tmp_path / "1", pairs, kind="other"), "is no LoRA adapter: its types are"),
         "model": (tiny_file, "is no LoRA adapter: its types are"),
-        "architecture": (adapter(tmp_path / "2", pairs, architecture="qwen2"), "is for models of qwen2, and the model's is llama"),
+        "architecture": (
+            adapter(tmp_path / "2", pairs, architecture="qwen2"),
+            "is for models of qwen2, and the model's is llama",
+        ),
         "unknown": (adapter(tmp_path / "3", {"blk.9.attn_q.weight": pairs[name]}), "the model no such tensor"),
         "half": (adapter(tmp_path / "4", {name: (pairs[name][0], None)}), "has half of a pair"),
         "shape": (adapter(tmp_path / "5", wide), "does not fit the model: tensor 'blk.0.attn_q.weight' is"),
