@@ -58,7 +58,7 @@ def load_model(
         TokenizerError: the chat template cannot be read.
     """
     chosen = choose_backend(name_or_path, backend, device, dtype)
-    asked = {"n_ctx": n_ctx, "n_gpu_layers": n_gpu_layers, "lora_path": lora_path}
+    asked: dict[str, Any] = {"n_ctx": n_ctx, "n_gpu_layers": n_gpu_layers, "lora_path": lora_path}
     asked |= {"lora_scale": lora_scale} if lora_scale != 1.0 else {}
     _check_llama_options(chosen, device, {name: value for name, value in asked.items() if value is not None})
     template = None if chat_template is None else template_text(chat_template)
@@ -66,11 +66,11 @@ def load_model(
         if chosen == "transformers":
             from structgen.models.transformers_store import load_transformers
 
-            model, tokenizer = load_transformers(name_or_path, device=device, dtype=dtype)
+            loaded: tuple[LanguageModel, Any] = load_transformers(name_or_path, device=device, dtype=dtype)
         else:
             from structgen.models.llamacpp.model import load_gguf
 
-            model, tokenizer = load_gguf(
+            loaded = load_gguf(
                 _gguf_file(name_or_path),
                 device=None if device is None else str(device),
                 n_gpu_layers=n_gpu_layers,
@@ -80,8 +80,8 @@ def load_model(
                 deterministic=deterministic,
             )
     if template is not None:
-        tokenizer.chat_template = template
-    return model, tokenizer
+        loaded[1].chat_template = template
+    return loaded
 
 
 def _check_llama_options(chosen: Backend, device: Any, asked: Mapping[str, Any]) -> None:

@@ -94,7 +94,7 @@ class PreparedModel:
         lora_path: str | os.PathLike[str] | None = None,
         lora_scale: float = 1.0,
     ) -> None:
-        by_name = dict(zip(_OF_NAMES, (n_ctx, n_gpu_layers, chat_template, lora_path), strict=True))
+        by_name: dict[str, Any] = dict(zip(_OF_NAMES, (n_ctx, n_gpu_layers, chat_template, lora_path), strict=True))
         check_count("max_prompt_length", max_prompt_length, optional=True)
         if tokenizer is not None and chat_template is not None:
             raise OptionsError(
