@@ -95,10 +95,11 @@ class BatchJob:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
         own = row.specification
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
-        asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
+        options = sorted(self.options.items())
+        asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
         if self.deterministic:
             asked.append("deterministic")
-        loaded = [self.n_ctx, self.chat_template, self.lora_path, self.lora_scale]
+        loaded: list[Any] = [self.n_ctx, self.chat_template, self.lora_path, self.lora_scale]
         if loaded != [None, None, None, 1.0]:  # else as in files from before there were these
             asked.append(loaded)
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()

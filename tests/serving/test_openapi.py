@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -108,3 +109,32 @@ assert.match(curlOf("post", "/x", { a: "it's" }, "http://h/"), /-d '\\{\\n  "a":
         ["node", "--input-type=module", "-e", program], cwd=FOLDER, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_the_page_shows_every_endpoint(tmp_path: Path) -> None:
+    """With stand-ins for the document and the network."""
+    (tmp_path / "openapi.json").write_text(json.dumps(openapi()))
+    program = """
+import { readFileSync } from "node:fs";
+class Element {
+  constructor(tag) { this.tag = tag; this.inside = []; }
+  append(...parts) { this.inside.push(...parts); }
+  replaceChildren(...parts) { this.inside = parts; }
+  get text() { return this.textContent ?? this.inside.map((one) => one.text ?? String(one)).join(" "); }
+}
+const found = { title: new Element("h1"), about: new Element("p"), endpoints: new Element("main") };
+globalThis.document = { createElement: (tag) => new Element(tag), getElementById: (id) => found[id] };
+globalThis.location = { href: "http://host/llm/docs" };
+globalThis.fetch = async () => ({ ok: true, json: async () => JSON.parse(readFileSync(process.argv[1], "utf8")) });
+await import("./docs.js");
+await new Promise((done) => setTimeout(done, 50));
+console.log(found.title.text, found.about.text, found.endpoints.text);
+"""
+    command = ["node", "--input-type=module", "-e", program, str(tmp_path / "openapi.json")]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for path, one in ENDPOINTS.items():
+        assert f"{one.method.upper()} {path}" in done.stdout and one.summary in done.stdout
+    assert "curl http://host/llm/v1/models" in done.stdout and "response_format" in done.stdout
+    assert "JsonSchemaFormat" in done.stdout and "undefined" not in done.stdout and "[object" not in done.stdout
