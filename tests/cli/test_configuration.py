@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,10 @@ from typer.testing import CliRunner
 
 from structgen.cli import serve
 from structgen.cli.commands import app
+from structgen.models.llamacpp.files import is_installed
+from tests.models.llamacpp.gguf_files import write_llama
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -184,3 +193,38 @@ def test_generation_settings_of_a_file(run: Any, tmp_path: Path) -> None:
     assert run()["settings"].generation_settings is None
     code, output = run("--generation-config", str(tmp_path / "nowhere"), COLUMNS="400")
     assert code == 2 and "Cannot read the generation settings" in output
+
+
+def test_the_command_serves_what_a_file_says(tmp_path: Path) -> None:
+    """In a process of its own: address, names, template and context of the file; it ends with 0."""
+    httpx2 = pytest.importorskip("httpx2")
+    pytest.importorskip("gguf", reason="gguf writes the model")
+    if not is_installed():
+        pytest.skip("no package brings llama.cpp")
+    write_llama(tmp_path / "tiny.gguf")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    lines = {"model": str(tmp_path / "tiny.gguf"), "port": port, "n-ctx": 128, "chat-template": "{{ messages }}>"}
+    path = tmp_path / "serve.json"
+    path.write_text(json.dumps(lines))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "STRUCTGEN_SERVE_NAME": "me"}
+    command = [sys.executable, "-m", "structgen.cli.main", "serve", "--config", str(path)]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        url, until = f"http://127.0.0.1:{port}", time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < until:
+            try:
+                if httpx2.get(f"{url}/ready").status_code == 200:
+                    break
+            except httpx2.TransportError:
+                time.sleep(0.1)
+        (model,) = httpx2.get(f"{url}/v1/models").json()["data"]
+        assert (model["id"], model["max_model_len"]) == ("me", 128)
+        asked = {"messages": [{"role": "user", "content": "Hi"}]}
+        told = httpx2.post(f"{url}/tokenize", json=asked).json()
+        assert httpx2.post(f"{url}/detokenize", json={"tokens": told["tokens"]}).json()["prompt"].endswith("}]>")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, errors
