@@ -127,7 +127,9 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: Serving
             seed=None if request.seed is None else request.seed % SEEDS,
             frequency_penalty=float(request.frequency_penalty or 0.0),
             presence_penalty=float(request.presence_penalty or 0.0),
-            repetition_penalty=1.0 if request.repetition_penalty is None else float(request.repetition_penalty),
+            repetition_penalty=float(
+                own.repetition_penalty if request.repetition_penalty is None else request.repetition_penalty
+            ),
             logit_bias=bias,
         )
     except OptionsError as error:
