@@ -322,7 +322,8 @@ class ApiServer:
 
     def _described(self, name: str) -> dict[str, Any]:
         described = {"id": name, "object": "model", "created": self.created, "owned_by": "structgen"}
-        return {**described, "max_model_len": self.engine.context_length}
+        sampling = self.settings.sampling_defaults
+        return {**described, "max_model_len": self.engine.context_length, "sampling_defaults": sampling}
 
     async def _check(self, request: Request) -> Response:
         """What of a constraint is enforced: for the page."""

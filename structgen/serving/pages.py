@@ -1,4 +1,4 @@
-"""The page at ``/``: three files, sent with headers that let it load nothing from elsewhere."""
+"""The page at ``/``: a few files, sent with headers that let it load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
+    "/request.js": ("request.js", "text/javascript"),
 }
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from structgen.errors import OptionsError
 from structgen.json_schema.forms import FormOption, checked_form
-from structgen.models.defaults import UNKNOWN_MODEL, ModelDefaults
+from structgen.models.defaults import SAMPLING, UNKNOWN_MODEL, ModelDefaults
 from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
@@ -88,6 +88,12 @@ class ServingSettings:
     idle_seconds: float = 30.0
     max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
+
+    @property
+    def sampling_defaults(self) -> dict[str, Any]:
+        """How tokens are drawn where a request says nothing: ``temperature``, ``top_p``, ``top_k``, ``min_p``."""
+        found = {name: getattr(self.model_defaults, name) for name in SAMPLING}
+        return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
 
     def __post_init__(self) -> None:
         if not self.model_names or not all(self.model_names):

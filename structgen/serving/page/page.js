@@ -1,5 +1,7 @@
 // The page of a structgen server: no build step, no other requests than to the server itself.
 
+import { curlOf, pythonOf, requestOf, structuredOutputs } from "./request.js";
+
 export const EXAMPLES = [
   { name: "Person (schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
     constraint: JSON.stringify({ type: "object", properties: { name: { type: "string", maxLength: 40 },
@@ -18,13 +20,6 @@ export const EXAMPLES = [
 ];
 
 // --- without a document ---
-
-/** The `structured_outputs` of a request; null for none. What is wrong with a text is for the server to say. */
-export function structuredOutputs(kind, text) {
-  if (kind === "none") return null;
-  if (kind === "choice") return { choice: text.split("\n").filter((line) => line !== "") };
-  return { [kind]: text };
-}
 
 /** The JSON of server-sent events, event by event, from chunks of text. */
 export function eventReader(onEvent) {
@@ -143,6 +138,41 @@ function showProblem(problem) {
   }
 }
 
+// --- what is copied ---
+
+/** What the form says. */
+function fields() {
+  return Object.fromEntries(["prompt", "kind", "constraint", "count", "tokens", "temperature", "seed"].map((name) => [name, $(name).value]));
+}
+
+let model = "default"; // its name, once the server has told it
+
+function showCode() {
+  const url = new URL("v1", location.href).href;
+  const given = [url, model, requestOf(fields()), $("key").value !== ""];
+  $("curl").textContent = curlOf(...given);
+  $("python").textContent = pythonOf(...given);
+}
+
+/** Copies a text, and says so at its button. Browsers have a clipboard for pages that come safely; else a selection is copied. */
+async function copyText(text, button) {
+  let isCopied = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = make("textarea", { value: text, className: "unseen" });
+    document.body.append(area);
+    area.select();
+    isCopied = document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  button.textContent = isCopied ? "Copied" : "Not copied";
+  $("copied").textContent = "";
+  $("copied").textContent = isCopied ? "Copied." : "The browser does not let the page copy.";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+}
+
 // --- outputs ---
 
 class Panel {
@@ -163,7 +193,9 @@ class Panel {
     list.setAttribute("aria-label", `Tokens of output ${number}`);
     this.details = make("details", {}, make("summary", { textContent: "Tokens" }), list);
     this.details.addEventListener("toggle", () => this.list());
-    this.element = make("article", { className: "panel" }, this.title, this.counts, this.state, this.text, this.details);
+    const copy = make("button", { className: "copy", type: "button", textContent: "Copy", ariaLabel: `Copy output ${number}` });
+    copy.addEventListener("click", () => copyText(this.text.textContent, copy));
+    this.element = make("article", { className: "panel" }, this.title, this.counts, this.state, copy, this.text, this.details);
     this.element.setAttribute("aria-labelledby", this.title.id);
   }
 
@@ -214,19 +246,15 @@ async function write() {
     $("spoken").replaceChildren();
   }
   const stopping = new AbortController();
-  const outputs = structuredOutputs($("kind").value, $("constraint").value);
+  const request = requestOf(fields());
   const kind = $("kind").selectedOptions[0].textContent.replace(/ \(.*|:.*|,.*/, "");
-  const body = {
-    messages: [{ role: "user", content: $("prompt").value }], n: Number($("count").value),
-    max_tokens: Number($("tokens").value), temperature: Number($("temperature").value), seed: Number($("seed").value),
-    stream: true, structgen: { trace: true }, ...(outputs === null ? {} : { structured_outputs: outputs }),
-  };
+  const body = { ...request, stream: true, structgen: { trace: true } };
   let problem = null;
   running.add(stopping);
   $("stop").disabled = false;
   say("Compiling the constraint.");
   try {
-    await check(outputs, stopping.signal);
+    await check(request.structured_outputs ?? null, stopping.signal);
     const begun = Array.from({ length: body.n }, (_, number) => new Panel(panels.length + number + 1, kind));
     panels.push(...begun);
     $("panels").append(...begun.map((panel) => panel.element));
@@ -298,12 +326,19 @@ function pick(example) {
 function edited() {
   $("constraint").disabled = $("kind").value === "none";
   forget();
+  showCode();
 }
 
-/** Says which model writes; where a key is lacking, that waits for one. */
+/** Says which model writes, and at which temperature where none is named; where a key is lacking, that waits for one. */
 async function nameModel() {
   const models = await post("v1/models").then((answer) => answer.json()).catch(() => null);
-  if (models) $("model").textContent = `${models.data[0].id} writes exactly what a constraint allows.`;
+  if (models) {
+    const [{ id, sampling_defaults: sampling }] = models.data;
+    model = id;
+    $("model").textContent = `${id} writes exactly what a constraint allows.`;
+    $("temperature").placeholder = `${sampling.temperature}, the server's`;
+  }
+  showCode();
 }
 
 function begin() {
@@ -317,6 +352,10 @@ function begin() {
     check(structuredOutputs($("kind").value, $("constraint").value)).catch(showProblem);
   });
   $("stop").addEventListener("click", stop);
+  $("form").addEventListener("input", showCode);
+  for (const button of document.querySelectorAll(".copy")) {
+    button.addEventListener("click", () => copyText($(button.dataset.of).textContent, button));
+  }
   $("form").addEventListener("submit", (event) => { event.preventDefault(); write(); });
   $("form").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
