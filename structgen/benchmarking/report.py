@@ -236,7 +236,8 @@ def _failures(run: Run, engine: str) -> Section:
         shown = example.get("reason") or example.get("error") or ""
         text = str(shown).splitlines()[0][:110] if shown else ""
         rows.append([label, str(count), f"{example['schema']} ({example['sampling']}): {text}"])
-    return Section(f"Failures: {_name(engine)}", "", Table(["class", "outputs", "an example"], rows))
+    text = "" if rows else "Every output is valid."
+    return Section(f"Failures: {_name(engine)}", text, Table(["class", "outputs", "an example"], rows))
 
 
 def as_markdown(sections: Sequence[Section]) -> str:

@@ -31,7 +31,7 @@ def test_outputs_are_written_and_told_apart(seen: Any) -> None:
     found, _ = seen
     assert found["status"].startswith("3 of 3 finished: ") and not found["errors"]
     for text in found["texts"]:
-        assert set(json.loads(text)) == {"name", "age", "skills", "city"}
+        assert set(json.loads(text)) == {"name", "age", "profession", "city"}
     assert set(found["kinds"]) == {"chosen", "forced"} and found["rows"] == len(found["kinds"])
     assert "15 keywords enforced" in found["summary"]
     assert found["top"] < 450  # without scrolling
@@ -40,7 +40,7 @@ def test_outputs_are_written_and_told_apart(seen: Any) -> None:
 
 def test_keyboard_and_names(seen: Any) -> None:
     found, _ = seen
-    assert found["firstFocus"] == "To the outputs" and found["secondFocus"] == "Documentation"
+    assert found["firstFocus"] == "To the outputs" and found["secondFocus"] == "API documentation"
     assert found["thirdFocus"] == "prompt" and found["unnamed"] == []
     assert {"Check", "Outputs", "Tokens", "curl", "Copy output 3"} <= set(found["stops"])
     assert set(found["outlines"]) == {"solid"}, "where one is, is seen"
@@ -61,7 +61,7 @@ def test_a_seed_gives_the_same_outputs_twice(seen: Any) -> None:
 
 def test_the_temperature_is_the_servers(seen: Any) -> None:
     found, _ = seen
-    assert found["placeholder"] == "1, the server's" and found["named"]
+    assert found["placeholder"] == "1" and found["named"]
     assert "temperature" not in found["shown"]["curl"] + found["shown"]["python"]
 
 

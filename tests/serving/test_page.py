@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ pytest.importorskip("prometheus_client")
 import httpx2
 
 import structgen
+from structgen.generator import Generator
+from structgen.models.built_in import DEFAULT_MODEL_PACKAGE
 from tests.serving.tiny import generator
 from tests.serving.tiny_server import serving
 
@@ -225,6 +228,43 @@ def test_a_key_is_not_written_into_code() -> None:
     curl, python = run_node(program)
     assert 'authorization: Bearer $STRUCTGEN_API_KEY"' in curl
     assert 'api_key=os.environ["STRUCTGEN_API_KEY"]' in python and python.startswith("import os\n")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_first_output_is_a_good_one_and_the_same_twice() -> None:
+    """Of the built-in model, with the example and the seed that the page begins with."""
+    if None in (find_spec("cyllama"), find_spec(DEFAULT_MODEL_PACKAGE)):
+        pytest.skip("the built-in model, or its llama.cpp, is not installed")
+    program = """
+    import { EXAMPLES, sent } from PAGE;
+    import { requestOf } from REQUEST;
+    const form = { count: 1, tokens: 200, temperature: "", seed: 0 };
+    console.log(JSON.stringify(EXAMPLES.map((example) => sent(requestOf({ ...form, ...example })))));
+    """
+    person, _, fruit, time, sentiment, *_ = run_node(program)
+    with serving(Generator()) as running, httpx2.Client(base_url=running.url, timeout=120) as client:
+
+        def written(request: Any) -> str:
+            lines = client.post("/v1/chat/completions", json=request).text.splitlines()
+            chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+            return "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks if chunk["choices"])
+
+        first = written(person)
+        found = json.loads(first)
+        assert (found["name"], found["city"], found["age"]) == ("Ada Lovelace", "London", 36)
+        assert found["profession"].lower() == "mathematician"
+        assert written(time) == "14:35" and written(sentiment) == "negative"
+        assert written(fruit).endswith(".")
+        again, _, fruit_again, *_ = run_node(program)  # the page's next requests
+        assert written(again) == first and written(fruit_again) == written(run_node(program)[2])
+
+
+def test_links_of_the_page_are_answered(http: httpx2.Client) -> None:
+    links = re.findall(r'<a href="([^"#]+)"', (FOLDER / "index.html").read_text("utf-8"))
+    assert links == ["docs"]
+    for link in links:
+        answer = http.get(f"/{link}")
+        assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
 
 
 def test_the_server_says_how_it_draws_where_nothing_is_said() -> None:

@@ -11,7 +11,7 @@ export function structuredOutputs(kind, text) {
 export function requestOf({ prompt, kind, constraint, count, tokens, temperature, seed }) {
   const outputs = structuredOutputs(kind, constraint);
   return {
-    messages: [{ role: "user", content: prompt }], n: Number(count), max_tokens: Number(tokens),
+    messages: [{ role: "user", content: prompt }], ...(Number(count) === 1 ? {} : { n: Number(count) }), max_tokens: Number(tokens),
     ...(temperature === "" ? {} : { temperature: Number(temperature) }), seed: Number(seed),
     ...(outputs === null ? {} : { structured_outputs: outputs }),
   };
