@@ -52,7 +52,8 @@ def prose(path: Path) -> str:
 def anchors(path: Path) -> set[str]:
     """What links can lead to in a page: its headings, as GitHub and the site name them, and what has an id."""
     text = prose(path)
-    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)]
+    headings = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r'id="([^"]+)"', text))
 

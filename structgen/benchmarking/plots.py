@@ -26,7 +26,8 @@ OTHER = "#D55E00"
 INK, EDGE, GRID, PAPER = "#1c2430", "#9aa3ad", "#e6e9ed", "#ffffff"
 STYLE: Any = {
     "font.family": "sans-serif", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.titlelocation": "left", "axes.titlesize": 11, "axes.edgecolor": EDGE, "axes.axisbelow": True, "axes.grid": True, "grid.color": GRID, "svg.fonttype": "path",
+    "axes.titlelocation": "left", "axes.titlesize": 11, "axes.edgecolor": EDGE, "axes.axisbelow": True,
+    "axes.grid": True, "grid.color": GRID, "svg.fonttype": "path",
     "svg.hashsalt": "structgen", "legend.frameon": False, "text.color": INK, "axes.labelcolor": INK,
     "xtick.color": INK, "ytick.color": INK, "figure.facecolor": PAPER, "axes.facecolor": PAPER,
 }  # fmt: skip

@@ -314,8 +314,8 @@ def compare_distributions(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets are
-    for each."""
+    """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets
+    are for each."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 

@@ -1,4 +1,4 @@
-"""The plots of the report: what is written in them stands apart, in one colour an engine, in the page's light or dark."""
+"""The plots of the report: what is written in them stands apart, a colour an engine, in the page's light or dark."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def records() -> list[dict[str, Any]]:
         seconds = (0.05 + 0.001 * place) * (1 + 0.1 * number)
         record = {"dataset": dataset, "schema": f"{dataset}---{number}", "engine": engine, "sampling": "greedy"}
         written = {
-            "outcome": "written", "judgement": "invalid" if number == place else "valid", "reason": "required: 'x' " * 30,
-            "compile_s": 0.001 * (place + number + 1), "ttft_s": seconds, "tpot_s": seconds,
+            "outcome": "written", "judgement": "invalid" if number == place else "valid",
+            "reason": "required: 'x' " * 30, "compile_s": 0.001 * (place + number + 1), "ttft_s": seconds, "tpot_s": seconds,
             "mask_us": [5.0 + place, 9.0 * (number + 1)], "paired": [20, 20 * seconds, 1.0 + 0.02 * number],
         }  # fmt: skip
         found.append({**record, **written})
@@ -37,7 +37,7 @@ def records() -> list[dict[str, Any]]:
 def looks(browse: Any, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("report")
     run = Run(records(), {"model": "a-model", "pace": "turns"}, {name: "1.0" for name in ENGINES}, "2 cores")
-    _, page = write_report([run], folder, "structgen bench jsonschemabench --data hub --limit 50 " + "--an-option x " * 9)
+    _, page = write_report([run], folder, "structgen bench jsonschemabench --data hub " + "--an-option x " * 12)
     return browse("looks.mjs", str(pictures), json.dumps([["report", page.as_uri(), True]]))
 
 

@@ -204,7 +204,8 @@ def test_the_request_as_code_is_the_request(http: httpx2.Client) -> None:
     program = """
     import { curlOf, pythonOf, requestOf } from REQUEST;
     const given = FORMS.map((form) => requestOf(form));
-    console.log(JSON.stringify(given.map((one) => [one, ...[curlOf, pythonOf].map((as) => as(URL, "tiny", one, false))])));
+    const codes = (one) => [curlOf, pythonOf].map((as) => as(URL, "tiny", one, false));
+    console.log(JSON.stringify(given.map((one) => [one, ...codes(one)])));
     """.replace("FORMS", json.dumps(filled)).replace("URL", json.dumps(f"{str(http.base_url).rstrip('/')}/v1"))
     for request, curl, python in run_node(program):
         answer = http.post("/v1/chat/completions", json=request).json()
