@@ -24,7 +24,8 @@ def records() -> list[dict[str, Any]]:
         record = {"dataset": dataset, "schema": f"{dataset}---{number}", "engine": engine, "sampling": "greedy"}
         written = {
             "outcome": "written", "judgement": "invalid" if number == place else "valid",
-            "reason": "required: 'x' " * 30, "compile_s": 0.001 * (place + number + 1), "ttft_s": seconds, "tpot_s": seconds,
+            "reason": "required: 'x' " * 30, "compile_s": 0.001 * (place + number + 1),
+            "ttft_s": seconds, "tpot_s": seconds,
             "mask_us": [5.0 + place, 9.0 * (number + 1)], "paired": [20, 20 * seconds, 1.0 + 0.02 * number],
         }  # fmt: skip
         found.append({**record, **written})
