@@ -23,7 +23,7 @@ def test_the_search_works_without_a_server(browse: Any, pictures: Path) -> None:
 
 
 def test_pages_fit_their_window(browse: Any, pictures: Path) -> None:
-    names = ["index", "serving", "benchmarking", "reference/generating", "start"]
+    names = ["index", "serving", "reference/generating"]
     pages = [[f"site-{name.replace('/', '-')}", (SITE / f"{name}.html").as_uri(), False] for name in names]
     looks = browse("looks.mjs", str(pictures), json.dumps(pages), timeout=400)
     assert len(looks) == 6 * len(pages)
