@@ -23,23 +23,29 @@ from structgen.cli.common import (
     summary,
     write_any_text,
 )
+from structgen.cli.configuration import read_config
 from structgen.cli.consoles import err, out
 from structgen.cli.options import (
     DEFAULT_DECODING,
     DEFAULT_MODEL_OPTIONS,
     AsJson,
     Backend,
+    ContextLength,
     DecodingOptions,
     Deterministic,
     Device,
     Draft,
     Dtype,
     Form,
+    GpuLayers,
     InPrompt,
+    LoraPath,
+    LoraScale,
     ModelOptions,
     ModelTokens,
     Seconds,
     Temperature,
+    Template,
     TopK,
     TopP,
     takes_options,
@@ -330,10 +336,22 @@ def compare_distributions(
         raise typer.Exit(code)
 
 
-@app.command()
+@app.command(context_settings={"auto_envvar_prefix": "STRUCTGEN_SERVE"})
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+        str | None,
+        typer.Argument(
+            envvar="STRUCTGEN_SERVE_MODEL",
+            help="GGUF file, Hugging Face id or folder; the built-in model if not given.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with options (.toml, .yaml, .json), under those of the environment (STRUCTGEN_SERVE_PORT, ...).",
+            callback=read_config,
+            is_eager=True,
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -354,6 +372,10 @@ def serve(
     default_temperature: Annotated[
         float | None, typer.Option(min=0.0, max=2.0, help="Of requests that name none; if not given, the model's own.")
     ] = None,
+    generation_config: Annotated[
+        str,
+        typer.Option(help="How tokens are drawn where a request says nothing: auto (the model's), none, or a file."),
+    ] = "auto",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
     max_think_tokens: Annotated[
         int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
@@ -369,6 +391,9 @@ def serve(
     total_seconds: Annotated[
         float, typer.Option(min=0.001, help="Longest time for an output, which is then closed.")
     ] = 120.0,
+    silence_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Longest time in which a stream says nothing; then a comment is sent.")
+    ] = 2.0,
     drain_seconds: Annotated[
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
@@ -385,6 +410,11 @@ def serve(
     device: Device = None,
     dtype: Dtype = None,
     deterministic: Deterministic = False,
+    n_ctx: ContextLength = None,
+    n_gpu_layers: GpuLayers = None,
+    chat_template: Template = None,
+    lora_path: LoraPath = None,
+    lora_scale: LoraScale = 1.0,
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
@@ -397,13 +427,17 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, default_temperature=default_temperature,
+            generation_settings=serving.generation_settings(generation_config),
             schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
             max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
+            silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
-        models = ModelOptions(model, backend, device, dtype, deterministic)
+        models = ModelOptions(
+            model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale
+        )
         start = (
             serving.replicated(models, draft or None, settings, replicas)
             if ray

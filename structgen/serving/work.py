@@ -12,7 +12,6 @@ from structgen.decoding.output import FinishReason
 from structgen.decoding.sampling import SamplingParams
 from structgen.engines.protocols import Grammar
 from structgen.errors import OptionsError
-from structgen.models.defaults import SAMPLING
 from structgen.prepared_model import section_of
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint
@@ -117,8 +116,8 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: Serving
             ("logit_bias", str(wrong)),
             f"the vocabulary has {vocabulary.size} tokens, from 0 on; there is no token {wrong}",
         )
-    named = {name: value for name in SAMPLING if (value := getattr(request, name)) is not None}
-    drawn = {**settings.sampling_defaults, **named}
+    drawn = settings.sampling_defaults
+    drawn |= {name: value for name in drawn if (value := getattr(request, name)) is not None}
     try:
         return SamplingParams(
             temperature=float(drawn["temperature"]),
@@ -128,7 +127,7 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: Serving
             seed=None if request.seed is None else request.seed % SEEDS,
             frequency_penalty=float(request.frequency_penalty or 0.0),
             presence_penalty=float(request.presence_penalty or 0.0),
-            repetition_penalty=1.0 if request.repetition_penalty is None else float(request.repetition_penalty),
+            repetition_penalty=float(drawn["repetition_penalty"]),
             logit_bias=bias,
         )
     except OptionsError as error:
