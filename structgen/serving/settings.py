@@ -97,7 +97,7 @@ class ServingSettings:
 
     @property
     def sampling_defaults(self) -> dict[str, Any]:
-        """How tokens are drawn where a request says nothing: the settings of ``DRAWING``, and ``repetition_penalty``."""
+        """How tokens are drawn where a request says nothing: those of ``DRAWING`` and ``repetition_penalty``."""
         found = {name: getattr(self.model_defaults, name) for name in (*DRAWING, "repetition_penalty")}
         return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
 

@@ -175,10 +175,12 @@ async function copyText(text, button) {
     area.remove();
     button.focus();
   }
-  button.textContent = isCopied ? "Copied" : "Not copied";
+  const label = button.ariaLabel.replace(/^(Copied|Not copied)/, "Copy");
+  const name = (text) => { button.textContent = text; button.ariaLabel = label.replace("Copy", text); };
+  name(isCopied ? "Copied" : "Not copied");
   $("copied").textContent = "";
   $("copied").textContent = isCopied ? "Copied." : "The browser does not let the page copy.";
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  setTimeout(() => name("Copy"), 2000);
 }
 
 // --- outputs ---
