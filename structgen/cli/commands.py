@@ -61,6 +61,7 @@ app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its tables cut the names of options off in a terminal of 80 columns
 )
 app.add_typer(bench, name="bench")
 
@@ -96,7 +97,7 @@ def generate(
     draft: Draft = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output that satisfies a constraint; without one, free text.
+    """Write an output that satisfies a constraint. Without one: free text.
 
     structgen generate "Ada, 36, from London" --schema person.json
 
@@ -154,7 +155,7 @@ def validate(
     source: ConstraintSource = NO_CONSTRAINT,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a document by a constraint, in every legal spelling of JSON. Exit code 1 if it is invalid.
+    """Judge a document by a constraint. JSON may have every legal spelling. Exit code 1 if it is invalid.
 
     structgen validate schema.json value.json
 
@@ -194,7 +195,7 @@ def batch(
     draft: Draft = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    """Write an output for each row of a file. The constraint is that of rows which name none. A run that was broken off
     is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
@@ -244,7 +245,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Watch a model write JSON for a few schemas, each judged by jsonschema. Exit code 1 if one is invalid."""
+    """Watch a model write JSON for a few schemas. jsonschema judges each. Exit code 1 if one is invalid."""
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
@@ -260,7 +261,7 @@ def datastore(
     model: Annotated[str | None, typer.Option(help="Whose tokens: GGUF file, Hugging Face id or folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Index texts, such as earlier outputs for the same schema, so that --draft FILE copies from them."""
+    """Index texts, so that --draft FILE copies from them. Earlier outputs for the same schema are such texts."""
     from structgen.cli.datastore import run
 
     with exit_codes(as_json):
@@ -286,8 +287,8 @@ def sample(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 3 if a
-    budget ran out first."""
+    """Draw texts from the model's own distribution. It is that given the constraint, which masks alone distort. Exit
+    code 3 if a budget ran out first."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 
@@ -319,7 +320,8 @@ def compare_distributions(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Show side by side how often plain masking, ASAp and exact sampling write each text. Budgets are for each."""
+    """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets
+    are for each."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 
@@ -414,7 +416,7 @@ def serve(
     lora_path: LoraPath = None,
     lora_scale: LoraScale = 1.0,
 ) -> None:
-    """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
+    """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
     from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings

@@ -324,7 +324,8 @@ class ApiServer:
 
     def _described(self, name: str) -> dict[str, Any]:
         described = {"id": name, "object": "model", "created": self.created, "owned_by": "structgen"}
-        return {**described, "max_model_len": self.engine.context_length}
+        sampling = self.settings.sampling_defaults
+        return {**described, "max_model_len": self.engine.context_length, "sampling_defaults": sampling}
 
     def _plain(
         self, path: str, answer: Callable[[Request, RequestRecord], Awaitable[dict[str, Any]]]

@@ -15,6 +15,7 @@ FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
+    "/request.js": ("request.js", "text/javascript"),
     "/docs": ("docs.html", "text/html"),
     "/docs.css": ("docs.css", "text/css"),
     "/docs.js": ("docs.js", "text/javascript"),

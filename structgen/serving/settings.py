@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from structgen.errors import OptionsError
 from structgen.json_schema.forms import FormOption, checked_form
-from structgen.models.defaults import UNKNOWN_MODEL, ModelDefaults
+from structgen.models.defaults import DRAWING, UNKNOWN_MODEL, ModelDefaults
 from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
@@ -95,6 +95,12 @@ class ServingSettings:
     idle_seconds: float = 30.0
     max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
+
+    @property
+    def sampling_defaults(self) -> dict[str, Any]:
+        """How tokens are drawn where a request says nothing: those of ``DRAWING`` and ``repetition_penalty``."""
+        found = {name: getattr(self.model_defaults, name) for name in (*DRAWING, "repetition_penalty")}
+        return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
 
     def of_model(self, defaults: ModelDefaults) -> ServingSettings:
         """These for a model that tells this of itself."""
