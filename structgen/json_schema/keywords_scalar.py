@@ -181,6 +181,7 @@ def format(value: Any, schema: Schema, place: Place, context: Context) -> Formul
     """An annotation unless the options assert formats and the dialect defines the name."""
     checks.string(value, place)
     if not context.asserts_format(value):
+        context.note_format(value, place)
         return TRUE
     from structgen.automata.formats import max_length  # deferred: automata are not needed to read a schema
 

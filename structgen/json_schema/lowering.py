@@ -203,9 +203,18 @@ class Context:
         """Whether the dialect has this keyword."""
         return keyword in self.dialect.keywords or keyword in self.dialect.partners
 
+    @property
+    def asserts_formats(self) -> bool:
+        """Whether formats are to be enforced, as far as the dialect defines them."""
+        return self.options.assert_formats or self.dialect.asserts_formats
+
     def asserts_format(self, name: str) -> bool:
         """Whether the format is to be enforced."""
-        return (self.options.assert_formats or self.dialect.asserts_formats) and name in self.dialect.formats
+        return self.asserts_formats and name in self.dialect.formats
+
+    def doubt_format(self, name: str) -> str | None:
+        """What to say of a format that would be enforced but for a slip in its name; None: it would not."""
+        return self.dialect.doubt_format(name) if self.asserts_formats else None
 
     def enforces_pattern(self, expression: str) -> bool:
         """False for an expression that no automaton can read, where the options say that such are to be left out."""
@@ -302,6 +311,13 @@ class Context:
         if doubt is not None:
             self._lowered.misspelt[where] = Entry(where, word, "misspelt", doubt)
 
+    def note_format(self, name: str, place: Place) -> None:
+        """Note a format that looks like a misspelt one."""
+        doubt = self.doubt_format(name)
+        if doubt is not None:
+            where = pointer(place)
+            self._lowered.misspelt[where] = Entry(where, "format", "misspelt", doubt)
+
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
         if len(parts) < 2:
@@ -383,7 +399,7 @@ class Lowered:
         schema: plain JSON (see `plain_json`).
         options, registry: as given.
         serial: part of the keys of recursive references.
-        misspelt: words that are most likely misspelt keywords, by JSON Pointer.
+        misspelt: words that are most likely misspelt keywords or formats, by JSON Pointer.
         budget: what is left of ``options.max_steps``.
 
     Args:

@@ -1,9 +1,10 @@
-"""Words that are no keywords: which ones are most likely misspelt.
+"""Words that are no keywords, and no formats: which ones are most likely misspelt.
 
 The specification lets a schema have any other words, so a misspelt keyword is enforced by nobody and seen by nobody. A
 word is taken for a misspelt keyword if no draft has it and one slip makes it one that the schema's draft has: a letter
 too many, too few, another one, two of them swapped, or upper case for lower. In published schemas such words are rare
-and nearly all mistakes, once those are left out that other vocabularies define.
+and nearly all mistakes, once those are left out that other vocabularies define. Formats likewise, which may differ in the
+signs between their letters, too (``datetime``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ ANNOTATIONS = frozenset(
 )
 ELSEWHERE = frozenset({"discriminator", "example", "externalDocs", "note", "readonly", "xml"})
 """Annotations of other vocabularies: OpenAPI's, and those of forms."""
+OTHER_FORMATS = {"url": "uri", "guid": "uuid"}
+"""What is often written for a format."""
+OWN_FORMATS = frozenset(f"uuid{version}" for version in range(1, 9))
+"""What others define, a slip away from a format: pydantic's."""
 SHORTEST = 4  # letters of a keyword; of shorter ones nearly every short word is a slip away
 MAX_ORDINARY = 10_000  # words of a dialect that are remembered
 
@@ -39,6 +44,20 @@ def misspelt(word: str, keywords: Iterable[str]) -> str | None:
         return None
     near = [keyword for keyword in keywords if len(keyword) >= SHORTEST and _is_slip(word, keyword)]
     return min(near, key=lambda keyword: (keyword.lower() != word.lower(), keyword), default=None)
+
+
+def misspelt_format(name: str, formats: Iterable[str]) -> str | None:
+    """The format that ``name``, which is none, was most likely meant to be; None: it is another, or an own one."""
+    if name in OWN_FORMATS:
+        return None
+    long = [known for known in formats if len(known) >= SHORTEST]
+    near = [known for known in long if _is_slip(name, known) or _letters(name) == _letters(known)]
+    meant = min(near, default=OTHER_FORMATS.get(name.lower()))
+    return meant if meant in formats else None
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _is_slip(word: str, keyword: str) -> bool:

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal, NoReturn
 
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 from structgen.json_schema.plain import plain_json
+from structgen.options import near_or_known
 from structgen.tool_calls.functions import PythonTool
 from structgen.tool_calls.functions import tool as function_tool
 
@@ -192,5 +192,4 @@ def _named(tools: tuple[Tool, ...], name: str) -> Tool:
     for tool in tools:
         if tool.name == name:
             return tool
-    near = get_close_matches(name, [tool.name for tool in tools], 1, 0.4)
-    raise ConstraintError(f"there is no tool {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    raise ConstraintError(f"there is no tool {name!r}; {near_or_known(name, [tool.name for tool in tools])}")
