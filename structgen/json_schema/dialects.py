@@ -12,7 +12,7 @@ from structgen.json_schema import keywords_logic as logic
 from structgen.json_schema import keywords_object as objects
 from structgen.json_schema import keywords_scalar as scalars
 from structgen.json_schema import unevaluated
-from structgen.json_schema.spelling import ANNOTATIONS, ELSEWHERE, MAX_ORDINARY, STRUCTURE, misspelt, misspelt_format
+from structgen.json_schema.spelling import ANNOTATIONS, ELSEWHERE, MAX_ORDINARY, STRUCTURE, doubt_words, misspelt, misspelt_format
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
@@ -64,6 +64,10 @@ class Dialect:
         if len(self.ordinary) < MAX_ORDINARY:
             self.ordinary.add(word)
         return None
+
+    def doubt_schema(self, schema: Mapping[str, Any]) -> str | None:
+        """What to say of a whole schema that says nothing, although it has words; None: it says something."""
+        return doubt_words(schema, WORDS, self.name)
 
     def doubt_format(self, name: str) -> str | None:
         """What to say of a format that is most likely a misspelt one of this draft; None: it is not."""
