@@ -13,7 +13,7 @@ from structgen.engines.bitmask import check_row
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.capture import Captures
 from structgen.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
-from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, MatcherStateError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 _NOT_CHECKED = object()
@@ -100,7 +100,7 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         except TypeError:
             if isinstance(data, (bytes, bytearray, memoryview)):
                 raise
-            raise TokenError(f"accept_bytes takes bytes, not {type(data).__name__}; a text is text.encode()") from None
+            raise TypeError(f"accept_bytes takes bytes, not {type(data).__name__}; a text is text.encode()") from None
         finally:
             self._in_use = False
 

@@ -434,12 +434,12 @@ class Lowered:
             dialect = BY_NAME[options.dialect]
             if schema.__class__ is dict and "$schema" in schema:
                 dialect = dialect_of(schema, dialect, registry)
-            doubt = dialect.doubt_schema(schema) if schema.__class__ is dict else None
-            if doubt is not None:
-                self.misspelt[""] = Entry("", "", "misspelt", doubt)
             root = Context(self, dialect, options.additional_members == "closed", trace)
             self.root = root.lower(schema, ROOT)
             self.refs = root.finished(self.root)
+            doubt = dialect.doubt_schema(schema) if schema.__class__ is dict and not self.misspelt else None
+            if doubt is not None:
+                self.misspelt[""] = Entry("", "", "misspelt", doubt)
         except RecursionError:
             raise _too_deep() from None
 
