@@ -22,7 +22,14 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, EmptyLanguageError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
+from structgen.errors import (
+    ConstraintError,
+    EmptyLanguageError,
+    GrammarWarning,
+    OptionsError,
+    PatternTooComplexError,
+    SchemaError,
+)
 from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
 from structgen.grammar.limits import MAX_STATES, limited

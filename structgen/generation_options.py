@@ -68,8 +68,16 @@ _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, const
 OTHER_NAMES = {
     **dict.fromkeys(
         (
-            *("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex", "format"),
-            *("choice", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
+            *("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex"),
+            *(
+                "format",
+                "choice",
+                "structured_outputs",
+                "guided_json",
+                "guided_regex",
+                "guided_choice",
+                "guided_grammar",
+            ),
         ),
         _ITS_CONSTRAINT,
     ),

@@ -174,9 +174,7 @@ class Generator(AlignedSampling):
     ) -> Iterator[T]: ...
 
     @overload
-    def stream_items(
-        self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
-    ) -> Iterator[Any]: ...
+    def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]: ...
 
     def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]:
         """Write one list, yielding its items one by one: each when it is known to be whole, which is when the next one

@@ -17,6 +17,8 @@ from structgen.progress import waiting
 Backend = Literal["llamacpp", "transformers"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 Name = str | os.PathLike[str] | None
+OTHER_FILES = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".onnx"})
+"""Ends of files that are named in place of a model, and hold its weights at most."""
 
 
 def load_model(
@@ -43,6 +45,7 @@ def load_model(
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
+    _refuse_lone_file(name_or_path)
     chosen = choose_backend(name_or_path, backend, device, dtype)
     with waiting(f"loading {_shown(name_or_path)}"):
         if chosen == "transformers":
@@ -53,6 +56,20 @@ def load_model(
 
         device = None if device is None else str(device)
         return load_gguf(_gguf_file(name_or_path), device=device, deterministic=deterministic)
+
+
+def _refuse_lone_file(name_or_path: Name) -> None:
+    """Refuse what is named like a file and is no model's, rather than look for a model of that name in the network.
+
+    Raises:
+        ModelError: there is no such file, or it is not a whole model.
+    """
+    path = None if name_or_path is None else Path(name_or_path)
+    if path is not None and path.suffix in OTHER_FILES and not path.is_dir():
+        found = "is not a model by itself" if path.exists() else "is not there"
+        raise ModelError(
+            f"There is no file of a model {str(path)!r}: it {found}. A model is a GGUF file, a folder or a Hugging Face id."
+        )
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:

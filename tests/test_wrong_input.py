@@ -386,9 +386,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         ["allocate_token_bitmask"],
     ),
     "a grammar for its matcher": (
-        lambda: sg.fill_next_token_bitmasks(
-            [sg.compile_regex("a", WORDS)], sg.allocate_token_bitmask(1, WORDS.size)
-        ),
+        lambda: sg.fill_next_token_bitmasks([sg.compile_regex("a", WORDS)], sg.allocate_token_bitmask(1, WORDS.size)),
         sg.BitmaskError,
         ["grammar.matcher()", "CfgGrammar"],
     ),

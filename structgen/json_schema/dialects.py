@@ -12,7 +12,15 @@ from structgen.json_schema import keywords_logic as logic
 from structgen.json_schema import keywords_object as objects
 from structgen.json_schema import keywords_scalar as scalars
 from structgen.json_schema import unevaluated
-from structgen.json_schema.spelling import ANNOTATIONS, ELSEWHERE, MAX_ORDINARY, STRUCTURE, doubt_words, misspelt, misspelt_format
+from structgen.json_schema.spelling import (
+    ANNOTATIONS,
+    ELSEWHERE,
+    MAX_ORDINARY,
+    STRUCTURE,
+    doubt_words,
+    misspelt,
+    misspelt_format,
+)
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
@@ -30,8 +38,8 @@ class Dialect:
 
     From these follow ``opening``, the keywords that change how a schema is read, ``not_plain``, those beside which
     a schema is no plain object (see `keywords_object.plain_object`), and ``ordinary``, words that need no look: those
-    that some draft has, and those that were looked at and are not taken for misspelt ones; ``own_formats`` are such names
-    of formats.
+    that some draft has, and those that were looked at and are not taken for misspelt ones; ``own_formats`` are such
+    names of formats.
     """
 
     name: str

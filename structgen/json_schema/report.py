@@ -212,4 +212,6 @@ def _format_status(name: Any, context: Context) -> tuple[Status, str]:
     if name in context.dialect.formats:
         return "annotation", "formats are not asserted (options.assert_formats)"
     doubt = context.doubt_format(name)
-    return ("annotation", f"{name!r} is not a format of {context.dialect.name}") if doubt is None else ("misspelt", doubt)
+    if doubt is not None:
+        return "misspelt", doubt
+    return "annotation", f"{name!r} is not a format of {context.dialect.name}"

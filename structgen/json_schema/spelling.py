@@ -3,8 +3,8 @@
 The specification lets a schema have any other words, so a misspelt keyword is enforced by nobody and seen by nobody. A
 word is taken for a misspelt keyword if no draft has it and one slip makes it one that the schema's draft has: a letter
 too many, too few, another one, two of them swapped, or upper case for lower. In published schemas such words are rare
-and nearly all mistakes, once those are left out that other vocabularies define. Formats likewise, which may differ in the
-signs between their letters, too (``datetime``).
+and nearly all mistakes, once those are left out that other vocabularies define. Formats likewise, which may
+differ in the signs between their letters, too (``datetime``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def misspelt_format(name: str, formats: Iterable[str]) -> str | None:
 
 
 def doubt_required(name: str, required: Collection[str], declared: Collection[str]) -> str | None:
-    """What to say of a required member that is not declared, and most likely a misspelt one that is; None: it is not."""
+    """What to say of a required member that is not declared and most likely a misspelt one that is; None: it is not."""
     if len(declared) > MAX_DECLARED:
         return None
     meant = misspelt(name, (member for member in declared if member not in required))
@@ -74,7 +74,7 @@ def doubt_words(schema: Mapping[str, Any], known: Collection[str], dialect: str)
     if not schema or all(is_extension(word) for word in schema) or any(word in known for word in schema):
         return None
     around = next((word for word in AROUND if isinstance(schema.get(word), Mapping)), None)
-    hint = "members are declared so: {\"properties\": {...}}"
+    hint = 'members are declared so: {"properties": {...}}'
     if around is not None:
         hint = f"the schema is perhaps its member {around!r}"
     return f"no word of it is a keyword of {dialect}, so that every JSON value is allowed; {hint}"

@@ -61,7 +61,8 @@ class ToolChoice:
 
 def read_tools(tools: Any) -> tuple[Tool, ...]:
     """Read a list of tools: function definitions (``{"type": "function", "function": {...}}``, or what stands inside),
-    Python functions, tools as MCP lists them (``inputSchema``) or Anthropic's API (``input_schema``); or a whole result of MCP's ``tools/list``.
+    Python functions, tools as MCP lists them (``inputSchema``) or Anthropic's API (``input_schema``); or a whole
+    result of MCP's ``tools/list``.
 
     Raises:
         ConstraintError: no list, something that is no function, no name, or one that occurs twice.

@@ -88,7 +88,7 @@ CASES: list[tuple[list[str], int, list[str]]] = [
     (["generate", "p", "--regex", "(?<=a)b"], 2, ["no text matches '(?<=a)b'"]),
     (["check", "quotes.gbnf"], 2, ["double quotes", "^"]),
     (["check", "gbnf.lark"], 2, ["gbnf(...)"]),
-    (["generate", "p", *SCHEMA, "--draft", "no.npz"], 2, ["no.npz", "There is no file"]),
+    (["generate", "p", *SCHEMA, "--draft", "no.npz"], 2, ["no.npz", "no file of a model"]),
     (["chek"], 2, ["chek", "check"]),
     (["--verson"], 2, ["--verson", "--version"]),
 ]
