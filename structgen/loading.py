@@ -68,7 +68,7 @@ def _refuse_lone_file(name_or_path: Name) -> None:
     if path is not None and path.suffix in OTHER_FILES and not path.is_dir():
         found = "is not a model by itself" if path.exists() else "is not there"
         raise ModelError(
-            f"There is no file of a model {str(path)!r}: it {found}. A model is a GGUF file, a folder or a Hugging Face id."
+            f"There is no file of a model {str(path)!r}: it {found}. Give a GGUF file, a folder or a Hugging Face id."
         )
 
 
