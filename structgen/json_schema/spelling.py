@@ -50,7 +50,7 @@ def misspelt(word: str, keywords: Iterable[str]) -> str | None:
     return min(near, key=lambda keyword: (keyword.lower() != word.lower(), keyword), default=None)
 
 
-def misspelt_format(name: str, formats: Iterable[str]) -> str | None:
+def misspelt_format(name: str, formats: Collection[str]) -> str | None:
     """The format that ``name``, which is none, was most likely meant to be; None: it is another, or an own one."""
     if name in OWN_FORMATS:
         return None
