@@ -83,7 +83,6 @@ CASES: list[tuple[list[str], int, list[str]]] = [
     (["bench", "coverage", "plain", "--engines", "structgn"], 2, ["structgn", "structgen"]),
     (["bench", "report", "yaml.json", "--out", "r"], 2, ["yaml.json", "no file of records"]),
     (["bench", "reasoning", "--tasks", "sums"], 2, ["--tasks", "'sums'", "gsm8k"]),
-    (["generate", "p", "--schema", "example.json", "--max-new-tokens", "9"], 0, ["no word of it is a keyword"]),
     (["generate", "p", "--schema", '{"properties": {"a": "int"}}'], 2, ['Did you mean {"type": "integer"}?']),
     (["generate", "p", "--regex", "(?<=a)b"], 2, ["no text matches '(?<=a)b'"]),
     (["check", "quotes.gbnf"], 2, ["double quotes", "^"]),
@@ -104,7 +103,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "utf16.json").write_text(NULL, encoding="utf-16")
     (tmp_path / "utf16.lark").write_text('start: "a"', encoding="utf-16")
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
-    (tmp_path / "example.json").write_text('{"name": "Ada", "age": 36}')
     (tmp_path / "quotes.gbnf").write_text("root ::= 'a'")
     (tmp_path / "gbnf.lark").write_text('root ::= "a"')
     (tmp_path / "plain").mkdir()
