@@ -4,6 +4,7 @@ What is exported is loaded when it is first asked for, with what it needs and no
 """
 
 from importlib import import_module as _import_module
+from sys import modules as _modules
 from typing import TYPE_CHECKING
 
 from structgen.errors import (
@@ -222,7 +223,8 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, and refuses oth
     def __getattr__(name):
         there = _NAME_THERE.get(name, name)
         if name not in __all__ or there not in _MODULE_OF:
-            raise AttributeError(f"module 'structgen' has no attribute {name!r}")
+            module = _modules[__name__]  # which lets Python say what name was meant
+            raise AttributeError(f"module 'structgen' has no attribute {name!r}", name=name, obj=module)
         value = getattr(_import_module(f"structgen.{_MODULE_OF[there]}"), there)
         globals()[name] = value
         return value

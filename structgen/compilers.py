@@ -22,7 +22,14 @@ from structgen.engines.composed.json_lines import check_lines, embed_lines
 from structgen.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.engines.protocols import Grammar
-from structgen.errors import ConstraintError, GrammarWarning, OptionsError, PatternTooComplexError, SchemaError
+from structgen.errors import (
+    ConstraintError,
+    EmptyLanguageError,
+    GrammarWarning,
+    OptionsError,
+    PatternTooComplexError,
+    SchemaError,
+)
 from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
 from structgen.grammar.limits import MAX_STATES, limited
@@ -257,7 +264,13 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     with limited(partial(_pattern_refusal, pattern)):
         dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
         grammar = regular_grammar(dfa, "regex", pattern)
-    return compile_grammar(grammar, vocabulary)
+    try:
+        return compile_grammar(grammar, vocabulary)
+    except EmptyLanguageError:
+        raise EmptyLanguageError(
+            f"no text matches {pattern!r:.200} as a whole: something in it excludes what stands beside it",
+            hint="Nothing stands before and behind the output that (?<=...), (?=...) or \\b could look at.",
+        ) from None
 
 
 @waiting("compiling the choice")

@@ -67,7 +67,18 @@ class GenerationOptions(TypedDict, total=False):
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
 OTHER_NAMES = {
     **dict.fromkeys(
-        ("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex", "format"),
+        (
+            *("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex"),
+            *(
+                "format",
+                "choice",
+                "structured_outputs",
+                "guided_json",
+                "guided_regex",
+                "guided_choice",
+                "guided_grammar",
+            ),
+        ),
         _ITS_CONSTRAINT,
     ),
     **dict.fromkeys(
@@ -77,6 +88,25 @@ OTHER_NAMES = {
     "do_sample": "give a temperature above 0 for draws; 0 is greedy",
     "num_return_sequences": "use batch([prompt] * n)",
     "n": "use batch([prompt] * n)",
+    "best_of": "use sample, or batch([prompt] * n) and the result with the highest logprob",
+    "num_beams": "beams are for model.generate: docs/integrations/transformers.md",
+    "messages": "messages are the first argument, as a prompt is",
+    "prompt": "the prompt is the first argument",
+    "system": "give messages as the prompt, the first with the role system",
+    "model": "the model is the Generator's",
+    **dict.fromkeys(
+        ("tools", "tool_choice", "functions"), "use the constraint tool_call(format, tools), or structgen.tools.run"
+    ),
+    **dict.fromkeys(
+        ("logprobs", "top_logprobs", "prompt_logprobs"),
+        "a result has logprob; for the probabilities of some answers use choice",
+    ),
+    **dict.fromkeys(("max_retries", "retries", "reask"), "use attempts"),
+    **dict.fromkeys(("min_tokens", "min_new_tokens", "min_length"), "let the constraint say it: minLength, minItems"),
+    **dict.fromkeys(("stop_token_ids", "eos_token_id"), "use stop, or a Vocabulary with eos_token_ids"),
+    **dict.fromkeys(("whitespace_pattern", "strict"), "use json_schema(schema, JsonOptions(...)) as the constraint"),
+    "sampling_params": "give its fields as options: temperature, top_p, max_new_tokens, ...",
+    "verbose": "use the log: logging.getLogger('structgen')",
     "stop_sequences": "use stop",
     "stop_strings": "use stop",
     "repeat_penalty": "use repetition_penalty",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic
@@ -12,6 +13,7 @@ from structgen.constraints.base import Constraint, T, T_co, partial_of, value_of
 from structgen.decoding.output import FinishReason, GenerationStats, Output
 from structgen.engines.capture import Captures, LazyCaptures
 from structgen.engines.captures.capturing import captures_of, names_captures
+from structgen.errors import ConstraintError
 
 Option = TypeVar("Option", bound=str, default=str)
 
@@ -95,3 +97,25 @@ def captures_so_far(output: Output) -> Captures:
     is_finished = output.finish_reason is not None
     data = output.data if is_finished else output.settled_data()
     return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
+
+
+def items_of(events: Iterable[StreamEvent[Sequence[T]]]) -> Iterator[T]:
+    """The items of a list that is streamed, each as soon as it is known to be whole: when the next one, or the end, has
+    begun.
+
+    Raises:
+        ConstraintError: what is written is no list.
+    """
+    given = 0
+    for event in events:
+        found = event.partial
+        if found is None:
+            continue
+        if isinstance(found, str) or not isinstance(found, Sequence):
+            raise ConstraintError(
+                f"what is written is no list but {type(found).__name__}, which has no items to stream; "
+                "ask for list[...] or json_lines(...), or use stream and each event's partial"
+            )
+        whole = len(found) if event.result is not None else len(found) - 1
+        yield from found[given:whole] if isinstance(found, list) else list(found)[given:whole]
+        given = max(given, whole)

@@ -26,6 +26,7 @@ from structgen.generation_results import (
     Option,
     StreamEvent,
     captures_so_far,
+    items_of,
     result_of,
 )
 from structgen.models.language_model import reads_asynchronously
@@ -168,6 +169,29 @@ class Generator(AlignedSampling):
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
         return _stream(self._write(request), request.output, checked)
+
+    @overload
+    def stream_items(
+        self, prompt: Prompt, constraint: Source[Sequence[T]], **options: Unpack[GenerationOptions]
+    ) -> Iterator[T]: ...
+
+    @overload
+    def stream_items(
+        self, prompt: Prompt, constraint: TypeForm[Sequence[T]], **options: Unpack[GenerationOptions]
+    ) -> Iterator[T]: ...
+
+    @overload
+    def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]: ...
+
+    def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]:
+        """Write one list, yielding its items one by one: each when it is known to be whole, which is when the next one
+        or the end has begun. Arguments and errors as ``stream``; the constraint is that of the list
+        (``list[Ticket]``, ``json_lines(Ticket)``, the schema of an array).
+
+        Raises:
+            ConstraintError: what the constraint lets the model write is no list; at the first item.
+        """
+        return items_of(self.stream(prompt, constraint, **options))
 
     @overload
     def batch(

@@ -22,6 +22,8 @@ from structgen.progress import waiting
 Backend = Literal["llamacpp", "transformers"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 Name = str | os.PathLike[str] | None
+OTHER_FILES = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".onnx"})
+"""Ends of files that are named in place of a model, and hold its weights at most."""
 
 
 def load_model(
@@ -57,6 +59,7 @@ def load_model(
         OptionsError: an option has a value that it cannot have, or that the backend does not take.
         TokenizerError: the chat template cannot be read.
     """
+    _refuse_lone_file(name_or_path)
     chosen = choose_backend(name_or_path, backend, device, dtype)
     asked: dict[str, Any] = {"n_ctx": n_ctx, "n_gpu_layers": n_gpu_layers, "lora_path": lora_path}
     asked |= {"lora_scale": lora_scale} if lora_scale != 1.0 else {}
@@ -103,6 +106,20 @@ def _check_llama_options(chosen: Backend, device: Any, asked: Mapping[str, Any])
             f"device='cpu' and n_gpu_layers={asked['n_gpu_layers']} contradict each other; leave one out.",
             option="n_gpu_layers",
             value=asked["n_gpu_layers"],
+        )
+
+
+def _refuse_lone_file(name_or_path: Name) -> None:
+    """Refuse what is named like a file and is no model's, rather than look for a model of that name in the network.
+
+    Raises:
+        ModelError: there is no such file, or it is not a whole model.
+    """
+    path = None if name_or_path is None else Path(name_or_path)
+    if path is not None and path.suffix in OTHER_FILES and not path.is_dir():
+        found = "is not a model by itself" if path.exists() else "is not there"
+        raise ModelError(
+            f"There is no file of a model {str(path)!r}: it {found}. Give a GGUF file, a folder or a Hugging Face id."
         )
 
 

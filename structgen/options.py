@@ -15,6 +15,7 @@ DEFAULT_MAX_NEW_TOKENS = 512
 
 NEAR = 0.75  # likeness of names (difflib's ratio) from which on one may be a slip for the other
 MIN_BEGINNING = 4  # letters of a name that may stand for a longer one
+MOST_SHOWN = 40  # names that are listed where none is near
 DIALECTS = ("draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 Dialect = Literal["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"]
 
@@ -141,9 +142,19 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
     return plain[near[0]] if near else None
 
 
+def near_or_known(name: Any, known: Iterable[str], most: int = MOST_SHOWN) -> str:
+    """What to say where a name is not among those that are known: the nearest, or what there is, ``most`` of it."""
+    names = list(known)
+    near = near_name(str(name), names)
+    if near:
+        return f"did you mean {near!r}?"
+    more = " ..." if len(names) > most else ""
+    return f"there are {', '.join(names[:most])}{more}" if names else "there are none"
+
+
 def _plain(name: str) -> str:
-    """A name without what is often written in another way."""
-    return name.lower().replace("_", "").replace("-", "")
+    """A name without what is often written in another way: case, and signs where there are letters."""
+    return "".join(filter(str.isalnum, name)).lower() or name
 
 
 def refuse_name(name: Any, known: Sequence[str], hints: Mapping[str, str] | None = None) -> NoReturn:
@@ -155,8 +166,7 @@ def refuse_name(name: Any, known: Sequence[str], hints: Mapping[str, str] | None
     Raises:
         OptionsError: always.
     """
-    near = near_name(str(name), known)
-    rest = (hints or {}).get(name) or (f"did you mean {near!r}?" if near else f"there are {', '.join(known)}")
+    rest = (hints or {}).get(name) or near_or_known(name, known)
     raise OptionsError(f"there is no option {name!r}; {rest}", option=str(name))
 
 

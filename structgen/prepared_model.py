@@ -36,6 +36,7 @@ from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 _LOADED = "load the file with it, and give what comes: Generator(*load_gguf(path, {}=...)) (structgen.models.llamacpp)"
 _OF_NAMES = "n_ctx", "n_gpu_layers", "chat_template", "lora_path"  # what only models that are loaded by name take
+_OWN_LOADING = "load model and tokenizer with transformers, and give both: Generator(model, tokenizer)"
 _DRAWN = "it is an option of generate, stream and batch"
 OTHER_NAMES = {
     **{name: "use n_ctx" for name in ("context_length", "max_model_len", "num_ctx", "ctx_size", "max_seq_len")},
@@ -49,6 +50,8 @@ OTHER_NAMES = {
     **{name: "use dtype" for name in ("torch_dtype", "precision")},
     **{name: "the model is the first argument" for name in ("model_path", "model_name", "model_id", "path", "repo_id")},
     **{name: "use draft" for name in ("draft_model", "assistant_model", "speculative_model", "drafter")},
+    **dict.fromkeys(("token", "use_auth_token", "revision", "trust_remote_code", "cache_dir"), _OWN_LOADING),
+    **dict.fromkeys(("quantization", "load_in_4bit", "load_in_8bit", "quantization_config"), _OWN_LOADING),
     **dict.fromkeys(OPTION_NAMES, _DRAWN),
 }
 """What to do, by names that other libraries have, and that other parts of this one have."""

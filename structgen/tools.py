@@ -23,7 +23,7 @@ from typing import Any, Literal, Unpack
 import pydantic_core
 
 from structgen.constraints.tools import OnImpossible, tool_call
-from structgen.decoding.prompts import Prompt
+from structgen.decoding.prompts import Prompt, as_messages
 from structgen.errors import OptionsError, ToolCallError
 from structgen.generation_options import GenerationOptions
 from structgen.generator import Generator
@@ -106,9 +106,7 @@ def run(
     check_count("max_calls", max_calls, 0)
     check_choice("on_error", on_error, ("reply", "raise"))
     functions = _functions(tools)
-    messages: list[Mapping[str, Any]] = (
-        [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
-    )
+    messages: list[Mapping[str, Any]] = [*as_messages(prompt)]
     made: list[CalledTool] = []
     while True:
         left = max(0, max_calls - len(made))

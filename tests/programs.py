@@ -1,7 +1,7 @@
 """Programs as users run them: each in a process of its own, which ends by itself, with a small random GGUF file in the
 place of every model that is named. What tests do in their own process says nothing about how programs end.
 
-Run as a script, it imports what programs need once and forks for each: ``programs.py FILE.gguf NAME...``.
+Run as a script, it imports what programs need once and forks for each: ``programs.py CODES FILE.gguf NAME...``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ TEMPLATE = (
 )
 
 
-def exit_codes(programs: Mapping[str, str], folder: Path) -> dict[str, tuple[int, str]]:
-    """The exit code of each program, by its name, and what it wrote on stderr."""
-    model = folder / "tiny.gguf"
-    write_llama(model, lambda writer: byte_level(writer, TEMPLATE), context=CONTEXT)
+def exit_codes(programs: Mapping[str, str], folder: Path, model: Path | None = None) -> dict[str, tuple[int, str]]:
+    """The exit code of each program, by its name, and what it wrote on stderr. ``model``: a file in place of a small
+    random one."""
+    if model is None:
+        model = folder / "tiny.gguf"
+        write_llama(model, lambda writer: byte_level(writer, TEMPLATE), context=CONTEXT)
     files = [folder / f"{name}.py" for name in programs]
     for file, code in zip(files, programs.values(), strict=True):
         file.write_text(code, encoding="utf-8")
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, __file__, str(model), *map(str, files)],
+        [sys.executable, __file__, str(folder / "codes"), str(model), *map(str, files)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, timeout=SECONDS,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -53,7 +55,7 @@ def _use(model: Path) -> None:
     loading.load_model = lambda name=None, **options: load_gguf(model, threads=1)
 
 
-def _main(model: Path, files: list[Path]) -> None:
+def _main(written: Path, model: Path, files: list[Path]) -> None:
     """Fork for each file; a child goes on as if Python had been started with its file."""
     import pydantic  # noqa: F401
 
@@ -77,8 +79,8 @@ def _main(model: Path, files: list[Path]) -> None:
             runpy.run_path(str(file), run_name="__main__")
             return
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    (model.parent / "codes").write_text(" ".join(map(str, codes)))
+    written.write_text(" ".join(map(str, codes)))
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), list(map(Path, sys.argv[2:])))
+    _main(Path(sys.argv[1]), Path(sys.argv[2]), list(map(Path, sys.argv[3:])))

@@ -6,7 +6,9 @@ Blocks of one page share a namespace and run in order, as a reader would type th
 from __future__ import annotations
 
 import re
+import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -95,3 +97,57 @@ def test_pages_that_the_code_names_are_there() -> None:
 def test_there_are_examples() -> None:
     """The fence pattern finds them."""
     assert sum(len(blocks(page)) for page in PAGES) >= 15
+
+
+def shell_lines(page: str) -> list[str]:
+    """What a reader types into a shell."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    fences = "\n".join(match[3] for match in FENCE.finditer(text) if match[1] in ("console", "bash", "sh"))
+    return re.findall(r"^\$ (.+)$", fences.replace("\\\n", " "), re.MULTILINE)
+
+
+def flaws(line: str, root: Any) -> list[str]:
+    """What a line of the shell names that is not there: commands and their options, targets of make, extras of pip."""
+    words = shlex.split(line, comments=True)
+    if words[:1] == ["make"]:
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return [word for word in words[1:] if "=" not in word and word not in targets]
+    if words[:2] == ["pip", "install"]:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        named = re.findall(r"(?:^|[ ']|structgen_?-?lm[^ ]*|\.)\[([a-z,]+)\]", " ".join(words))
+        return [extra for one in named for extra in one.split(",") if extra not in project["optional-dependencies"]]
+    if words[:1] != ["structgen"]:
+        return []
+    command, rest = root, words[1:]
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command, rest = command.commands[rest[0]], rest[1:]
+    if hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        return rest[:1]
+    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    given = [word.partition("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)]
+    return [flag for flag in given if flag not in {*known, "--help", "--version"}]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shell_lines_name_what_there_is(page: str) -> None:
+    typer = pytest.importorskip("typer")
+    from structgen.cli.commands import app
+
+    root = typer.main.get_command(app)
+    assert {line: found for line in shell_lines(page) if (found := flaws(line, root))} == {}
+
+
+def test_flaws_are_found() -> None:
+    typer = pytest.importorskip("typer")
+    from structgen.cli.commands import app
+
+    root = typer.main.get_command(app)
+    lines = {"make dmeo": ["dmeo"], "pip install '.[serv,lark]'": ["serv"], "structgen chek x": ["chek"]}
+    lines |= {"structgen check x --jsn": ["--jsn"], "structgen bench covrage": ["covrage"], "make docs": []}
+    assert {line: flaws(line, root) for line in lines} == lines
+
+
+def test_the_readme_takes_two_minutes() -> None:
+    """At 300 words a minute, without code and addresses."""
+    text = FENCE.sub("", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= 620

@@ -7,15 +7,18 @@ The command line's part of this table is ``tests/cli/test_wrong_usage.py``.
 # mypy: disable-error-code="arg-type, call-overload, list-item, call-arg, misc, dict-item"
 from __future__ import annotations
 
+import dataclasses
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic
 import pytest
 
 import structgen as sg
+import structgen.tools
 from structgen.generator import Generator
 from structgen.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
@@ -25,8 +28,16 @@ MODEL = TinyModel(WORDS.size)
 NULL = {"type": "null"}
 
 
+TOOL = {"name": "weather", "parameters": {"type": "object"}}
+
+
 class Person(pydantic.BaseModel):
     age: int
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
 
 
 def generator(**options: Any) -> Generator:
@@ -136,6 +147,98 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "one tool without a list": (lambda: sg.tool_call("hermes", {"name": "f"}), sg.ConstraintError, ["list", "dict"]),
     "a tool without a name": (lambda: sg.tool_call("hermes", [{}]), sg.ConstraintError, ["tool 0", "'name'"]),
     "a negative budget of thoughts": (lambda: sg.think(NULL, max_think_tokens=-1), sg.OptionsError, ["-1"]),
+    "short types of members": (
+        constraint({"properties": {"age": "int"}}),
+        sg.SchemaError,
+        ["/properties/age", 'Did you mean {"type": "integer"}?'],
+    ),
+    "a type of items": (constraint({"items": "string"}), sg.SchemaError, ['Did you mean {"type": "string"}?']),
+    "no type": (constraint({"type": None}), sg.SchemaError, ["a type or a non-empty array of types", "null"]),
+    "a list of classes": (constraint([Person]), sg.ConstraintError, ["give list[Person]"]),
+    "some types": (constraint((int, str)), sg.ConstraintError, ["give list[int | str]"]),
+    "a dataclass's value": (constraint(Point(1)), sg.ConstraintError, ["is a value", "its class, Point"]),
+    "a type with a bad pattern": (
+        constraint(Annotated[str, pydantic.Field(pattern="(")]),
+        sg.ConstraintError,
+        ["as a constraint", "unclosed group"],
+    ),
+    "None as a choice": (lambda: sg.choice(None), sg.ConstraintError, ["texts, not None"]),
+    "None in a choice": (lambda: sg.choice(["a", None]), sg.ConstraintError, ["texts, not None"]),
+    "words for the rows of a batch": (
+        lambda: generator().batch(["p", "q"], ["low", "high"]),
+        sg.SchemaError,
+        ["row 0", "'low'", "choice([...])"],
+    ),
+    "an expression that looks before the text": (
+        constraint(sg.regex("(?<=a)b")),
+        sg.EmptyLanguageError,
+        ["'(?<=a)b'", "before and behind"],
+    ),
+    "quotes of Python in GBNF": (constraint(sg.gbnf("root ::= 'a'")), sg.GrammarError, ["column 10", "double quotes"]),
+    "an open text in GBNF": (constraint(sg.gbnf('root ::= "a')), sg.GrammarError, ["column 10", "not closed"]),
+    "an open class in GBNF": (constraint(sg.gbnf("root ::= [a")), sg.GrammarError, ["column 10", "not closed"]),
+    "another sign of definition": (constraint(sg.gbnf('root = "a"')), sg.GrammarError, ["column 6", "name ::= ..."]),
+    "a file's name as GBNF": (constraint(sg.gbnf("some.gbnf")), sg.GrammarError, ["Path('some.gbnf')"]),
+    "GBNF as Lark's language": (constraint(sg.lark('root ::= "a"')), sg.GrammarError, ["line 1", "gbnf(...)"]),
+    "an expression in quotes": (constraint(sg.lark('start: r"a+"')), sg.GrammarError, ["between slashes"]),
+    "a misspelt rule": (constraint(sg.lark('start: wrod\nword: "a"')), sg.GrammarError, ["Did you mean 'word'?"]),
+    "a terminal that Lark has not": (
+        constraint(sg.lark("start: NUM\n%import common.NUM")),
+        sg.GrammarError,
+        ["line 1", "'common' has no NUM"],
+    ),
+    "a rule in small and capital letters": (
+        constraint(sg.lark('Start: "a"')),
+        sg.GrammarError,
+        ["small letters", "capitals"],
+    ),
+    "a misspelt capture": (
+        constraint(sg.lark('start: word\nword: "a"', captures=["wrd"])),
+        sg.OptionsError,
+        ["'wrd'", "did you mean 'word'?"],
+    ),
+    "a capture of nothing": (
+        constraint(sg.lark('start: word\nword: "a"', captures=["zzz"])),
+        sg.OptionsError,
+        ["'zzz'", "there are start, word, A"],
+    ),
+    # tools
+    "a tool format of another sort": (
+        lambda: sg.tool_call("openai", []),
+        sg.OptionsError,
+        ["'openai'", "there are hermes", "qwen2_5"],
+    ),
+    "arguments for parameters": (
+        lambda: sg.tool_call("hermes", [{"name": "f", "arguments": {}}]),
+        sg.ConstraintError,
+        ["'arguments'", "did you mean 'parameters'?"],
+    ),
+    "a class as tool": (lambda: sg.tool_call("hermes", [Person]), sg.ConstraintError, ["tool 0 is the class Person"]),
+    "a tool's bare name as choice": (
+        lambda: sg.tool_call("hermes", [TOOL], tool_choice="weather"),
+        sg.OptionsError,
+        ["did you mean {'name': 'weather'}?"],
+    ),
+    "Anthropic's any": (
+        lambda: sg.tool_call("hermes", [TOOL], tool_choice="any"),
+        sg.OptionsError,
+        ["did you mean 'required'?"],
+    ),
+    "a misspelt tool": (
+        lambda: sg.tool_call("hermes", [TOOL], tool_choice={"name": "wether"}),
+        sg.ConstraintError,
+        ["'wether'", "did you mean 'weather'?"],
+    ),
+    "a tool of another name": (
+        lambda: sg.tool_call("hermes", [TOOL], tool_choice={"name": "now"}),
+        sg.ConstraintError,
+        ["'now'", "there are weather"],
+    ),
+    "a number as prompt of tools": (
+        lambda: structgen.tools.run(generator(), 5, [], format="hermes"),
+        sg.GenerationError,
+        ["not 5"],
+    ),
     # JsonOptions
     "a misspelt JsonOptions field": (
         lambda: sg.JsonOptions(white_space=2),
@@ -205,6 +308,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "bytes to stop at": (option(stop=b"x"), sg.OptionsError, ["stop", "b'x'"]),
     "bias for a word": (option(logit_bias={"a": 1}), sg.OptionsError, ["'a'"]),
     "bias for no token": (option(logit_bias={10**9: 1}), sg.OptionsError, ["1000000000"]),
+    "a dict as draft": (option(draft={}), sg.OptionsError, ["draft={}", "ngram"]),
+    "Instructor's retries": (option(max_retries=3), sg.OptionsError, ["'max_retries'", "use attempts"]),
+    "vLLM's constraint": (option(structured_outputs={}), sg.OptionsError, ["second argument"]),
+    "vLLM's parameters": (option(sampling_params=1), sg.OptionsError, ["temperature, top_p"]),
+    "OpenAI's tools": (option(tools=[]), sg.OptionsError, ["tool_call(format, tools)"]),
+    "the messages by name": (option(messages=[]), sg.OptionsError, ["first argument"]),
+    "a least number of tokens": (option(min_tokens=3), sg.OptionsError, ["minLength"]),
+    "beams": (option(num_beams=3), sg.OptionsError, ["model.generate"]),
+    "log-probabilities": (option(logprobs=True), sg.OptionsError, ["result has logprob", "choice"]),
+    "items of what is no list": (
+        lambda: list(generator().stream_items("p", Person)),
+        sg.ConstraintError,
+        ["no list but Person", "list[...]"],
+    ),
+    "a number as content": (prompt([{"role": "user", "content": 5}]), sg.GenerationError, ["not int", "5"]),
     "a misspelt draft": (option(draft="ngrm"), sg.OptionsError, ["did you mean 'ngram'"]),
     "a misspelt draft of the generator": (
         lambda: generator(draft="recyling").generate("p", NULL),
@@ -242,6 +360,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         sg.TokenizerError,
         ["Vocabulary"],
     ),
+    "a token of Hugging Face": (
+        lambda: Generator("org/model", token="x"),
+        sg.OptionsError,
+        ["'token'", "Generator(model, tokenizer)"],
+    ),
+    "four bits": (lambda: Generator("org/model", load_in_4bit=True), sg.OptionsError, ["Generator(model, tokenizer)"]),
     # vocabularies
     "tokens as text": (lambda: sg.Vocabulary(["a"], eos_token_ids=0), sg.TokenizerError, ["Token 0", "bytes"]),
     "ids by tokens": (lambda: sg.Vocabulary({b"a": 0}, eos_token_ids=0), sg.TokenizerError, ["list of bytes"]),
@@ -260,6 +384,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         lambda: matcher().fill_next_token_bitmask(np.zeros(3, dtype=np.int32)),
         sg.BitmaskError,
         ["allocate_token_bitmask"],
+    ),
+    "a grammar for its matcher": (
+        lambda: sg.fill_next_token_bitmasks([sg.compile_regex("a", WORDS)], sg.allocate_token_bitmask(1, WORDS.size)),
+        sg.BitmaskError,
+        ["grammar.matcher()", "CfgGrammar"],
     ),
     "no bitmask": (lambda: matcher().fill_next_token_bitmask(None), sg.BitmaskError, ["NoneType"]),
     "a row that is not there": (
@@ -284,5 +413,54 @@ def test_what_is_wrong_is_said(name: str) -> None:
     assert "Traceback" not in message and len(message) < 900 and len(message.splitlines()) < 5
 
 
+TOLD: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "an example for a schema": ({"name": "string", "age": 36}, ["no word of it is a keyword", '{"properties": {...}}']),
+    "what a schema lies in": ({"name": "x", "schema": NULL, "strict": True}, ["perhaps its member 'schema'"]),
+    "a misspelt required member": (
+        {"type": "object", "properties": {"name": {}}, "required": ["nmae"]},
+        ["/required/0", "'nmae'", "did you mean 'name'?"],
+    ),
+    "a misspelt format": ({"properties": {"at": {"format": "datetime"}}}, ["/properties/at/format", "'date-time'?"]),
+    "another name of a format": ({"format": "URL"}, ["'URL'", "did you mean 'uri'?"]),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_odd_is_told(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Schemas that are legal, and hardly what was meant: one line of the log, and an entry of the report."""
+    schema, phrases = TOLD[name]
+    with caplog.at_level(logging.WARNING, "structgen"):
+        grammar = sg.compile_json_schema(schema, WORDS)
+    (line,) = caplog.messages
+    assert [phrase for phrase in phrases if phrase not in line] == [], line
+    (entry,) = grammar.report.misspelt
+    assert line == f"schema, at {entry.pointer or 'its root'}: {entry.reason}"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {}, {"title": "name"}, {"x-name": 1}, {"$defs": {"a": {}}}, {"const": {"name": "string"}},
+        {"properties": {"name": {}, "nams2": {}}, "required": ["name", "other"]},
+        {"format": "uuid4"}, {"format": "int32"}, {"format": "color"}, {"format": "uri"},
+        {"properties": {"name": {}}, "required": ["surname"]},
+    ],
+)  # fmt: skip
+def test_what_is_not_odd_is_not(schema: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    grammar = sg.compile_json_schema(schema, WORDS)
+    assert caplog.messages == [] and grammar.report.misspelt == []
+
+
+def test_text_for_bytes() -> None:
+    with pytest.raises(TypeError, match=r"takes bytes, not str; a text is text\.encode\(\)"):
+        matcher().accept_bytes("ab")
+
+
+def test_names_of_the_package_are_suggested() -> None:
+    with pytest.raises(AttributeError) as caught:
+        sg.Genrator  # type: ignore[attr-defined] # noqa: B018
+    assert caught.value.name == "Genrator" and caught.value.obj is sg
+
+
 def test_there_are_many() -> None:
-    assert len(CASES) >= 110
+    assert len(CASES) >= 155

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import json
 import os
@@ -188,9 +189,11 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
         return compiled_regex(source)
     if isinstance(source, (list, tuple)):
         if not all(isinstance(option, str) for option in source):
+            kinds = [option.__name__ for option in source if isinstance(option, type)]
+            meant = f"For a list of such values, give list[{' | '.join(kinds)}]; for " if kinds else "For "
             raise ConstraintError(
-                f"A list of options is strings, not {source!r:.200}. For other values, give Literal[...], an enum or "
-                '{"enum": [...]}.'
+                f"A list of options is strings, not {source!r:.200}. {meant}other values, give Literal[...], an enum "
+                'or {"enum": [...]}.'
             )
         return choice(source)
     return json_schema(source, options)
@@ -206,7 +209,7 @@ def _load(source: Any) -> Schema:
         reason = getattr(error, "strerror", None) or error
         raise SchemaError(
             f"cannot read the schema from {str(source)!r:.200}: {reason}",
-            hint="A string is read as JSON text if it starts with '{', else as a path.",
+            hint="A string is read as JSON text if it starts with '{', else as a path; choice([...]) takes texts.",
         ) from error
 
 
@@ -217,6 +220,7 @@ def _is_json(text: str) -> bool:
 def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     """Pydantic's reading of a type."""
     import pydantic
+    from pydantic_core import SchemaError as SchemaBuildError
 
     from structgen.python_types.schemas import derive
     from structgen.python_types.signatures import arguments_type
@@ -230,12 +234,19 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
             source = arguments_type(source)
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
         return adapter, derive(adapter)
-    except (pydantic.errors.PydanticUserError, TypeError, NameError) as error:
+    except (pydantic.errors.PydanticUserError, SchemaBuildError, TypeError, NameError, AttributeError) as error:
         # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
-        if type(source).__module__ != "typing" and hasattr(type(source), "__pydantic_fields__"):
+        if type(source).__module__ != "typing" and _has_fields(type(source)):
             raise ConstraintError(f"{source!r:.200} is a value; give its class, {type(source).__name__}.") from error
-        reason = str(getattr(error, "message", None) or error).partition(". ")[0].partition("\n")[0].rstrip(".")
+        reason = str(getattr(error, "message", None) or error).partition(". ")[0].rstrip(".")
+        first, last = reason.splitlines()[0], reason.splitlines()[-1]
+        reason = f"{first} {last.strip()}" if isinstance(error, SchemaBuildError) else first
         raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
+
+
+def _has_fields(kind: type) -> bool:
+    """Whether values of the class are made of fields, as those of models and dataclasses are."""
+    return hasattr(kind, "__pydantic_fields__") or dataclasses.is_dataclass(kind)
 
 
 def _key_of(schema: Schema) -> str:

@@ -22,7 +22,7 @@ def remarks(constraint: Any, grammar: Grammar | None) -> list[str]:
                 told.add(id(entry))
                 found.append(f"the tool {tool.name!r}, at {tool.pointer}{entry.pointer}: {entry.reason}")
     schemas = [words for words in _misspelt(grammar) if not told.intersection(map(id, words))]
-    words = [f"the schema, at {entry.pointer}: {entry.reason}" for schema in schemas for entry in schema]
+    words = [f"the schema, at {entry.pointer or 'its root'}: {entry.reason}" for schema in schemas for entry in schema]
     return list(dict.fromkeys([*found, *words]))
 
 

@@ -246,11 +246,11 @@ def choice(options: Iterable[str]) -> ChoiceConstraint:
         ConstraintError: something is no text, or there is none.
     """
     texts = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
-    wrong = next((text for text in texts if not isinstance(text, str)), None)
-    if wrong is not None or not texts:
-        raise ConstraintError(
-            f"a choice needs texts, not {wrong!r:.100}" if texts else "a choice needs at least one text"
-        )
+    wrong = [text for text in texts if not isinstance(text, str)]
+    if wrong:
+        raise ConstraintError(f"a choice needs texts, not {wrong[0]!r:.100}")
+    if not texts:
+        raise ConstraintError("a choice needs at least one text")
     return ChoiceConstraint(tuple(texts))
 
 

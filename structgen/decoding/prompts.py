@@ -122,8 +122,10 @@ def _text_of(content: Any) -> Any:
     Raises:
         GenerationError: a part is no text.
     """
-    if not isinstance(content, list):
+    if content is None or isinstance(content, str):
         return content
+    if not isinstance(content, list):
+        raise GenerationError(f"A message's content is a string, not {type(content).__name__}: {content!r:.100}.")
     for part in content:
         if not isinstance(part, Mapping) or part.get("type") != "text" or not isinstance(part.get("text"), str):
             raise GenerationError(

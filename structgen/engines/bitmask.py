@@ -129,7 +129,13 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
             if matcher is not None:
                 matcher.fill_next_token_bitmask(bitmask, index)
 
-    in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
+    try:
+        in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
+    except AttributeError:
+        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_next_token_bitmask")]
+        if not kinds:
+            raise
+        raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {kinds[0].__name__}") from None
 
 
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) -> None:

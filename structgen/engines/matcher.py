@@ -97,6 +97,10 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         self._in_use = True
         try:
             return self._accept(data)
+        except TypeError:
+            if isinstance(data, (bytes, bytearray, memoryview)):
+                raise
+            raise TypeError(f"accept_bytes takes bytes, not {type(data).__name__}; a text is text.encode()") from None
         finally:
             self._in_use = False
 

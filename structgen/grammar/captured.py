@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import TypeAlias
 
 from structgen.errors import OptionsError
+from structgen.options import near_or_known
 
 CapturesOption: TypeAlias = "Iterable[str] | Mapping[str, str]"
 """Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures."""
@@ -55,7 +55,6 @@ def capture_symbols(
         elif symbol in others:
             raise OptionsError(f"captures names {symbol!r}, which {others[symbol]}")
         else:
-            near = get_close_matches(symbol, map(str, (*rules, *terminals, *others)), 1, 0.4)
-            hint = f"; the nearest is {near[0]!r}" if near else ""
-            raise OptionsError(f"captures names {symbol!r}, but the grammar has no such rule or terminal{hint}")
+            hint = near_or_known(symbol, map(str, (*rules, *terminals)))
+            raise OptionsError(f"captures names {symbol!r}, but the grammar has no such rule or terminal; {hint}")
     return tuple(dict.fromkeys(found))

@@ -106,6 +106,21 @@ _HEX = {"x": 2, "u": 4, "U": 8}
 _CHARACTER = re.compile(r"\\([xuU])([0-9a-fA-F]*)|\\(.)|(.)", re.DOTALL)
 
 
+_MEANT = {
+    "'": "Texts stand in double quotes.",
+    '"': "This text is not closed: its second quote is missing.",
+    "[": "This class is not closed: its ] is missing.",
+    "=": "A rule is: name ::= ...",
+    ":": "A rule is: name ::= ...",
+    "/": "A comment begins with #, and an expression is written with classes: [0-9]+",
+}
+
+
+def _meant(text: str, offset: int) -> str | None:
+    """What to do about a sign that begins nothing; None: nothing is known."""
+    return _MEANT.get(text[offset])
+
+
 @dataclass
 class _Parser:
     """Recursive descent over tokens (kind, text, offset)."""
@@ -122,7 +137,10 @@ class _Parser:
         while self.at < len(self.tokens):
             kind, name, offset = self.tokens[self.at]
             if kind != "name" or self._kind(1) != "define":
-                self.source.fail("expected a rule: name ::= ...", offset)
+                one_line = self.source.text.strip()
+                is_name = one_line.endswith((".gbnf", ".ebnf")) and not re.search(r"\s", one_line)
+                file = f"A file is given as a path: Path({one_line!r:.80})" if is_name else None
+                self.source.fail("expected a rule: name ::= ...", offset, file)
             if name in rules:
                 self.source.fail(f"the rule {name!r} is defined twice", offset)
             self.at += 2
@@ -134,7 +152,7 @@ class _Parser:
         while offset < len(text):
             found = _TOKEN.match(text, offset)
             if found is None:
-                self.source.fail(f"{text[offset]!r} is not expected here", offset)
+                self.source.fail(f"{text[offset]!r} is not expected here", offset, _meant(text, offset))
             if found.lastgroup != "blank":
                 self.tokens.append((str(found.lastgroup), found.group(), offset))
             offset = found.end()

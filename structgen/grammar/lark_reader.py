@@ -32,7 +32,7 @@ from structgen.grammar.python_regex import terminal_dfa
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.sources import load_text
 from structgen.grammar.token_terminals import TokenPattern, token_pattern
-from structgen.options import JsonOptions, checked_options
+from structgen.options import JsonOptions, checked_options, near_name
 
 if TYPE_CHECKING:
     from lark.grammar import Rule as LarkRule
@@ -255,8 +255,9 @@ def lark_errors(text: str) -> Iterator[None]:
     except MissingImport as error:
         raise _missing(error.name, text) from None
     except UnexpectedInput as error:
+        message = f"cannot read the grammar: {str(error).splitlines()[0]}"
         raise GrammarError(
-            f"cannot read the grammar: {str(error).splitlines()[0]}", line=error.line, column=error.column, source=text
+            message, line=error.line, column=error.column, source=text, hint=_advice(message, text)
         ) from None
     except VisitError as error:
         if isinstance(error.orig_exc, RecursionError | MemoryError):
@@ -279,7 +280,28 @@ def translated(error: Exception, text: str) -> GrammarError:
         quoted = re.search(r"'([A-Za-z_][A-Za-z_0-9]*)'", message) or re.search(r": ([A-Za-z_]\w*)$", message)
         place = Places(text).of(quoted.group(1)) if quoted else Place()
         line, column = place.line, place.column
-    return GrammarError(message, line=line, column=column, source=text)
+    return GrammarError(message, line=line, column=column, source=text, hint=_advice(message, text, line, column))
+
+
+def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | None:
+    """What to do about an error of Lark's that newcomers meet; None: nothing is known."""
+    if "::=" in text:
+        return "With ::= it is GBNF, or XGrammar's EBNF: gbnf(...)."
+    rest = text.splitlines()[line - 1][max(0, column - 1) :] if 0 < line <= len(text.splitlines()) else ""
+    undefined = re.search(r"'(\w+)' used but not defined", message)
+    if undefined is not None:
+        name = undefined[1]
+        if re.match(rf"{name}[\"']", rest):
+            return "An expression stands between slashes: /[0-9]+/"
+        defined = re.findall(r"^[?!_]*(\w+)[^:\n/\"]*:", text, re.MULTILINE)
+        module = re.search(rf"%import\s+(\w+)\.{name}\b", text)
+        if module is not None:
+            return f"Lark's grammar {module[1]!r} has no {name}."
+        near = near_name(name, [known for known in defined if known != name])
+        return None if near is None else f"Did you mean {near!r}?"
+    if "Expecting rule or terminal definition" in message:
+        return "A definition is name: ...; names of rules are in small letters, those of terminals in capitals."
+    return None
 
 
 def _missing(name: str, text: str) -> GrammarError:

@@ -12,7 +12,15 @@ from structgen.json_schema import keywords_logic as logic
 from structgen.json_schema import keywords_object as objects
 from structgen.json_schema import keywords_scalar as scalars
 from structgen.json_schema import unevaluated
-from structgen.json_schema.spelling import ANNOTATIONS, ELSEWHERE, MAX_ORDINARY, STRUCTURE, misspelt
+from structgen.json_schema.spelling import (
+    ANNOTATIONS,
+    ELSEWHERE,
+    MAX_ORDINARY,
+    STRUCTURE,
+    doubt_words,
+    misspelt,
+    misspelt_format,
+)
 
 if TYPE_CHECKING:
     from structgen.json_schema.lowering import Context
@@ -30,7 +38,8 @@ class Dialect:
 
     From these follow ``opening``, the keywords that change how a schema is read, ``not_plain``, those beside which
     a schema is no plain object (see `keywords_object.plain_object`), and ``ordinary``, words that need no look: those
-    that some draft has, and those that were looked at and are not taken for misspelt ones.
+    that some draft has, and those that were looked at and are not taken for misspelt ones; ``own_formats`` are such
+    names of formats.
     """
 
     name: str
@@ -43,6 +52,7 @@ class Dialect:
     opening: frozenset[str] = field(init=False)
     not_plain: frozenset[str] = field(init=False)
     ordinary: set[str] = field(init=False)
+    own_formats: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}
@@ -50,6 +60,7 @@ class Dialect:
         object.__setattr__(self, "opening", frozenset(opening))
         object.__setattr__(self, "not_plain", frozenset(self.keywords) - (objects.PLAIN if plain else frozenset()))
         object.__setattr__(self, "ordinary", set(WORDS))
+        object.__setattr__(self, "own_formats", set())
 
     def doubt(self, word: str) -> str | None:
         """What to say of a word that is most likely a misspelt keyword of this draft; None: it is not."""
@@ -60,6 +71,21 @@ class Dialect:
             return f"not a keyword of {self.name}, so it has no effect; did you mean {meant!r}?"
         if len(self.ordinary) < MAX_ORDINARY:
             self.ordinary.add(word)
+        return None
+
+    def doubt_schema(self, schema: Mapping[str, Any]) -> str | None:
+        """What to say of a whole schema that says nothing, although it has words; None: it says something."""
+        return doubt_words(schema, WORDS, self.name)
+
+    def doubt_format(self, name: str) -> str | None:
+        """What to say of a format that is most likely a misspelt one of this draft; None: it is not."""
+        if name in self.formats or name in self.own_formats:
+            return None
+        meant = misspelt_format(name, self.formats)
+        if meant is not None:
+            return f"{name!r:.80} is no format of {self.name}, so it has no effect; did you mean {meant!r}?"
+        if len(self.own_formats) < MAX_ORDINARY:
+            self.own_formats.add(name)
         return None
 
 

@@ -70,6 +70,8 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
             return None
     lower, others, ordinary = context.lower, TRUE, context.ordinary
     values: list[Formula] = []
+    if not children.keys() >= set(required):
+        context.note_required(required, children, (place, "required"))
     for keyword in schema:  # in this order errors and the report come
         if keyword == "properties":
             below = (place, keyword)
@@ -106,7 +108,11 @@ def declared_keys(schema: Schema, context: Context) -> Formula:
 
 def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula | list[Formula]:
     """Keys that must be present: not absent."""
-    parts = [present(name) for name in checks.strings(value, place)]
+    names = checks.strings(value, place)
+    declared = schema.get("properties")
+    if isinstance(declared, dict):
+        context.note_required(names, declared, place)
+    parts = [present(name) for name in names]
     return parts if schema.get("type") == "object" else guard("object", and_(*parts), schema)
 
 

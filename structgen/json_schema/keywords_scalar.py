@@ -77,9 +77,9 @@ def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> F
 def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:
     if isinstance(value, str):
         return types.get(value) or _refuse_type(place, value)
-    names = checks.strings(value, place)
-    if not names:
+    if not isinstance(value, (list, tuple)) or not value:
         checks.refuse(place, "a type or a non-empty array of types", value)
+    names = checks.strings(value, place)
     mask = 0
     for index, name in enumerate(names):
         if name not in _TYPES:
@@ -90,9 +90,14 @@ def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formul
     return Type(mask)
 
 
+def meant_type(name: str) -> str | None:
+    """The type that a name is, or was most likely meant to be."""
+    return _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name, _TYPES, 1)), None)
+
+
 def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
     """Refuse what is no type, with the nearest that is."""
-    near = _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name, _TYPES, 1)), None)
+    near = meant_type(name)
     checks.refuse(place, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
 
 
@@ -181,6 +186,7 @@ def format(value: Any, schema: Schema, place: Place, context: Context) -> Formul
     """An annotation unless the options assert formats and the dialect defines the name."""
     checks.string(value, place)
     if not context.asserts_format(value):
+        context.note_format(value, place)
         return TRUE
     from structgen.automata.formats import max_length  # deferred: automata are not needed to read a schema
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
@@ -26,12 +26,13 @@ from structgen.json_schema.closing import Closing
 from structgen.json_schema.dialects import BY_NAME, WORDS, Dialect
 from structgen.json_schema.explained import Parts
 from structgen.json_schema.keywords_object import plain_object
+from structgen.json_schema.keywords_scalar import meant_type
 from structgen.json_schema.loops import break_loops
 from structgen.json_schema.places import ROOT, Place, pointer
 from structgen.json_schema.plain import plain_bytes, plain_json
 from structgen.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
 from structgen.json_schema.report import Entry, Report, Trace
-from structgen.json_schema.spelling import is_extension
+from structgen.json_schema.spelling import doubt_required, is_extension
 from structgen.options import JsonOptions
 from structgen.progress import LOG
 
@@ -203,9 +204,18 @@ class Context:
         """Whether the dialect has this keyword."""
         return keyword in self.dialect.keywords or keyword in self.dialect.partners
 
+    @property
+    def asserts_formats(self) -> bool:
+        """Whether formats are to be enforced, as far as the dialect defines them."""
+        return self.options.assert_formats or self.dialect.asserts_formats
+
     def asserts_format(self, name: str) -> bool:
         """Whether the format is to be enforced."""
-        return (self.options.assert_formats or self.dialect.asserts_formats) and name in self.dialect.formats
+        return self.asserts_formats and name in self.dialect.formats
+
+    def doubt_format(self, name: str) -> str | None:
+        """What to say of a format that would be enforced but for a slip in its name; None: it would not."""
+        return self.dialect.doubt_format(name) if self.asserts_formats else None
 
     def enforces_pattern(self, expression: str) -> bool:
         """False for an expression that no automaton can read, where the options say that such are to be left out."""
@@ -238,7 +248,9 @@ class Context:
                 return TRUE
             if schema is False:
                 return FALSE
-            refuse(place, "a schema (an object, true or false)", schema, within=within)
+            meant = meant_type(schema) if isinstance(schema, str) else None
+            hint = meant and f'Did you mean {{"type": "{meant}"}}?'
+            refuse(place, "a schema (an object, true or false)", schema, within=within, hint=hint)
         dialect = self.dialect
         trace: Trace | None = None
         closing: Closing | None = None
@@ -301,6 +313,21 @@ class Context:
             )
         if doubt is not None:
             self._lowered.misspelt[where] = Entry(where, word, "misspelt", doubt)
+
+    def note_format(self, name: str, place: Place) -> None:
+        """Note a format that looks like a misspelt one."""
+        doubt = self.doubt_format(name)
+        if doubt is not None:
+            where = pointer(place)
+            self._lowered.misspelt[where] = Entry(where, "format", "misspelt", doubt)
+
+    def note_required(self, required: list[str], declared: Collection[str], place: Place) -> None:
+        """Note required names that look like misspelt ones of members that are declared."""
+        for index, name in enumerate(required):
+            doubt = None if name in declared else doubt_required(name, required, declared)
+            if doubt is not None:
+                where = pointer((place, index))
+                self._lowered.misspelt[where] = Entry(where, "required", "misspelt", doubt)
 
     def conjoin(self, parts: list[Formula]) -> Formula:
         """Conjunction in schema order: the declared orders of several parts become one, the first part's first."""
@@ -383,7 +410,7 @@ class Lowered:
         schema: plain JSON (see `plain_json`).
         options, registry: as given.
         serial: part of the keys of recursive references.
-        misspelt: words that are most likely misspelt keywords, by JSON Pointer.
+        misspelt: words that are most likely misspelt keywords or formats, by JSON Pointer.
         budget: what is left of ``options.max_steps``.
 
     Args:
@@ -410,6 +437,9 @@ class Lowered:
             root = Context(self, dialect, options.additional_members == "closed", trace)
             self.root = root.lower(schema, ROOT)
             self.refs = root.finished(self.root)
+            doubt = dialect.doubt_schema(schema) if schema.__class__ is dict and not self.misspelt else None
+            if doubt is not None:
+                self.misspelt[""] = Entry("", "", "misspelt", doubt)
         except RecursionError:
             raise _too_deep() from None
 
@@ -441,7 +471,9 @@ class Lowered:
     @property
     def report(self) -> Report:
         """What is enforced, for every keyword that can matter. Computed when asked for."""
-        return Report(self._trace.report.entries, self._open())
+        entries = self._trace.report.entries
+        known = {entry.pointer for entry in entries}
+        return Report([*entries, *(one for one in self.misspelt.values() if one.pointer not in known)], self._open())
 
     def _open(self) -> list[str]:
         """Where members that are not declared are allowed: what would be closed."""
@@ -472,5 +504,5 @@ def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[An
     """
     lowered = Lowered(schema, options or JsonOptions(), registry)
     for where, entry in lowered.misspelt.items():
-        LOG.warning("schema, at %s: %s", where, entry.reason)
+        LOG.warning("schema, at %s: %s", where or "its root", entry.reason)
     return lowered

@@ -71,7 +71,7 @@ class Report:
 
     @property
     def misspelt(self) -> list[Entry]:
-        """Words that are most likely misspelt keywords; the reason says which."""
+        """Words that are most likely misspelt keywords or formats; the reason says which."""
         return [entry for entry in self.entries if entry.status == "misspelt"]
 
     @property
@@ -211,4 +211,7 @@ def _format_status(name: Any, context: Context) -> tuple[Status, str]:
         return "enforced", _NOT_COUNTED if name == "idn-hostname" else ""
     if name in context.dialect.formats:
         return "annotation", "formats are not asserted (options.assert_formats)"
+    doubt = context.doubt_format(name)
+    if doubt is not None:
+        return "misspelt", doubt
     return "annotation", f"{name!r} is not a format of {context.dialect.name}"

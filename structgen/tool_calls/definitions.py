@@ -6,11 +6,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal, NoReturn
 
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 from structgen.json_schema.plain import plain_json
+from structgen.options import near_name, near_or_known
 from structgen.tool_calls.functions import PythonTool
 from structgen.tool_calls.functions import tool as function_tool
 
@@ -18,6 +18,10 @@ MAX_TOOLS = 1_000
 """Tools of one constraint."""
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 """What a tool takes that says nothing of its parameters (as OpenAI's API reads it)."""
+OTHER_KEYS = ("inputSchema", "input_schema")
+"""What MCP and Anthropic's API call the parameters."""
+NO_KEYS = ("arguments", "args", "params", "properties", "schema", "json_schema", "args_schema")
+"""What others are written for the parameters."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class ToolChoice:
 
 def read_tools(tools: Any) -> tuple[Tool, ...]:
     """Read a list of tools: function definitions (``{"type": "function", "function": {...}}``, or what stands inside),
-    Python functions, tools as MCP lists them (``inputSchema``); or a whole result of MCP's ``tools/list``.
+    Python functions, tools as MCP lists them (``inputSchema``) or Anthropic's API (``input_schema``); or a whole
+    result of MCP's ``tools/list``.
 
     Raises:
         ConstraintError: no list, something that is no function, no name, or one that occurs twice.
@@ -83,7 +88,8 @@ def _read(tool: Any, number: int) -> Tool:
     if hasattr(tool, "inputSchema") and not isinstance(tool, Mapping):  # the class of MCP's own package
         tool = {name: getattr(tool, name, None) for name in ("name", "description", "inputSchema")}
     if not isinstance(tool, Mapping):
-        raise ConstraintError(f"tool {number} is {type(tool).__name__}; expected a function definition (a dict)")
+        found = f"the class {tool.__name__}" if isinstance(tool, type) else type(tool).__name__
+        raise ConstraintError(f"tool {number} is {found}; expected a function, or a function definition (a dict)")
     if tool.get("type", "function") != "function" and "function" not in tool and "parameters" not in tool:
         raise ConstraintError(f"tool {number} is of type {tool['type']!r}; only functions are supported")
     pointer, inner, keyword = f"/{number}", tool, "parameters"
@@ -99,9 +105,12 @@ def _read(tool: Any, number: int) -> Tool:
     strict = inner.get("strict")
     if not isinstance(strict, bool | None):
         raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")
-    if "inputSchema" in inner and "parameters" not in inner:
-        keyword, inner = "inputSchema", {**inner, "parameters": inner["inputSchema"]}
+    own = next((word for word in OTHER_KEYS if word in inner), None)
+    if own is not None and "parameters" not in inner:
+        keyword, inner = own, {**inner, "parameters": inner[own]}
         inner = {name: inner[name] for name in ("name", "description", "parameters") if inner.get(name) is not None}
+    elif "parameters" not in inner:
+        _refuse_near(inner, name)
     parameters = NO_PARAMETERS if inner.get("parameters") is None else inner["parameters"]
     pointer += f"/{keyword}"
     if not isinstance(parameters, Mapping):
@@ -113,6 +122,13 @@ def _read(tool: Any, number: int) -> Tool:
     return Tool(
         name, parameters, definition, pointer, strict is False, repr((name, parameters, inner.get("description")))
     )
+
+
+def _refuse_near(definition: Mapping[str, Any], name: str) -> None:
+    """Refuse a definition without parameters that has them under another name, which nobody would read."""
+    for word, value in definition.items():
+        if isinstance(value, Mapping) and (word in NO_KEYS or near_name(str(word), ["parameters"])):
+            raise ConstraintError(f"the tool {name!r} has {word!r} and no 'parameters'; did you mean 'parameters'?")
 
 
 def _of_function(tool: PythonTool, number: int) -> Tool:
@@ -156,7 +172,7 @@ def choose(tools: tuple[Tool, ...], choice: Any) -> ToolChoice:
         tools = tuple(_named(tools, name) for name in dict.fromkeys(names))
         required = mode == "required"
     elif choice not in ("auto", "required"):
-        _refuse(choice)
+        _refuse(choice, [tool.name for tool in tools])
     if not tools:
         raise ConstraintError("there are no tools to call; give some, or tool_choice='none'")
     return ToolChoice(tools, required)
@@ -181,10 +197,12 @@ def _name(reference: Any) -> str:
     return name
 
 
-def _refuse(choice: Any) -> NoReturn:
+def _refuse(choice: Any, names: Sequence[str] = ()) -> NoReturn:
+    meant = "'required'" if choice == "any" else f"{{'name': {choice!r}}}" if choice in names else None
     raise OptionsError(
         "tool_choice must be 'auto', 'required', 'none', {'name': ...}, {'type': 'function', 'function': "
         f"{{'name': ...}}}} or {{'type': 'allowed_tools', ...}}, not {choice!r:.200}"
+        + (f"; did you mean {meant}?" if meant else "")
     )
 
 
@@ -192,5 +210,4 @@ def _named(tools: tuple[Tool, ...], name: str) -> Tool:
     for tool in tools:
         if tool.name == name:
             return tool
-    near = get_close_matches(name, [tool.name for tool in tools], 1, 0.4)
-    raise ConstraintError(f"there is no tool {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    raise ConstraintError(f"there is no tool {name!r}; {near_or_known(name, [tool.name for tool in tools])}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from structgen.errors import OptionsError
+from structgen.options import near_or_known
 from structgen.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
@@ -293,10 +292,9 @@ def format_named(name: object) -> ToolFormat:
     """
     found = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if found is None:
-        known = [*FORMATS, *ALIASES]
-        near = get_close_matches(name, known, 1, 0.4) if isinstance(name, str) else []
-        there = f"did you mean {near[0]!r}? There are" if near else "there are"
         raise OptionsError(
-            f"there is no tool call format {name!r}; {there} {', '.join(FORMATS)}", option="format", value=name
+            f"there is no tool call format {name!r}; {near_or_known(name, [*FORMATS, *ALIASES])}",
+            option="format",
+            value=name,
         )
     return found

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from structgen.errors import ConstraintError
+from structgen.options import near_or_known
 
 LEAD = 0xFF
+MOST_SHOWN = 12  # names in a message
 DIGITS = bytes([0xC0, 0xC1, *range(0xF5, 0xFF)])
 """Digits of a stand-in, the most significant one first."""
 STAND_IN_BYTES = frozenset((LEAD, *DIGITS))
@@ -85,12 +86,8 @@ def pieces(data: bytes, size: int) -> Iterator[bytes | int]:
 
 def unknown_name(name: str, known: Mapping[str, int]) -> str:
     """That no special token has this name, with the nearest that there is."""
-    near = get_close_matches(name, known, 1, 0.4)
-    if near:
-        return f"the vocabulary has no special token {name!r}; the nearest is {near[0]!r}"
     if known:
-        shown = ", ".join(map(repr, list(known)[:12]))
-        return f"the vocabulary has no special token {name!r}; it has {shown}" + (" ..." if len(known) > 12 else "")
+        return f"the vocabulary has no special token {name!r}; {near_or_known(name, known, MOST_SHOWN)}"
     return (
         f"the vocabulary has no special token {name!r}, nor any other name: make it with "
         "Vocabulary.from_transformers, or with special_tokens={name: id}; or name the token by its id"

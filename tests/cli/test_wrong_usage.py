@@ -83,6 +83,11 @@ CASES: list[tuple[list[str], int, list[str]]] = [
     (["bench", "coverage", "plain", "--engines", "structgn"], 2, ["structgn", "structgen"]),
     (["bench", "report", "yaml.json", "--out", "r"], 2, ["yaml.json", "no file of records"]),
     (["bench", "reasoning", "--tasks", "sums"], 2, ["--tasks", "'sums'", "gsm8k"]),
+    (["generate", "p", "--schema", '{"properties": {"a": "int"}}'], 2, ['Did you mean {"type": "integer"}?']),
+    (["generate", "p", "--regex", "(?<=a)b"], 2, ["no text matches '(?<=a)b'"]),
+    (["check", "quotes.gbnf"], 2, ["double quotes", "^"]),
+    (["check", "gbnf.lark"], 2, ["gbnf(...)"]),
+    (["generate", "p", *SCHEMA, "--draft", "no.npz"], 2, ["no.npz", "no file of a model"]),
     (["chek"], 2, ["chek", "check"]),
     (["--verson"], 2, ["--verson", "--version"]),
 ]
@@ -98,6 +103,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "utf16.json").write_text(NULL, encoding="utf-16")
     (tmp_path / "utf16.lark").write_text('start: "a"', encoding="utf-16")
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
+    (tmp_path / "quotes.gbnf").write_text("root ::= 'a'")
+    (tmp_path / "gbnf.lark").write_text('root ::= "a"')
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "person.json").write_text(NULL)
 

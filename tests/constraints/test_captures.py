@@ -184,7 +184,7 @@ def test_one_part_at_most_is_no_list() -> None:
         ("word", "captures are names of rules and terminals"),
         ([1], "captures are names of rules and terminals"),
         ({"word": ""}, "captures are names of rules and terminals"),
-        (["wort"], "no such rule or terminal; the nearest is 'word'"),
+        (["wort"], "no such rule or terminal; did you mean 'word'"),
         (["other"], "'other', which 'start' never uses"),
         (["PIECE"], "'PIECE', which no rule uses"),
         (["WS"], r"'WS', which stands between all others"),

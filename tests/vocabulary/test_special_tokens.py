@@ -87,9 +87,11 @@ def test_parts_are_read_within() -> None:
 def test_ids_by_name() -> None:
     assert VOCABULARY.id_of(SpecialToken("<y>")) == 2 and VOCABULARY.id_of(SpecialToken(7)) == 7
     assert str(SpecialToken("<y>")) == "<y>" and str(SpecialToken(7)) == "<[7]>"
-    with pytest.raises(ConstraintError, match="no special token '<z>'; the nearest is '<"):
+    with pytest.raises(ConstraintError, match="no special token '<z>'; there are <"):
         VOCABULARY.id_of(SpecialToken("<z>"))
-    assert unknown_name("think", {"[A]": 1}).endswith("it has '[A]'")
+    assert unknown_name("think", {"[A]": 1}).endswith("there are [A]")
+    for written in ("<|im_strat|>", "im_start", "<im-start>"):
+        assert unknown_name(written, {"<|im_end|>": 1, "<|im_start|>": 2}).endswith("did you mean '<|im_start|>'?")
     for wrong in ("", -1, True, None, 1.5):
         with pytest.raises(ConstraintError, match="a special token is a name or an id"):
             SpecialToken(wrong)  # type: ignore[arg-type]

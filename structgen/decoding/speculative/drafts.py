@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,8 @@ def make_speculator(
     if not parts:
         raise OptionsError(f"draft is empty; use None for no drafts, or some of {', '.join(NAMES)}.")
     for part in parts:  # before a model is loaded
+        if not isinstance(part, Hashable):
+            raise _no_draft(part)
         _check_name(part)
     check_reads_trees(model)
     drafters = [
@@ -132,7 +134,11 @@ def _drafter(part: Any, vocabulary: Vocabulary) -> Drafter:
         from structgen.models.transformers_model import TransformersModel
 
         return ModelDrafter(TransformersModel(part))
-    raise OptionsError(
+    raise _no_draft(part)
+
+
+def _no_draft(part: Any) -> OptionsError:
+    return OptionsError(
         f"draft={part!r:.80} is no draft; use some of {', '.join(NAMES)}, a datastore or a model.",
         option="draft",
         value=part,

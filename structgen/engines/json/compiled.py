@@ -126,7 +126,7 @@ class JsonGrammar:
 
     @property
     def misspelt(self) -> list[Entry]:
-        """Words of the schema that are most likely misspelt keywords: entries of the report. O(1)."""
+        """Words of the schema that are most likely misspelt keywords or formats: entries of the report. O(1)."""
         return list(self._lowered.misspelt.values())
 
     @property

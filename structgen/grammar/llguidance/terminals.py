@@ -6,7 +6,6 @@ where ``&``, ``~`` or ``%regex`` make it one.
 
 from __future__ import annotations
 
-import difflib
 from typing import NoReturn, TypeAlias
 
 from structgen.automata import charset
@@ -33,6 +32,7 @@ from structgen.grammar.llguidance.syntax import (
 )
 from structgen.grammar.regular import word_dfa
 from structgen.grammar.rust_regex import parse_rust_regex, without_case
+from structgen.options import near_name
 
 Part: TypeAlias = Node | Dfa
 
@@ -165,8 +165,8 @@ class Terminals:
                 f"{name!r} is a rule, where only terminals can stand",
                 "Terminals (upper-case names), and rules with lazy, suffix, stop or max_chars, are made of terminals.",
             )
-        near = difflib.get_close_matches(name, [*scope.rules, *scope.terminals], 1)
-        scope.source.fail(at, f"{name!r} is not defined", f"The nearest name is {near[0]!r}." if near else None)
+        near = near_name(name, [*scope.rules, *scope.terminals])
+        scope.source.fail(at, f"{name!r} is not defined", f"The nearest name is {near!r}." if near else None)
 
     def _expression(self, tree: Expression, scope: Scope) -> Node:
         try:

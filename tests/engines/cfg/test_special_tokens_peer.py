@@ -93,5 +93,5 @@ def test_the_same_token_sequences(source: str, dialect: LarkDialect) -> None:
 
 
 def test_both_refuse_an_unknown_token() -> None:
-    with pytest.raises(GrammarError, match="no special token '<|z|>'; the nearest is".replace("|", r"\|")):
+    with pytest.raises(GrammarError, match="no special token '<|z|>'; there are ".replace("|", r"\|")):
         compile_lark("start: <|z|>", VOCABULARY)

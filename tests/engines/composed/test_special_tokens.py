@@ -149,7 +149,7 @@ def test_parts_must_agree_on_what_is_text() -> None:
 @pytest.mark.parametrize(
     ("tags", "stop", "message"),
     [
-        ({SpecialToken("<b>"): 0}, None, "no special token '<b>'; the nearest is 'b>'"),
+        ({SpecialToken("<b>"): 0}, None, "no special token '<b>'; did you mean 'b>'"),
         ({SpecialToken(99): 0}, None, "there is no token 99"),
         ({A: 0, "<a": 0}, None, "'<a' is in '<a>'"),
         ({A: 0}, SpecialToken(1), "'<a>' is in '<a>'"),
