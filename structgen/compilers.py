@@ -56,6 +56,7 @@ __all__ = [
 
 Syntax = Literal["python", "ecma"]
 LarkDialect = Literal["lark", "llguidance"]
+LEXERS = ("dynamic", "contextual")
 LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
 """What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
 
@@ -139,7 +140,7 @@ def compile_lark_source(
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
-    if not isinstance(lexer, str):
+    if lexer not in LEXERS:
         refuse_lexer(lexer)
     if dialect == "llguidance":
         if lexer != "dynamic":
@@ -161,8 +162,6 @@ def compile_lark_source(
                 "but in its lexer; parse the output with Lark itself"
             )
         return compile_contextual(source, vocabulary, start)
-    if lexer != "dynamic":
-        refuse_lexer(lexer)
     from structgen.grammar.lark_reader import read_lark
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))

@@ -29,7 +29,7 @@ def tell_open_objects(constraint: Any) -> None:
                 _TOLD.popitem(last=False)
         places: list[str] = []
         with suppress(StructgenError, RecursionError):  # which compiling it says, if it is anything
-            places = schema.open_objects()
+            places = sorted(schema.open_objects(), key=lambda place: (place.count("/"), place))
         if places:
             LOG.warning(
                 "the schema leaves objects open, so that the model may invent members: at %s%s. "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from structgen.compilers import (
     LARK_OPTIONS,
+    LEXERS,
     LarkDialect,
     Syntax,
     compile_choice,
@@ -218,7 +219,7 @@ def lark(
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
     if unknown:
         refuse_lark_options(unknown, LARK_OPTIONS)
-    if not isinstance(lexer, str):
+    if lexer not in LEXERS:
         refuse_lexer(lexer)
     others = tuple((grammars or {}).items())
     return LarkConstraint(named_file(source), start, lexer, json_options, checked_captures(captures), dialect, others)

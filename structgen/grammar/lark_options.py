@@ -18,6 +18,7 @@ INDENTATION = (
     "  %declare _INDENT _DEDENT"
 )
 """How a grammar of indented blocks is written, as docs/grammars.md says."""
+CALLBACKS = "Terminals of a callback cannot be enforced; give it a pattern."
 _PARSERS = 'lexer="contextual" takes what parser="lalr" takes; lexer="dynamic", the default, what parser="earley" does'
 _TREES = "it is about Lark's trees, and an output is text: leave it, and parse the output with Lark"
 _OWN = "leave it: what it changes in Lark does not change which texts there are"

@@ -25,7 +25,7 @@ from structgen.errors import (
 from structgen.grammar.captured import capture_symbols
 from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.grammar.lark_internals import MissingImport, load_grammar
-from structgen.grammar.lark_options import about_indentation
+from structgen.grammar.lark_options import CALLBACKS, about_indentation
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
@@ -391,7 +391,7 @@ class _Builder:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",
                 place,
-                about_indentation(name) or "Terminals of a callback cannot be enforced; give it a pattern.",
+                about_indentation(name) or CALLBACKS,
             )
         assert definition is not None
         self._check_states(len(definition.pattern.value.encode()) if definition.pattern.type == "str" else 0, place)

@@ -81,7 +81,7 @@ GRAMMARS: dict[str, tuple[str, dict[str, Any]]] = {
     "not declared, contextual": (BLOCKS, {"lexer": "contextual"}),
     "other names": (DECLARED.replace("_INDENT", "INDENT").replace("_DEDENT", "DEDENT"), {"lexer": "contextual"}),
     "other names, for the default lexer": (DECLARED.replace("_INDENT", "INDENT").replace("_DEDENT", "DEDENT"), {}),
-    "only one of them": (DECLARED.replace(" _DEDENT", ""), {"lexer": "contextual"}),
+    "only one of them": (BLOCKS + "%declare _INDENT", {"lexer": "contextual"}),
     "another newline": (DECLARED.replace("_NL", "_NEW_LINE"), {"lexer": "contextual"}),
     "no newline": (
         'start: "a" _INDENT "b" _DEDENT\n%declare _INDENT _DEDENT', {"lexer": "contextual"},

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -163,9 +164,10 @@ class CoroutineWriter:
             events = self._scheduler.step()
         except BaseException as error:  # no row's: all that is being written is lost
             lost, self._open = self._open, {}
-            for handle, asked in lost.items():
-                self._scheduler.cancel(handle)
+            for asked in lost.values():
                 asked.bring(error)
+            with suppress(Exception):
+                self._scheduler.close()
             return
         for event in events:
             asked_for = self._open.get(event.handle)
@@ -174,6 +176,6 @@ class CoroutineWriter:
             asked_for.bring(event)
             if event.is_last:
                 del self._open[event.handle]
-            elif asked_for.is_left:
-                self._leave(asked_for)
+        for asked in [asked for asked in self._open.values() if asked.is_left or asked.loop.is_closed()]:
+            self._leave(asked)  # nobody reads it
         self._go_on()
