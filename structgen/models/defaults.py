@@ -11,6 +11,7 @@ from structgen.json_schema.forms import SchemaForm
 SMALL = 1_000_000_000  # parameters
 SMALL_FORM: SchemaForm = "skeleton"
 SMALL_TEMPERATURE = 0.2  # what SmolLM2's authors use; at 1 a model of that size writes what is no language
+SMALL_MAX_TOKENS = 256  # a model of that size that has not ended by then mostly goes in circles
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 
 
@@ -23,6 +24,7 @@ class ModelDefaults:
             billion parameters, else the schema itself.
         temperature, top_p, top_k, min_p: how a server draws its tokens: as the model's own generation settings say;
             where they name no temperature, 0.2 for small models, else 1, as OpenAI's API has it.
+        max_tokens: the budget of a turn of an agent in this process that names none: 256 for small models.
     """
 
     schema_form: SchemaForm = "schema"
@@ -30,6 +32,7 @@ class ModelDefaults:
     top_p: float = 1.0
     top_k: int | None = None
     min_p: float = 0.0
+    max_tokens: int = 2048
 
 
 UNKNOWN_MODEL = ModelDefaults()
@@ -40,7 +43,7 @@ def defaults_of(model: Any) -> ModelDefaults:
     ``sampling_settings``, those of ``SAMPLING`` that it was published with."""
     count = getattr(model, "parameter_count", None)
     is_small = isinstance(count, int) and 0 < count < SMALL
-    given: dict[str, Any] = {"temperature": SMALL_TEMPERATURE} if is_small else {}
+    given: dict[str, Any] = {"temperature": SMALL_TEMPERATURE, "max_tokens": SMALL_MAX_TOKENS} if is_small else {}
     given |= _checked(getattr(model, "sampling_settings", None) or {})
     return ModelDefaults(SMALL_FORM if is_small else "schema", **given)
 
