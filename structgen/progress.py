@@ -122,7 +122,9 @@ class Wait:
     def advance(self, parts: int = 1) -> None:
         """So many parts more are done."""
         self._done += parts
-        if self._each and self._is_told and time.monotonic() >= self._next_part:
+        now = time.monotonic()
+        if self._each and self._is_told and now >= self._next_part:
+            self._next_part = now + PART_SECONDS
             self.tell()
 
     def is_due(self, now: float) -> bool:
@@ -137,8 +139,7 @@ class Wait:
         assert self.telling is not None, "it was due"
         with self.telling:
             if not self._is_over:
-                now = time.monotonic()
-                self.due, self._next_part = now + SECONDS, now + PART_SECONDS
+                self.due = time.monotonic() + SECONDS
                 self._say(first=not self._is_told)
                 self._is_told = True
 

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 
 import structgen
-from structgen import Generator, GenerationResult
+from structgen import GenerationResult, Generator
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError, SchemaError
 from structgen.models.padded_rows import PaddedRows
 from structgen.models.tiny import TinyModel
@@ -187,7 +187,7 @@ def test_a_task_that_is_cancelled_before_it_began_writes_nothing() -> None:
 
     async def scenario() -> None:
         for wait in (0, 1, 2):
-            task = asyncio.ensure_future(gen.agenerate("p", SCHEMA, **{"temperature": 1.0}))
+            task = asyncio.ensure_future(gen.agenerate("p", SCHEMA, temperature=1.0))
             for _ in range(wait):
                 await asyncio.sleep(0)
             task.cancel()

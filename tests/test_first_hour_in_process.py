@@ -1,4 +1,4 @@
-"""What a new user tries in one process in the first hour, each as a script of its own: how it ends, what it says, and how
+"""What a new user tries in one process in the first hour, each as a script of its own: how it ends, what it says, how
 long it takes."""
 
 from __future__ import annotations

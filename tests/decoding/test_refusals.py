@@ -71,7 +71,7 @@ def reading(**options: Any) -> tuple[Generator, list[str]]:
         prompts.append(bytes(found).decode())
         return found
 
-    gen._attempt_ids = kept  # type: ignore[method-assign]
+    gen._attempt_ids = kept  # type: ignore[method-assign,assignment]
     return gen, prompts
 
 

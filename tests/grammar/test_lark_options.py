@@ -68,7 +68,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_of_larks_constructor(name: str) -> None:
     options, parts = OPTIONS[name]
-    for call in (lambda: lark("start: \"a\"", **options), lambda: compile_lark('start: "a"', BYTES, **options)):
+    for call in (lambda: lark('start: "a"', **options), lambda: compile_lark('start: "a"', BYTES, **options)):
         with pytest.raises(OptionsError) as caught:
             call()
         assert all(part in str(caught.value) for part in parts), str(caught.value)
