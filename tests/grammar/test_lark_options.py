@@ -1,5 +1,5 @@
-"""What users of Lark try first: its options, its lexers, grammars of indentation. Each error shows what is written here,
-and what it shows works."""
+"""What users of Lark try first: its options, its lexers, grammars of indentation. Each error shows the form here,
+and that form works."""
 
 from __future__ import annotations
 
