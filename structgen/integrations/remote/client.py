@@ -206,8 +206,8 @@ class RemoteGenerator(_Remote):
         """The same server for coroutines of the running loop, to which connections belong."""
         if self._address is None:
             raise IntegrationError(
-                "This RemoteGenerator has a client of its own, which is not for coroutines; use "
-                "AsyncRemoteGenerator(client=openai.AsyncOpenAI(...)) with generate and stream."
+                "This RemoteGenerator was made with an openai.OpenAI, which is not for coroutines; make an "
+                "AsyncRemoteGenerator with an openai.AsyncOpenAI, which has generate and stream for them."
             )
         loop, (base_url, api_key) = asyncio.get_running_loop(), self._address
         found = self._by_loop.get(loop)
