@@ -32,7 +32,6 @@ def main(generator: Generator) -> structgen.tools.ToolRun:
         generator,
         "What do two monitors cost?",
         [price],
-        format="hermes",  # how the model writes calls; "smollm2", "llama3", "qwen3_coder", ... in docs/tools.md
         tool_choice="required",
         max_calls=2,
         result_role="user",  # for chat templates without the role "tool"

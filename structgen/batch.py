@@ -16,10 +16,11 @@ from structgen.constraints.json import as_constraint
 from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt
+from structgen.decoding.refusals import Refusal, reason_of
 from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
 from structgen.generation_options import GenerationOptions
 from structgen.generation_results import GenerationResult, result_of
-from structgen.progress import check_progress
+from structgen.progress import Wait, check_progress
 
 Outcome: TypeAlias = "GenerationResult[T] | StructgenError"
 BatchOutcomes: TypeAlias = "Generator[tuple[int, GenerationResult[T] | StructgenError], None, None]"
@@ -56,13 +57,19 @@ class BatchOptions(GenerationOptions, total=False):
 
 @dataclass(frozen=True)
 class BatchRow:
-    """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0."""
+    """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0; ``refused`` is what came of the
+    one before."""
 
     prompt: Prompt
     constraint: Any
     seed: int | None
     prediction: Any
     attempt: int = 0
+    refused: Refusal | None = None
+
+    def again(self, error: RefusedValueError) -> BatchRow:
+        """The row of another attempt, after one whose value was refused."""
+        return replace(self, attempt=self.attempt + 1, refused=Refusal(error.text or "", reason_of(error)))
 
 
 class BatchRows:
@@ -111,6 +118,7 @@ class BatchRows:
         self,
         begin: Begin,
         write: Write,
+        wait: Wait,
         progress: Callable[[BatchProgress], object] | None = None,
         attempts: int = 1,
     ) -> BatchOutcomes[Any]:
@@ -119,15 +127,19 @@ class BatchRows:
         Args:
             begin: from a row and its constraint to what is asked of the scheduler.
             write: writes what it is given, taking it as rows come free; None takes a turn.
+            wait: is told of each row.
+            progress: is called when the first row is begun, and whenever one is done.
             attempts: how often a row is written, where the type's own validators refuse its value.
         """
         check_progress(progress)
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
+        if progress is not None:
+            progress(BatchProgress(0, 0, self.total, 0, 0.0))
         rows: Iterator[tuple[int, BatchRow]] = enumerate(self._rows())
         if self.total is not None:  # all are there: none waits for what comes of another
             rows = iter(sorted(rows, key=lambda each: beginning(each[1].prompt)))
         coming = _Coming(rows, begin, attempts)
-        with closing(write(coming)) as steps:
+        with wait, closing(write(coming)) as steps:
             for events in steps:
                 for event in events:
                     if event.is_last:
@@ -135,6 +147,7 @@ class BatchRows:
                 while coming.settled:
                     row, outcome = coming.settled.popleft()
                     done += 1
+                    wait.advance()
                     if isinstance(outcome, StructgenError):
                         failed += 1
                     else:
@@ -217,7 +230,7 @@ class _Coming:
             outcome: Outcome = result_of(event.handle.output, constraint, row.attempt + 1)
         except Exception as error:
             if isinstance(error, RefusedValueError) and row.attempt + 1 < self._attempts:
-                self._again.append((index, replace(row, attempt=row.attempt + 1)))
+                self._again.append((index, row.again(error)))
                 return
             outcome = _of_row(error, index)
         self.settled.append((index, outcome))

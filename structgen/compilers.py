@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkable
 
 from structgen.automata.dfa import from_strings
 from structgen.automata.pattern import full_match_dfa
@@ -32,6 +32,7 @@ from structgen.errors import (
 )
 from structgen.grammar.captured import CapturesOption, checked_captures
 from structgen.grammar.embedded_schema import EmbeddedSchema
+from structgen.grammar.lark_options import refuse_lark_options, refuse_lexer
 from structgen.grammar.limits import MAX_STATES, limited
 from structgen.grammar.regular import regular_grammar
 from structgen.grammar.sources import load_text, named_file
@@ -62,6 +63,9 @@ __all__ = [
 
 Syntax = Literal["python", "ecma"]
 LarkDialect = Literal["lark", "llguidance"]
+LEXERS = ("dynamic", "contextual")
+LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
+"""What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
 
 
 @runtime_checkable
@@ -83,6 +87,7 @@ def compile_lark(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    **unknown: Never,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
     as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
@@ -100,6 +105,7 @@ def compile_lark(
         captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
         grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
+        **unknown: none; of options that only Lark has, the error says what they are here.
 
     Raises:
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
@@ -107,13 +113,15 @@ def compile_lark(
         EmptyLanguageError: no text is in the language.
         SchemaError: a schema behind ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
-        OptionsError: another ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no ``%json``, or
-            ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names what is no
-            rule or terminal, or none that is used.
+        OptionsError: another option, ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no
+            ``%json``, or ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names
+            what is no rule or terminal, or none that is used.
 
     Warns:
         GrammarWarning: rules that are never used.
     """
+    if unknown:
+        refuse_lark_options(unknown, LARK_OPTIONS)
     return compile_lark_source(
         named_file(source),
         vocabulary,
@@ -139,6 +147,8 @@ def compile_lark_source(
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
+    if lexer not in LEXERS:
+        refuse_lexer(lexer)
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
@@ -159,8 +169,6 @@ def compile_lark_source(
                 "but in its lexer; parse the output with Lark itself"
             )
         return compile_contextual(source, vocabulary, start)
-    if lexer != "dynamic":
-        raise OptionsError(f"lexer must be 'dynamic' or 'contextual', not {lexer!r}", option="lexer", value=lexer)
     from structgen.grammar.lark_reader import read_lark
 
     read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))

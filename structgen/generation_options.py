@@ -38,6 +38,9 @@ class GenerationOptions(TypedDict, total=False):
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
         attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
             they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
+        refusal_in_prompt: whether an attempt is told, behind the prompt, what was written before it and why it was
+            refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
+            model, or its chat template takes no answers, it is not told.
     """
 
     temperature: float
@@ -62,6 +65,7 @@ class GenerationOptions(TypedDict, total=False):
     draft: Any
     prediction: str | Iterable[str | None] | None
     attempts: int
+    refusal_in_prompt: bool
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -111,6 +115,10 @@ OTHER_NAMES = {
     "stop_strings": "use stop",
     "repeat_penalty": "use repetition_penalty",
     "random_seed": "use seed",
+    "max_retries": "use attempts, with refusal_in_prompt=True for the model to be told what was refused",
+    "retries": "use attempts, with refusal_in_prompt=True for the model to be told what was refused",
+    "max_attempts": "use attempts",
+    "reask": "use attempts with refusal_in_prompt=True",
     "stream": "use the method stream",
     "deterministic": "it is an option of the Generator",
 }
@@ -129,6 +137,7 @@ class GenerationSettings:
     draft: Any
     prediction: Any
     attempts: int
+    refusal_in_prompt: bool
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -149,6 +158,7 @@ def checked_settings(
     draft: Any = OWN_DRAFT,
     prediction: Any = None,
     attempts: int = 1,
+    refusal_in_prompt: bool = False,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -161,6 +171,12 @@ def checked_settings(
         refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
+    if not isinstance(refusal_in_prompt, bool):
+        raise OptionsError(
+            f"refusal_in_prompt must be True or False, not {refusal_in_prompt!r:.100}",
+            option="refusal_in_prompt",
+            value=refusal_in_prompt,
+        )
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(
@@ -168,4 +184,20 @@ def checked_settings(
         )
     told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
-    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts)
+    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt)
+
+
+def streamed_settings(**options: Any) -> GenerationSettings:
+    """As `checked_settings`, of a stream.
+
+    Raises:
+        OptionsError: as there, and more than one attempt.
+    """
+    settings = checked_settings(**options)
+    if settings.attempts != 1:
+        raise OptionsError(
+            f"a stream has one attempt, not attempts={settings.attempts}; use generate",
+            option="attempts",
+            value=settings.attempts,
+        )
+    return settings

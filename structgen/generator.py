@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from structgen.aligned_sampling import AlignedSampling
+from structgen.async_generation import AsyncGeneration
 from structgen.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.constraints.base import Constraint, T
 from structgen.constraints.json import as_constraint
@@ -18,8 +18,8 @@ from structgen.decoding.batching.request import Event
 from structgen.decoding.option_probs import option_log_probs
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt
-from structgen.errors import GenerationError, OptionsError, RefusedValueError, StructgenError
-from structgen.generation_options import GenerationOptions, checked_settings
+from structgen.errors import GenerationError, RefusedValueError, StructgenError
+from structgen.generation_options import GenerationOptions, checked_settings, streamed_settings
 from structgen.generation_results import (
     ChoiceResult,
     GenerationResult,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
 
 
-class Generator(AlignedSampling):
+class Generator(AlignedSampling, AsyncGeneration):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
@@ -122,12 +122,12 @@ class Generator(AlignedSampling):
             request = self._request(row, checked, settings)
             for _ in self._write(request):
                 pass
-            row = replace(row, attempt=row.attempt + 1)
             try:
-                return result_of(request.output, checked, row.attempt)
-            except RefusedValueError:
-                if row.attempt == settings.attempts:
+                return result_of(request.output, checked, row.attempt + 1)
+            except RefusedValueError as error:
+                if row.attempt + 1 == settings.attempts:
                     raise
+                row = row.again(error)
 
     @overload
     def stream(
@@ -158,14 +158,7 @@ class Generator(AlignedSampling):
         """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
         the ``result``. Bad arguments raise at the call, before the first event. There is one attempt: what was shown
         cannot be taken back."""
-        settings = checked_settings(**options)
-        if settings.attempts != 1:
-            raise OptionsError(
-                f"a stream has one attempt, not attempts={settings.attempts}; use generate",
-                option="attempts",
-                value=settings.attempts,
-            )
-        checked = as_constraint(constraint)
+        settings, checked = streamed_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
         return _stream(self._write(request), request.output, checked)
@@ -290,7 +283,7 @@ class Generator(AlignedSampling):
             seeds: one a row, in place of ``seed + i``.
             batch_size: rows that are written at once.
             return_exceptions: give the error of a row in its place, rather than raise.
-            progress: called whenever a row is done.
+            progress: called when the first row is begun, and whenever one is done.
             **options: see ``GenerationOptions``.
 
         Raises:
@@ -348,6 +341,7 @@ class Generator(AlignedSampling):
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
+            self._waiting("writing a batch", rows.total, each=True),
             progress,
             settings.attempts,
         )
@@ -367,7 +361,7 @@ class Generator(AlignedSampling):
         if not options or len(set(options)) < len(options) or not all(options):
             raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
         ids = self._prompt_ids(prompt, None, None)
-        with turn_of(self.reader):
+        with self._waiting(f"reading {len(options)} options"), turn_of(self.reader):
             logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
         highest = max(logprobs.values())
         weights = {option: math.exp(value - highest) for option, value in logprobs.items()}

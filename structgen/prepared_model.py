@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from structgen.batch import BatchRow
 from structgen.constraints.base import Constraint
@@ -16,6 +18,7 @@ from structgen.decoding.batching.request import Event, Request
 from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
+from structgen.decoding.refusals import Refusal
 from structgen.decoding.respelling import respelled
 from structgen.decoding.sections import SectionBudget
 from structgen.decoding.speculative.cost import cost_of
@@ -29,9 +32,13 @@ from structgen.models.defaults import defaults_of
 from structgen.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
 from structgen.models.ragged_reader import NO_DRAFTS
 from structgen.models.readers import ragged_reader
+from structgen.open_objects import tell_open_objects
 from structgen.options import check_count, refuse_name
-from structgen.progress import ProgressCallback, report_progress
+from structgen.progress import ProgressCallback, Wait, report_progress, waiting
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
+
+if TYPE_CHECKING:
+    from structgen.decoding.batching.coroutines import CoroutineWriter
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 _LOADED = "load the file with it, and give what comes: Generator(*load_gguf(path, {}=...)) (structgen.models.llamacpp)"
@@ -148,6 +155,9 @@ class PreparedModel:
         self.deterministic = deterministic
         self._draft = draft
         self._speculators: list[tuple[Any, Speculator]] = []  # with what each was made of
+        # no method: schedulers that this keeps have it, and a model is given back as soon as nobody has it
+        self._spell: Callable[[str], Sequence[int]] = partial(_spelled, tokenizer, self.vocabulary)
+        self._writers: dict[int, CoroutineWriter] = {}  # by process
         self._cost = cost_of(model)  # of reading several tokens at once
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
@@ -170,12 +180,26 @@ class PreparedModel:
         requests that bring a prediction, never None."""
         return self._speculator(self._draft, predicts)
 
-    def _prompt_ids(self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None) -> list[int]:
-        """Token ids of a prompt, in which the model may be told of the constraint."""
-        if constraint is None or telling is None:
-            return prompt_token_ids(self.tokenizer, prompt, max_length=self.max_prompt_length)
-        told = telling.of(constraint, self.defaults.schema_form)
-        return prompt_token_ids(self.tokenizer, prompt, told, telling.place, self.max_prompt_length)
+    def _prompt_ids(
+        self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None, refused: Refusal | None = None
+    ) -> list[int]:
+        """Token ids of a prompt, in which the model may be told of the constraint and of an answer that was refused."""
+        most, told = self.max_prompt_length, None
+        if constraint is not None and telling is not None:
+            told = telling.of(constraint, self.defaults.schema_form)
+        return prompt_token_ids(
+            self.tokenizer, prompt, told, "user" if telling is None else telling.place, most, refused
+        )
+
+    def _attempt_ids(self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings) -> list[int]:
+        """Token ids of a row's prompt; with what was refused before it, where that is wanted and there is room."""
+        if row.refused is not None and settings.refusal_in_prompt:
+            with suppress(GenerationError):  # it is too long, or the template takes no answers
+                ids = self._prompt_ids(row.prompt, constraint, settings.telling, row.refused)
+                longest = self.model.context_length
+                if longest is None or len(ids) + settings.max_new_tokens <= longest:
+                    return ids
+        return self._prompt_ids(row.prompt, constraint, settings.telling)
 
     def in_written_tokens(self, ids: Sequence[int], budget: int, salt: str = "") -> list[int]:
         """A prompt in the tokens in which its beginning was read or written before (see ``respelled``), where that
@@ -189,7 +213,8 @@ class PreparedModel:
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
-        ids, prediction = self._prompt_ids(row.prompt, constraint, settings.telling), row.prediction
+        with self._waiting("reading a prompt into tokens"):
+            ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
         budget = settings.max_new_tokens
         if self.model.context_length is not None:
@@ -222,15 +247,30 @@ class PreparedModel:
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""
         with report_progress(self.progress):
-            return unbudgeted(constraint).compile(self.vocabulary)
+            grammar = unbudgeted(constraint).compile(self.vocabulary)
+            tell_open_objects(constraint)
+        return grammar
 
     def _write(self, request: Request) -> Iterator[list[Event]]:
-        """Write one output, step by step."""
-        return write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
+        """Write one output, step by step. What takes long is told: reading the prompt, and writing what nobody sees
+        before it is whole."""
+        steps = write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
+        with self._waiting(f"reading a prompt of {len(request.prompt):,} tokens"):
+            events = next(steps, None)
+        if request.streams:
+            yield events or []
+            yield from steps
+            return
+        with self._waiting("writing an output", request.output.remaining) as wait:
+            while events is not None:
+                wait.advance(sum(len(event.token_ids) for event in events))
+                yield events
+                events = next(steps, None)
 
-    def _spell(self, text: str) -> Sequence[int]:
-        """The tokens of a text that may be written, as far as the tokenizer spells it."""
-        return CanonicalTokens(self.tokenizer, self.vocabulary).spell(text.encode())
+    def _waiting(self, what: str, total: int | None = None, *, each: bool = False) -> Wait:
+        """Work that is told of to whom the generator tells, if it takes over a second."""
+        with report_progress(self.progress):
+            return waiting(what, total, each=each)
 
     def _speculator(self, draft: Any, predicts: bool) -> Speculator | None:
         """What drafts, with what it has learned."""
@@ -243,6 +283,11 @@ class PreparedModel:
             self._speculators = [*self._speculators[1 - KEPT_SPECULATORS :], (draft, speculator)]
         check_reads_trees(self.model)
         return speculator
+
+
+def _spelled(tokenizer: Any, vocabulary: Vocabulary, text: str) -> Sequence[int]:
+    """The tokens of a text that may be written, as far as the tokenizer spells it."""
+    return CanonicalTokens(tokenizer, vocabulary).spell(text.encode())
 
 
 def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:

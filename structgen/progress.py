@@ -21,6 +21,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 LOG = logging.getLogger("structgen")
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
+PART_SECONDS = 0.1  # at least, between two tellings of parts that are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class ProgressEvent:
     def __str__(self) -> str:
         if self.is_over:
             return f"{self.what}: {self.seconds:.1f} s"
-        return self.what + (f" ({self.done} of {self.total})" if self.total is not None else "") + " ..."
+        done = f" ({self.done} of {self.total})" if self.total is not None else f" ({self.done})" if self.done else ""
+        return f"{self.what}{done} ..."
 
 
 ProgressCallback: TypeAlias = "Callable[[ProgressEvent], object]"
@@ -90,13 +92,14 @@ def check_progress(progress: Any) -> None:
 class Wait:
     """Work that is going on: a block, or each call of a function. ``waiting`` makes it."""
 
-    def __init__(self, what: str, total: int | None, once: bool) -> None:
-        self._what, self._total, self._once = what, total, once
+    def __init__(self, what: str, total: int | None, once: bool, each: bool) -> None:
+        self._what, self._total, self._once, self._each = what, total, once, each
         self._done = 0
         self._callback = _CALLBACK.get()
         self._began = time.monotonic()
         self.due = self._began + SECONDS  # when it is told next
         self._is_told = self._is_over = False
+        self._next_part, self._logged = 0.0, 0
         self.telling: threading.Lock | None = None  # so that nothing comes after the last event; None: it was not due
 
     def __enter__(self) -> Wait:
@@ -108,7 +111,7 @@ class Wait:
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
         def waited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            wait = _WATCH.begin(Wait(self._what, self._total, self._once))
+            wait = _WATCH.begin(Wait(self._what, self._total, self._once, self._each))
             try:
                 return function(*args, **kwargs)
             finally:
@@ -119,6 +122,10 @@ class Wait:
     def advance(self, parts: int = 1) -> None:
         """So many parts more are done."""
         self._done += parts
+        now = time.monotonic()
+        if self._each and self._is_told and now >= self._next_part:
+            self._next_part = now + PART_SECONDS
+            self.tell()
 
     def is_due(self, now: float) -> bool:
         """Whether it is to be told. The watch's lock is held, and taken once more before the wait is over."""
@@ -148,7 +155,9 @@ class Wait:
         seconds = time.monotonic() - self._began
         event = ProgressEvent(self._what, self._done, self._total, seconds, self._is_over, self._once)
         if self._callback is None:
-            if first or event.is_over:
+            is_part = self._each and self._logged != self._done
+            if first or event.is_over or is_part:
+                self._logged = self._done
                 # What is done once per installation nobody expects: it is seen where no logging is set up, too.
                 LOG.log(logging.WARNING if self._once else logging.INFO, "%s", event)
             return
@@ -158,7 +167,7 @@ class Wait:
             LOG.exception("progress=%r failed", self._callback)
 
 
-def waiting(what: str, total: int | None = None, *, once: bool = False) -> Wait:
+def waiting(what: str, total: int | None = None, *, once: bool = False, each: bool = False) -> Wait:
     """Tell of the work in this block, or in each call of this function, if it takes over a second. Costs a microsecond
     or two.
 
@@ -166,8 +175,10 @@ def waiting(what: str, total: int | None = None, *, once: bool = False) -> Wait:
         what: is done, as a phrase like "loading the model gpt2".
         total: parts that it has, if they are counted with ``Wait.advance``.
         once: whether it is done once per installation only.
+        each: whether every part that is done after the first second is told at once, to the log, too; of many in a
+            tenth of a second the last.
     """
-    return Wait(what, total, once)
+    return Wait(what, total, once, each)
 
 
 class _Watch:

@@ -10,7 +10,7 @@
             days: how many days
         '''
 
-    run = structgen.tools.run(generator, "What will the weather in Bonn be?", [weather], format="hermes")
+    run = structgen.tools.run(generator, "What will the weather in Bonn be?", [weather])
     run.answer
 """
 
@@ -31,6 +31,7 @@ from structgen.options import JsonOptions, check_choice, check_count
 from structgen.tool_calls.calls import ToolCall
 from structgen.tool_calls.definitions import read_tools
 from structgen.tool_calls.functions import PythonTool, tool
+from structgen.tool_calls.templates import tool_format
 
 __all__ = ["CalledTool", "PythonTool", "ToolRun", "run", "tool"]
 
@@ -70,7 +71,7 @@ def run(
     prompt: Prompt,
     tools: Any,
     *,
-    format: str,
+    format: str | None = None,
     max_calls: int = 10,
     on_error: Literal["reply", "raise"] = "reply",
     result_role: str = "tool",
@@ -90,7 +91,8 @@ def run(
         generator: writes the turns; its chat template must take the role of results.
         prompt: a string or chat messages.
         tools: functions, or what ``structgen.tools.tool`` makes of them.
-        format: how the model writes calls, see ``tool_call``.
+        format: how the model writes calls, see ``tool_call``; None: told by its chat template, "hermes" where that
+            shows no format that is known (as the server does).
         max_calls: of functions, in all.
         on_error: "reply": what a function raises is told to the model; "raise": it raises here.
         result_role: the role of messages with results; "user" for templates that know no "tool".
@@ -106,12 +108,13 @@ def run(
     check_count("max_calls", max_calls, 0)
     check_choice("on_error", on_error, ("reply", "raise"))
     functions = _functions(tools)
+    form = tool_format(generator.tokenizer) if format is None else format
     messages: list[Mapping[str, Any]] = [*as_messages(prompt)]
     made: list[CalledTool] = []
     while True:
         left = max(0, max_calls - len(made))
         constraint = tool_call(
-            format,
+            form,
             list(functions.values()),
             tool_choice="none" if not left else "auto" if made else tool_choice,
             parallel_tool_calls=parallel_tool_calls and left > 1,

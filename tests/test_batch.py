@@ -165,7 +165,7 @@ def test_as_many_constraints_and_seeds_as_prompts(generator: Generator) -> None:
 def test_progress_counts_rows(generator: Generator) -> None:
     seen: list[BatchProgress] = []
     rows = generator.batch(PROMPTS, CONSTRAINTS, return_exceptions=True, progress=seen.append, **OPTIONS)
-    assert [progress.done for progress in seen] == list(range(1, len(PROMPTS) + 1))
+    assert [progress.done for progress in seen] == list(range(len(PROMPTS) + 1))
     failed = sum(isinstance(row, StructgenError) for row in rows)
     tokens = sum(len(row.token_ids) for row in rows if isinstance(row, GenerationResult))
     assert (seen[-1].failed, seen[-1].total, seen[-1].tokens) == (failed, len(PROMPTS), tokens)

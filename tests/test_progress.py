@@ -152,7 +152,8 @@ def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.Monkey
     generator = Generator(TinyModel(WORDS.size), CharTokenizer(eos=1), vocabulary=WORDS, progress=events.append)
     generator.generate("p", {"const": "not compiled before"}, draft="ngram", max_new_tokens=60)
     told = [event.what for event in events if event.is_over]
-    assert [what for what in told if what != "making the first tables of a vocabulary"] == [
+    others = ("making the first tables of a vocabulary", "writing an output", "reading a prompt of 1 tokens")
+    assert [what for what in told if what not in others] == [
         "compiling the schema",
         "preparing drafts",
     ]
@@ -172,3 +173,81 @@ def test_compilers_tell_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         "compiling the regular expression",
         "compiling the choice",
     ]
+
+
+def test_parts_are_told_one_by_one_once_it_takes_long(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PART_SECONDS", 0.0)
+    with caplog.at_level(logging.INFO, "structgen"), waiting("working", 4, each=True) as wait:
+        wait.advance()
+        until(lambda: caplog.records)
+        assert caplog.messages == ["working (1 of 4) ..."]
+        wait.advance()
+        wait.advance()
+        time.sleep(0.1)
+        assert caplog.messages[1:] == ["working (2 of 4) ...", "working (3 of 4) ..."]
+    assert caplog.messages[3].startswith("working: ") and len(caplog.messages) == 4
+    events: list[ProgressEvent] = []
+    with report_progress(events.append), waiting("working", each=True) as wait:
+        wait.advance(3)
+        assert not events
+        until(lambda: events)
+        wait.advance()
+        assert events[-1].done == 4 and str(events[-1]) == "working (4) ..."
+
+
+def test_of_many_parts_in_a_moment_the_last_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "structgen"), waiting("working", each=True) as wait:
+        until(lambda: caplog.records)
+        for _ in range(1000):
+            wait.advance()
+    assert len(caplog.messages) < 50
+
+
+class Slow(TinyModel):
+    """A model that takes its time for each call."""
+
+    def read_after(self, texts: Any) -> Any:
+        time.sleep(0.05)
+        return super().read_after(texts)
+
+
+def slow_generator(events: list[ProgressEvent]) -> Generator:
+    return Generator(Slow(WORDS.size), CharTokenizer(eos=1), vocabulary=WORDS, progress=events.append)
+
+
+def test_writing_an_output_is_told() -> None:
+    events: list[ProgressEvent] = []
+    slow_generator(events).generate("prompt", {"type": "string", "minLength": 5, "maxLength": 9})
+    told = {event.what for event in events}
+    assert "writing an output" in told and any(what.startswith("reading a prompt of ") for what in told)
+    assert max(event.done for event in events if event.what == "writing an output") >= 3
+
+
+def test_a_stream_tells_of_what_is_not_seen() -> None:
+    events: list[ProgressEvent] = []
+    list(slow_generator(events).stream("prompt", {"type": "string", "minLength": 5, "maxLength": 9}))
+    told = {event.what for event in events}
+    assert "writing an output" not in told and any(what.startswith("reading a prompt of ") for what in told)
+
+
+def test_a_batch_tells_that_it_goes_on_and_of_each_row(caplog: pytest.LogCaptureFixture) -> None:
+    events: list[ProgressEvent] = []
+    rows: list[Any] = []
+    slow_generator(events).batch(list("abcd"), {"type": "string", "maxLength": 9}, batch_size=1, progress=rows.append)
+    assert [row.done for row in rows] == [0, 1, 2, 3, 4] and rows[0].seconds == 0.0
+    told = [event for event in events if event.what == "writing a batch"]
+    assert [event.total for event in told] == [4] * len(told) and {event.done for event in told} >= {0, 1, 2, 3}
+    with caplog.at_level(logging.INFO, "structgen"):
+        Generator(Slow(WORDS.size), CharTokenizer(eos=1), vocabulary=WORDS).batch(list("abcd"), batch_size=1)
+    assert any(message.startswith("writing a batch (") for message in caplog.messages)
+
+
+def test_options_that_are_weighed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from structgen import generator
+
+    slowed(monkeypatch, generator, "option_log_probs")
+    events: list[ProgressEvent] = []
+    slow_generator(events).choice("p", ["ab", "cd"])
+    assert {event.what for event in events} >= {"reading 2 options"}

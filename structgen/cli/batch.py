@@ -26,7 +26,7 @@ from structgen.errors import InputFileError
 from structgen.options import JsonOptions
 
 MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once
-TELL_SECONDS = 10.0  # between lines of progress where there is no terminal
+TELL_SECONDS = 1.0  # between lines of progress where there is no terminal
 Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
 
 

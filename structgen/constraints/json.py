@@ -25,6 +25,7 @@ from structgen.errors import ConstraintError, RefusedValueError, SchemaError, Sc
 from structgen.json_prefix import loads_partial
 from structgen.json_schema.forms import SchemaForm, told
 from structgen.json_schema.loading import load_schema
+from structgen.json_schema.lowering import may_be_open, open_objects
 from structgen.json_schema.plain import plain_json
 from structgen.json_schema.report import Report
 from structgen.json_text import loads_exact
@@ -80,6 +81,17 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
             return compile_json_schema(self._schema, vocabulary, self.options, self.registry)
 
         return COMPILED.get(joined(self.content_key(), vocabulary), build)
+
+    def open_objects(self) -> list[str]:
+        """JSON Pointers of the schemas in it that declare members and allow others, since nothing says that they do
+        not: those that ``additional_members="closed"`` would close. About as much work as reading the schema.
+
+        Raises:
+            SchemaError: it cannot be read, or closing it is too much work.
+        """
+        if self.options.additional_members == "closed" or (self.registry is None and not may_be_open(self._schema)):
+            return []
+        return open_objects(self._schema, self.options, self.registry)
 
     def content_key(self) -> Hashable:
         """See `structgen.constraints.cache.content_key`; a registry, which may look documents up, is itself."""

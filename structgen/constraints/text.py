@@ -7,14 +7,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
-from structgen.compilers import LarkDialect, Syntax, compile_choice, compile_gbnf, compile_lark_source, compile_regex
+from structgen.compilers import (
+    LARK_OPTIONS,
+    LEXERS,
+    LarkDialect,
+    Syntax,
+    compile_choice,
+    compile_gbnf,
+    compile_lark_source,
+    compile_regex,
+)
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.combined import Combinable
 from structgen.engines.protocols import Grammar
 from structgen.errors import ConstraintError
 from structgen.grammar.captured import CapturesOption, checked_captures
+from structgen.grammar.lark_options import refuse_lark_options, refuse_lexer
 from structgen.grammar.sources import load_text, named_file
 from structgen.options import JsonOptions
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -204,8 +214,13 @@ def lark(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
+    if unknown:
+        refuse_lark_options(unknown, LARK_OPTIONS)
+    if lexer not in LEXERS:
+        refuse_lexer(lexer)
     others = tuple((grammars or {}).items())
     return LarkConstraint(named_file(source), start, lexer, json_options, checked_captures(captures), dialect, others)
 

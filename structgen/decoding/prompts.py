@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from structgen.constraints.base import Constraint, instruction_of
+from structgen.decoding.refusals import Refusal
 from structgen.errors import GenerationError, OptionsError
 from structgen.json_schema.forms import FORMS, SchemaForm, checked_form
 from structgen.vocabulary.vocabulary import Vocabulary
@@ -65,11 +66,13 @@ def prompt_token_ids(
     instruction: str | None = None,
     place: Place = "user",
     max_length: int | None = None,
+    refused: Refusal | None = None,
 ) -> list[int]:
     """Token ids of a prompt.
 
     With a chat template, a string is one user message, and ``instruction`` is added to the message that ``place``
-    names. Without, a string is continued as it is, with the instruction before it; messages are refused.
+    names. Without, a string is continued as it is, with the instruction before it; messages are refused. ``refused``
+    is an answer to it and what was wrong, which the model is told behind it.
 
     Raises:
         GenerationError: the prompt is neither a string nor messages, the tokenizer cannot read it, or it has more than
@@ -77,12 +80,15 @@ def prompt_token_ids(
     """
     messages = as_messages(prompt)
     if getattr(tokenizer, "chat_template", None):
-        text = _render(tokenizer, noted(messages, [(instruction, place)] if instruction else []))
+        messages = noted(messages, [(instruction, place)] if instruction else [])
+        text = _render(tokenizer, messages if refused is None else [*messages, *refused.messages()])
         _check_length(text, max_length)
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
     if not isinstance(prompt, str):
         raise GenerationError("This model's tokenizer has no chat template; give the prompt as one string.")
     text = f"{instruction}\n\n{prompt}\n\n" if instruction else prompt
+    if refused is not None:
+        text = "\n\n".join([text.rstrip("\n"), *(message["content"] for message in refused.messages()), ""])
     _check_length(text, max_length)
     return list(tokenizer.encode(text))
 

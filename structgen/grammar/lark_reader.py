@@ -25,6 +25,7 @@ from structgen.errors import (
 from structgen.grammar.captured import capture_symbols
 from structgen.grammar.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.grammar.lark_internals import MissingImport, load_grammar
+from structgen.grammar.lark_options import CALLBACKS, about_indentation
 from structgen.grammar.lark_size import check_depth, check_size
 from structgen.grammar.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import ContextFreeGrammar, Place, Rule, Terminal
@@ -280,7 +281,13 @@ def translated(error: Exception, text: str) -> GrammarError:
         quoted = re.search(r"'([A-Za-z_][A-Za-z_0-9]*)'", message) or re.search(r": ([A-Za-z_]\w*)$", message)
         place = Places(text).of(quoted.group(1)) if quoted else Place()
         line, column = place.line, place.column
-    return GrammarError(message, line=line, column=column, source=text, hint=_advice(message, text, line, column))
+    return GrammarError(
+        message,
+        line=line,
+        column=column,
+        source=text,
+        hint=about_indentation(message) or _advice(message, text, line, column),
+    )
 
 
 def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | None:
@@ -412,7 +419,7 @@ class _Builder:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",
                 place,
-                "Terminals of a callback cannot be enforced; give it a pattern. An indenter needs lexer='contextual'.",
+                about_indentation(name) or CALLBACKS,
             )
         assert definition is not None
         self._check_states(len(definition.pattern.value.encode()) if definition.pattern.type == "str" else 0, place)

@@ -480,7 +480,7 @@ class Lowered:
         if self.options.additional_members == "closed":
             return []
         try:
-            return self._traced(replace(self.options, additional_members="closed"), next(_serials)).report.closed
+            return open_objects(self.schema, self.options, self.registry)
         except SchemaTooComplexError:  # closing it is more work than reading it
             return []
 
@@ -489,6 +489,36 @@ def _too_deep() -> SchemaTooComplexError:
     return SchemaTooComplexError(
         "the schema is nested too deeply for Python's recursion limit", limit=sys.getrecursionlimit()
     )
+
+
+def open_objects(schema: Any, options: JsonOptions, registry: Registry[Any] | None = None) -> list[str]:
+    """JSON Pointers of the schemas that ``additional_members="closed"`` would close: a lowering.
+
+    Raises:
+        SchemaError: as `lower`.
+    """
+    trace = Trace()
+    Lowered(schema, replace(options, additional_members="closed"), registry, trace)
+    return trace.report.closed
+
+
+def may_be_open(schema: Any) -> bool:
+    """Whether some schema in it declares members and says itself nothing of others: where none does, it has no open
+    objects."""
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, list):
+            todo += part
+        elif isinstance(part, dict):
+            if not part.keys().isdisjoint(_DECLARE) and part.keys().isdisjoint(_SAY_OTHERS):
+                return True
+            todo += part.values()
+    return False
+
+
+_DECLARE = frozenset({"properties", "patternProperties"})
+_SAY_OTHERS = frozenset({"additionalProperties", "unevaluatedProperties"})
 
 
 def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> Lowered:

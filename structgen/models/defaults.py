@@ -14,12 +14,9 @@ from structgen.json_schema.forms import SchemaForm
 SMALL = 1_000_000_000  # parameters
 SMALL_FORM: SchemaForm = "skeleton"
 SMALL_TEMPERATURE = 0.2  # what SmolLM2's authors use; at 1 a model of that size writes what is no language
-DRAWING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-)  # where its authors draw tokens; where they do not, nothing is said
+SMALL_MAX_TOKENS = 256  # a model of that size that has not ended by then mostly goes in circles
+# Where its authors draw tokens; where they do not, nothing is said.
+DRAWING = ("temperature", "top_p", "top_k", "min_p")
 SAMPLING = (*DRAWING, "repetition_penalty", "max_new_tokens")
 UNSAID = {"temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}  # values of files that say nothing
 CONFIG = "generation_config.json"
@@ -37,6 +34,7 @@ class ModelDefaults:
             generation settings say; where they name no temperature, 0.2 for small models, else 1, as OpenAI's API has
             it.
         max_new_tokens: the most tokens of an output of a server; None: any number.
+        max_tokens: the budget of a turn of an agent in this process that names none: 256 for small models.
     """
 
     schema_form: SchemaForm = "schema"
@@ -46,11 +44,12 @@ class ModelDefaults:
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     max_new_tokens: int | None = None
+    max_tokens: int = 2048
 
     def with_settings(self, settings: Mapping[str, Any]) -> ModelDefaults:
         """These of the model with other generation settings, of ``SAMPLING``; {}: with none."""
         kept = {"temperature": SMALL_TEMPERATURE} if self.schema_form == SMALL_FORM else {}
-        return replace(ModelDefaults(self.schema_form), **kept | _checked(settings))
+        return replace(ModelDefaults(self.schema_form, max_tokens=self.max_tokens), **kept | _checked(settings))
 
 
 UNKNOWN_MODEL = ModelDefaults()
@@ -61,7 +60,7 @@ def defaults_of(model: Any) -> ModelDefaults:
     ``sampling_settings``, those of ``SAMPLING`` that it was published with."""
     count = getattr(model, "parameter_count", None)
     is_small = isinstance(count, int) and 0 < count < SMALL
-    given: dict[str, Any] = {"temperature": SMALL_TEMPERATURE} if is_small else {}
+    given: dict[str, Any] = {"temperature": SMALL_TEMPERATURE, "max_tokens": SMALL_MAX_TOKENS} if is_small else {}
     given |= _checked(getattr(model, "sampling_settings", None) or {})
     return ModelDefaults(SMALL_FORM if is_small else "schema", **given)
 

@@ -30,7 +30,6 @@ from structgen.serving.prompts import (
     ChatPrompt,
     check_template_fields,
     rendered,
-    template_of,
     template_takes,
     token_ids,
 )
@@ -38,7 +37,7 @@ from structgen.serving.reading import check_limits
 from structgen.serving.replies import ReplyConstraint
 from structgen.serving.rows import RowEnd, RowEvent
 from structgen.serving.settings import ServingSettings
-from structgen.serving.tool_formats import messages_for_template, messages_in_words, tool_format
+from structgen.serving.tool_formats import messages_for_template, messages_in_words
 from structgen.serving.work import (
     TokenTeller,
     Work,
@@ -52,6 +51,7 @@ from structgen.serving.work import (
     told_trace,
     usage_of,
 )
+from structgen.tool_calls.templates import template_of, tool_format
 from structgen.vocabulary.vocabulary import Vocabulary
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
 from structgen.serving.settings import ServingSettings
+from structgen.tool_calls.templates import template_of
 
 MOST_BYTES = 4
 """Of a character in UTF-8."""
@@ -36,12 +37,6 @@ class ChatPrompt:
     tools: Sequence[Mapping[str, Any]] = ()
     notes: Sequence[tuple[str, Place]] = ()
     template_fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-def template_of(tokenizer: Any) -> str:
-    """The source of the chat template; "" if there is none. Of several, all."""
-    template = getattr(tokenizer, "chat_template", None) or ""
-    return "\n".join(template.values()) if isinstance(template, Mapping) else str(template)
 
 
 def template_takes(tokenizer: Any, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which format a model calls tools in, and calls and answers of a chat as its template, or plain text, has them."""
+"""Calls and answers of a chat as a template, or plain text, has them."""
 
 from __future__ import annotations
 
@@ -6,40 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from structgen.serving.outputs import json_text
-from structgen.serving.prompts import template_of
-
-# What a template's source shows of a format; the first that is found. The order matters where one holds another.
-SIGNS = [
-    ("<|channel|>", "harmony"),
-    ("<minimax:tool_call>", "minimax_m2"),
-    ("<seed:tool_call>", "seed_oss"),
-    ("<tool_call><function=", "mimo"),
-    ("<function=", "qwen3_coder"),
-    ("[ARGS]", "mistral_v11"),
-    ("[TOOL_CALLS]", "mistral"),
-    ("<|python_tag|>", "llama3"),
-    ('{"name": function name, "parameters":', "llama3"),
-    ("｜DSML｜", "deepseek_v3_2"),
-    ("<｜tool▁call▁begin｜>function", "deepseek_v3"),
-    ("<｜tool▁call▁begin｜>", "deepseek_v3_1"),
-    ("<arg_key>", "glm4_5"),
-    ("<|tool_call_argument_begin|>", "kimi_k2"),
-    ("<|START_ACTION|>", "cohere"),
-    ("<TOOLCALL>", "nemotron"),
-    ("<|tools_prefix|>", "apertus"),
-    ("<|action_start|>", "internlm2"),
-    ("functools[", "phi4_mini"),
-    ("<|tool_call|>", "granite3"),
-    ("<tool_calls>[", "hunyuan_a13b"),
-    ("<tool_calls>", "minimax_m1"),
-    ("<tool_call>[", "smollm2"),
-]
-
-
-def tool_format(tokenizer: Any) -> str:
-    """The format that a chat template shows; Hermes' where it shows none that is known."""
-    template = template_of(tokenizer)
-    return next((name for sign, name in SIGNS if sign in template), "hermes")
 
 
 def messages_for_template(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

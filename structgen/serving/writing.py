@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from structgen.constraints.sources import TypeForm
 
 _Read = TypeVar("_Read")
-_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts"))
+_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts", "refusal_in_prompt"))
 
 
 class RowEvents(Protocol):

@@ -185,13 +185,13 @@ def run_node(program: str) -> Any:
     return json.loads(finished.stdout)
 
 
-NASTY = "It's \"quoted\" \\ $HOME `id` !x %s\n\ttwo\u2028lines \"\"\" é 😀\n"
+NASTY = 'It\'s "quoted" \\ $HOME `id` !x %s\n\ttwo\u2028lines """ é 😀\n'
 FORMS: list[dict[str, Any]] = [
     {"prompt": NASTY, "kind": "regex", "constraint": "[a-f'\"]{3}\\d"},
     {"prompt": "x", "kind": "json", "constraint": '{"const": "it\'s\\n \\"\\"\\" é"}\n'},
     {"prompt": "x", "kind": "json", "constraint": '{\n  "enum": [true, null, 1.50, 12345678901234567890]\n}'},
     {"prompt": "two\nlines", "kind": "grammar", "constraint": 'root ::= "a" [bc]{2}\n'},
-    {"prompt": "x", "kind": "choice", "constraint": "it's\n\"a\"\n\\n"},
+    {"prompt": "x", "kind": "choice", "constraint": 'it\'s\n"a"\n\\n'},
     {"prompt": "x", "kind": "none", "constraint": "", "tokens": 5, "temperature": "0.3", "count": 2},
 ]
 

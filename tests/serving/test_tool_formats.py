@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from structgen.constraints.tools import tool_call
-from structgen.serving.tool_formats import SIGNS, messages_in_words, tool_format
+from structgen.serving.tool_formats import messages_in_words
 from structgen.tool_calls.calls import ToolCall
+from structgen.tool_calls.templates import SIGNS, tool_format
 from tests.serving.tiny import ByteTokenizer
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]

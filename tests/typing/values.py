@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, assert_type
 
 import pydantic
@@ -118,6 +118,18 @@ def others(generator: Generator, labels: list[Answer]) -> None:
     assert_type(structgen.json_schema(Person).parse("{}"), Person)
 
 
+async def awaited(generator: Generator, schema: dict[str, Any]) -> None:
+    assert_type(await generator.agenerate("p", Person, temperature=1.0, seed=1), GenerationResult[Person])
+    assert_type((await generator.agenerate("p", Answer)).value, Literal["yes", "no"])
+    assert_type((await generator.agenerate("p", int | None)).value, int | None)
+    assert_type((await generator.agenerate("p", ["yes", "no"])).value, str)
+    assert_type((await generator.agenerate("p")).value, str)
+    assert_type((await generator.agenerate("p", schema)).value, Any)
+    assert_type(generator.astream("p", Person), AsyncGenerator[StreamEvent[Person], None])
+    async for event in generator.astream("p", Answer):
+        assert_type(event.partial, Literal["yes", "no"] | None)
+
+
 def sampled(generator: Generator) -> None:
     run = generator.sample("p", Person, 3, seed=1)
     assert_type(run, SampleRun[Person])
@@ -131,8 +143,11 @@ def sampled(generator: Generator) -> None:
 
 async def elsewhere(engine: AsyncEngine, remote: RemoteGenerator, server: AsyncRemoteGenerator) -> None:
     assert_type(await engine.agenerate("p", Person), GenerationResult[Person])
+    assert_type(await remote.agenerate("p", Person, max_attempts=2), RemoteResult[Person])
+    assert_type(await remote.agenerate("p", ["yes", "no"]), RemoteResult[str])
+    assert_type(remote.astream("p", Answer), AsyncGenerator[RemoteEvent[Literal["yes", "no"]], None])
     assert_type(engine.astream("p", int | None), AsyncGenerator[StreamEvent[int | None], None])
     assert_type(remote.generate("p", Person, max_attempts=2), RemoteResult[Person])
     assert_type(remote.stream("p", Answer), Iterator[RemoteEvent[Literal["yes", "no"]]])
     assert_type(await server.generate("p", Age), RemoteResult[int])
-    assert_type(server.stream("p"), AsyncIterator[RemoteEvent[str]])
+    assert_type(server.stream("p"), AsyncGenerator[RemoteEvent[str], None])

@@ -21,6 +21,7 @@ from structgen.automata.ecma_ast import Node
 from structgen.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
 from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
 from structgen.grammar.lark_internals import LalrParser, build_lalr
+from structgen.grammar.lark_options import CALLBACKS, INDENTATION, about_indentation
 from structgen.grammar.lark_reader import Places, lark_errors, load, special_tokens
 from structgen.grammar.limits import check_text, grammar_refusal, limited
 from structgen.grammar.normal_form import Place
@@ -114,9 +115,33 @@ def _build(text: str, file: Path | None, start: str, folders: list[str]) -> Lalr
         postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
         grammar = load(text, text, file, folders)
         try:
-            return build_lalr(grammar, start, postlex)
+            parser = build_lalr(grammar, start, postlex)
         except re.error as error:  # Lark puts all terminals of a lexer into one expression
             raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
+    _check_declared(text, parser)
+    return parser
+
+
+def _check_declared(text: str, parser: LalrParser) -> None:
+    """Refuse terminals that only a callback, or another indenter, would bring."""
+    rules = {rule for row in parser.states.values() for reduces, rule in row.values() if reduces}
+    used = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}
+    without = sorted(used - set(parser.terminals) - ({INDENT, DEDENT} if parser.newline else set()))
+    if without:
+        place = Places(text).of(without[0])
+        raise GrammarError(
+            f"the terminal {without[0]} is declared, but has no pattern",
+            line=place.line,
+            column=place.column,
+            source=text,
+            hint=about_indentation(without[0]) or CALLBACKS,
+        )
+    if parser.newline and parser.newline not in parser.terminals:
+        raise GrammarError(
+            "the indenter looks at the terminal _NL or _NEWLINE, and none of them stands in a rule",
+            source=text,
+            hint=INDENTATION,
+        )
 
 
 def _indenter(text: str) -> Any:

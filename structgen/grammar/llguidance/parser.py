@@ -37,7 +37,8 @@ from structgen.options import JsonOptions
 
 _ENDS = ("newline", "|", "->", "&", "%if", ")", "]", "}", "end")
 _REFUSED = {
-    "%declare": "terminals without a pattern come from a callback, which no grammar can enforce",
+    "%declare": "terminals without a pattern come from a callback, which no grammar can enforce; those of indentation "
+    "are for the dialect 'lark' and lexer='contextual'",
     "%override": "llguidance has no %override; change the definition itself",
     "%extend": "llguidance has no %extend; add the option to the definition itself",
 }

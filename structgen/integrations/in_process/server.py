@@ -6,6 +6,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from structgen.errors import ModelError
@@ -27,7 +28,9 @@ class InProcessServer:
     Args:
         generator: model, tokenizer and vocabulary; anything else is what ``Generator`` takes; None: the built-in model.
         **settings: see ``structgen.serving.settings.ServingSettings``. Constraints are compiled in this process
-            (``compile_workers=0``) unless it is said otherwise: who writes them is who runs it.
+            (``compile_workers=0``) unless it is said otherwise: who writes them is who runs it. Requests that name no
+            ``max_tokens`` get ``default_max_tokens``: 2048, and 256 for models that are known to have fewer than a
+            billion parameters, so that an agent with such a model stops at its steps in seconds.
 
     Raises:
         ModelError: the server's packages are missing, or the model cannot be loaded.
@@ -144,6 +147,8 @@ def _application(generator: Any, settings: dict[str, Any]) -> tuple[Any, str]:
         raise ModelError(f"The server in this process needs {error.name}: {INSTALL}") from error
     checked = _settings(ServingSettings, {"model_names": (MODEL_NAME,), "compile_workers": 0, **settings})
     made = generator if isinstance(generator, Generator) else Generator(generator)
+    if "default_max_tokens" not in settings:
+        checked = replace(checked, default_max_tokens=made.defaults.max_tokens)
     return ApiServer(made, checked).app(), checked.model_names[0]
 
 

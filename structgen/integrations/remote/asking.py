@@ -8,13 +8,11 @@ from typing import Any
 
 from structgen.constraints.base import Constraint
 from structgen.decoding.prompts import Prompt, Telling, as_messages, noted
+from structgen.decoding.refusals import Refusal, reason_of
 from structgen.errors import GenerationError, RemoteOutputError, RemoteServerError
 from structgen.integrations.remote.checking import TextCheck, check_of, found_within
 from structgen.integrations.remote.forms import CONTINUE, PROMPT, Form, ServerKnowledge, forms_of, is_for_good, refuses
 from structgen.integrations.remote.results import Attempt, Outcome, RemoteResult, total
-
-MAX_SHOWN = 4000
-"""So many characters of a wrong answer are shown to the model again."""
 
 
 class Asking:
@@ -56,7 +54,7 @@ class Asking:
             self._messages = noted(self._messages, [(told, telling.place)] if told else [])
         known = (form for form in forms_of(constraint) if form.name not in server.unknown)
         self._forms = [form for form in known if form.field not in server.ignored]
-        self._wrong_answer = "", ""  # the last, and what is wrong with it
+        self._refusal = Refusal("", "")  # the last answer, and what is wrong with it
         self._extra: list[dict[str, Any]] = []  # messages about the last answer
         self._start = ""  # what the next answer continues
         self._form = self._forms[0]
@@ -111,7 +109,7 @@ class Asking:
             try:
                 value = self.constraint.parse(text)
             except GenerationError as error:  # of validators of a type, which no grammar has
-                reason = str(error)
+                reason = reason_of(error)
         self._learn(text)
         if reason is None:
             self.attempts.append(attempt)
@@ -195,7 +193,7 @@ class Asking:
             raise RemoteOutputError(
                 f"none of {count} answers of the server conforms; of the last, {reason}", attempts=done, partial=good
             )
-        self._wrong_answer = self._start + self._raw, reason
+        self._refusal = Refusal(self._start + self._raw, reason)
         goes_on = attempt.form != CONTINUE or good != self._start
         may_go_on = self._server.continues and goes_on and (is_cut or (check is not None and bool(check.wrong)))
         if may_go_on and good.strip():
@@ -207,12 +205,8 @@ class Asking:
 
     def _ask_anew(self) -> None:
         """The next answer is written from the beginning, by what was wrong with the last."""
-        answer, reason = self._wrong_answer
-        shown = answer if len(answer) <= MAX_SHOWN else f"{answer[:MAX_SHOWN]} ..."
-        advice = f"Your answer does not fit: {reason}\nWrite the whole answer again, and nothing else around it."
         self._start, self._form = "", self._forms[0]
-        self._extra = [{"role": "assistant", "content": shown}] if shown else []
-        self._extra.append({"role": "user", "content": advice})
+        self._extra = self._refusal.messages()
 
 
 def usage_of(given: Any) -> dict[str, int]:

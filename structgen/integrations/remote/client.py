@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
+from weakref import WeakKeyDictionary
 
 from structgen.constraints.base import T
 from structgen.constraints.json import as_constraint
@@ -39,7 +42,7 @@ class _Remote:
         self.model = model
         self.server = ServerKnowledge()
 
-    def _asking(
+    def _asked(
         self,
         prompt: Prompt,
         constraint: Any,
@@ -48,12 +51,14 @@ class _Remote:
         schema_in_prompt: bool | str = True,
         schema_form: str = "auto",
         **fields: Any,
-    ) -> Asking:
+    ) -> Callable[[], Asking]:
+        """What begins to ask, which compiles the constraint; the arguments are checked now."""
         check_count("max_attempts", max_attempts)
         check_count("max_new_tokens", max_new_tokens, optional=True)
         told = telling(schema_in_prompt, schema_form)
         wanted = {"model": self.model, **fields}
-        return Asking(prompt, as_constraint(constraint), self.server, wanted, max_attempts, max_new_tokens, told)
+        checked = as_constraint(constraint)
+        return partial(Asking, prompt, checked, self.server, wanted, max_attempts, max_new_tokens, told)
 
 
 class RemoteGenerator(_Remote):
@@ -82,6 +87,8 @@ class RemoteGenerator(_Remote):
         self, base_url: str | None = None, model: str = "default", *, api_key: str | None = None, client: Any = None
     ) -> None:
         super().__init__(client or _openai().OpenAI(base_url=base_url, api_key=_key(api_key)), model)
+        self._address = None if client else (base_url, api_key)
+        self._by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRemoteGenerator]()
 
     @overload
     def generate(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> RemoteResult[str]: ...
@@ -110,7 +117,7 @@ class RemoteGenerator(_Remote):
             RemoteServerError: the server refuses the request as such, or cannot be reached.
             ConstraintError: the constraint cannot be used.
         """
-        asking = self._asking(prompt, constraint, **options)
+        asking = self._asked(prompt, constraint, **options)()
         while asking.result is None:
             with _told(asking):
                 reply = self.client.chat.completions.create(**asking.request())
@@ -136,7 +143,7 @@ class RemoteGenerator(_Remote):
         the server can go on with a message, else anew; then ``event.attempt`` is another, and the text begins anew.
         Bad arguments raise at the call.
         """
-        return self._stream(self._asking(prompt, constraint, **options))
+        return self._stream(self._asked(prompt, constraint, **options)())
 
     def _stream(self, asking: Asking) -> Iterator[RemoteEvent]:
         while asking.result is None:
@@ -152,6 +159,62 @@ class RemoteGenerator(_Remote):
                             break
                 writing.finish()
         yield _last(asking)
+
+    @overload
+    async def agenerate(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> RemoteResult[str]: ...
+
+    @overload
+    async def agenerate(self, prompt: Prompt, constraint: Source[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    async def agenerate(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> RemoteResult[T]: ...
+
+    @overload
+    async def agenerate(self, prompt: Prompt, constraint: Any, **options: Any) -> RemoteResult[Any]: ...
+
+    async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult[Any]:
+        """`generate` while the loop goes on, any number of calls at once; cancelling the task ends the request.
+
+        Raises:
+            IntegrationError: this was made with a ``client``, which is not for coroutines.
+        """
+        return await self._in_loop().generate(prompt, constraint, **options)
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: Texts = None, **options: Any
+    ) -> AsyncGenerator[RemoteEvent[str], None]: ...
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: Source[T], **options: Any
+    ) -> AsyncGenerator[RemoteEvent[T], None]: ...
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Any
+    ) -> AsyncGenerator[RemoteEvent[T], None]: ...
+
+    @overload
+    def astream(self, prompt: Prompt, constraint: Any, **options: Any) -> AsyncGenerator[RemoteEvent[Any], None]: ...
+
+    def astream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncGenerator[RemoteEvent[Any], None]:
+        """`stream` while the loop goes on; leaving the iterator ends the request. Errors as ``agenerate``."""
+        return self._in_loop().stream(prompt, constraint, **options)
+
+    def _in_loop(self) -> AsyncRemoteGenerator:
+        """The same server for coroutines of the running loop, to which connections belong."""
+        if self._address is None:
+            raise IntegrationError(
+                "This RemoteGenerator was made with an openai.OpenAI, which is not for coroutines; make an "
+                "AsyncRemoteGenerator with an openai.AsyncOpenAI, which has generate and stream for them."
+            )
+        loop, (base_url, api_key) = asyncio.get_running_loop(), self._address
+        found = self._by_loop.get(loop)
+        if found is None:
+            found = self._by_loop[loop] = AsyncRemoteGenerator(base_url, self.model, api_key=api_key)
+            found.server = self.server  # what one learns of it, the other knows
+        return found
 
 
 class AsyncRemoteGenerator(_Remote):
@@ -178,7 +241,7 @@ class AsyncRemoteGenerator(_Remote):
 
     async def generate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> RemoteResult[Any]:
         """See `RemoteGenerator.generate`."""
-        asking = self._asking(prompt, constraint, **options)
+        asking = await asyncio.to_thread(self._asked(prompt, constraint, **options))  # compiling holds up no loop
         while asking.result is None:
             with _told(asking):
                 reply = await self.client.chat.completions.create(**asking.request())
@@ -186,22 +249,27 @@ class AsyncRemoteGenerator(_Remote):
         return asking.result
 
     @overload
-    def stream(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> AsyncIterator[RemoteEvent[str]]: ...
+    def stream(
+        self, prompt: Prompt, constraint: Texts = None, **options: Any
+    ) -> AsyncGenerator[RemoteEvent[str], None]: ...
 
     @overload
-    def stream(self, prompt: Prompt, constraint: Source[T], **options: Any) -> AsyncIterator[RemoteEvent[T]]: ...
+    def stream(self, prompt: Prompt, constraint: Source[T], **options: Any) -> AsyncGenerator[RemoteEvent[T], None]: ...
 
     @overload
-    def stream(self, prompt: Prompt, constraint: TypeForm[T], **options: Any) -> AsyncIterator[RemoteEvent[T]]: ...
+    def stream(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Any
+    ) -> AsyncGenerator[RemoteEvent[T], None]: ...
 
     @overload
-    def stream(self, prompt: Prompt, constraint: Any, **options: Any) -> AsyncIterator[RemoteEvent[Any]]: ...
+    def stream(self, prompt: Prompt, constraint: Any, **options: Any) -> AsyncGenerator[RemoteEvent[Any], None]: ...
 
-    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncIterator[RemoteEvent[Any]]:
-        """See `RemoteGenerator.stream`."""
-        return self._stream(self._asking(prompt, constraint, **options))
+    def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> AsyncGenerator[RemoteEvent[Any], None]:
+        """See `RemoteGenerator.stream`; what is wrong with prompt and constraint raises at the first event."""
+        return self._stream(self._asked(prompt, constraint, **options))
 
-    async def _stream(self, asking: Asking) -> AsyncIterator[RemoteEvent]:
+    async def _stream(self, asked: Callable[[], Asking]) -> AsyncGenerator[RemoteEvent, None]:
+        asking = await asyncio.to_thread(asked)
         while asking.result is None:
             with _told(asking):
                 stream = await self.client.chat.completions.create(**asking.request(), **_STREAMING)

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("openai")
 
 from structgen import GenerationError, StructgenError, choice, gbnf, json_schema, lark, regex
-from structgen.errors import ConstraintError, OptionsError, RemoteOutputError, RemoteServerError
+from structgen.errors import ConstraintError, IntegrationError, OptionsError, RemoteOutputError, RemoteServerError
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator
 from structgen.integrations.remote.checking import TextCheck, check_of
 from tests.integrations.remote.servers import Answer, ScriptedServer, in_turn, refusal
@@ -360,3 +360,19 @@ def test_the_first_wrong_byte_is_where_no_text_goes_on(seed: int) -> None:
         except ValueError:
             is_valid = False
         assert seen[0][2] == is_valid, text
+
+
+def test_coroutines_of_a_generator_in_several_loops() -> None:
+    async def both(remote: RemoteGenerator) -> list[str]:
+        texts = [result.value for result in await asyncio.gather(*(remote.agenerate("?", ["red"]) for _ in range(3)))]
+        return [*texts, *[event.text async for event in remote.astream("?", ["red"]) if event.result is not None]]
+
+    with ScriptedServer(lambda _: "red") as server:
+        remote = RemoteGenerator(server.url)
+        assert asyncio.run(both(remote)) == asyncio.run(both(remote)) == ["red"] * 4
+
+        async def with_a_client() -> None:
+            await RemoteGenerator(client=remote.client).agenerate("?", ["red"])
+
+        with pytest.raises(IntegrationError, match="AsyncRemoteGenerator"):
+            asyncio.run(with_a_client())
