@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,16 @@ class LalrGrammar:
             if not machine.witnesses.search_far(machine.start):
                 message = "no text of the language was found, nor that there is none"
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the machine, which grows with what is read."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_machine")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same grammar with a new machine."""
+        vars(self).update(state)
+        self._lock = threading.Lock()
+        self._machine = self._new_machine()
 
     def matcher(self) -> LalrMatcher:
         """See `Grammar.matcher`. O(1)."""
