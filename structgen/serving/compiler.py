@@ -27,7 +27,7 @@ from structgen.constraints.json import json_schema
 from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
-from structgen.engines.protocols import Grammar
+from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
 from structgen.serving.async_compiler import kept_grammar
 from structgen.serving.errors import RequestError, unavailable
@@ -168,7 +168,7 @@ class CompileService:
             grammar: Grammar = COMPILED.get(key, lambda: received(sent, self.vocabulary))
         else:
             grammar = constraint.compile(self.vocabulary)
-        _begun(grammar)
+        _first_mask(grammar)
         COMPILED.kept(key)  # which counts again what it takes, now that it is begun
         return grammar
 
@@ -260,10 +260,15 @@ class _Trial:
 
 def _begun(grammar: Grammar) -> Grammar:
     """The grammar with what all outputs begin with: the first mask, and the shortest way to close."""
+    shortest_completion(_first_mask(grammar))
+    return grammar
+
+
+def _first_mask(grammar: Grammar) -> Matcher:
+    """A matcher that has made it; the grammar keeps what was found."""
     matcher = grammar.matcher()
     matcher.fill_next_token_bitmask(allocate_token_bitmask(1, grammar.vocabulary.size))
-    shortest_completion(matcher)
-    return grammar
+    return matcher
 
 
 def check_size(constraint: Any, limits: CompileLimits) -> None:
