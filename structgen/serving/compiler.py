@@ -38,8 +38,8 @@ from structgen.workers import Limits, LostWorker, WorkerError
 
 KEPT_REFUSALS = 256
 """Constraints whose refusal is remembered."""
-FIRST_SECONDS = 0.2
-"""Processor time of a trial before others have their turn. Most constraints take a hundredth of it."""
+FIRST_SECONDS = 0.1
+"""Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
 STALLED = 6
 """A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
 COMPOSED = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 from contextvars import ContextVar
@@ -42,11 +43,14 @@ def received(data: bytes, vocabulary: Vocabulary) -> Any:
     Raises:
         UnpicklingError: these bytes name what is no part of a grammar.
     """
-    token = _OWN.set(vocabulary)
+    token, collects = _OWN.set(vocabulary), gc.isenabled()
+    gc.disable()  # collections would look again and again at what comes, and hold up all threads
     try:
-        return _Unpickler(io.BytesIO(data)).load()
+        return _Unpickler(_Pieces(data)).load()
     finally:
         _OWN.reset(token)
+        if collects:  # else another thread, which receives something too, says when
+            gc.enable()
 
 
 class _Pickler(pickle.Pickler):
@@ -69,6 +73,19 @@ class _Pickler(pickle.Pickler):
 
 def _vocabulary(named: frozenset[int]) -> Vocabulary:
     return _OWN.get().naming(named)
+
+
+class _Pieces(io.BytesIO):
+    """Bytes that are read by functions of Python: between two pieces (of 64 KiB) other threads have their turn, which
+    would else stand still until all is read."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """See ``io.BytesIO``."""
+        return super().read(size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        """See ``io.BytesIO``."""
+        return super().readinto(buffer)
 
 
 class _Unpickler(pickle.Unpickler):
