@@ -18,7 +18,7 @@ from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import live_goals, reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.sizes import goal_bytes
+from structgen.engines.json.goals.sizes import goal_bytes, pooled_bytes
 from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.engines.json.tables.arrays import write_tables
@@ -147,8 +147,8 @@ class JsonGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """About what this grammar takes: its arrays, its goals with their automata, the schema, and texts that complete
-        outputs. Rows and the pool, which others share, are not counted."""
+        """About what this grammar takes: its arrays, its goals with their automata, as they are and in the pool, the
+        schema, and texts that complete outputs. Rows, which others share, are not counted."""
         written: JsonCompletions | None = self.__dict__.get("completions")
         return self._compiled_bytes + (0 if written is None else written.memory_bytes)
 
@@ -156,7 +156,8 @@ class JsonGrammar:
     def _compiled_bytes(self) -> int:
         """What it takes from the start."""
         counted: set[int] = set()
-        goals = sum([goal_bytes(node, counted) for node in live_goals(self._root)])
+        pooled: set[int] = set()
+        goals = sum([goal_bytes(node, counted) + pooled_bytes(node, pooled) for node in live_goals(self._root)])
         return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     @property

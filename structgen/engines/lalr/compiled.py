@@ -23,6 +23,7 @@ from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
+LEAST_BYTES = 80 << 10  # what a grammar takes besides its tables and what its machine tells; measured
 
 
 class LalrGrammar:
@@ -96,10 +97,10 @@ class LalrGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of tables, states and masks, as far as they have been used."""
-        tables = self.tables
-        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions)
-        return sum(array.nbytes for array in arrays) + self._machine.memory_bytes
+        """Bytes of tables, proofs, states and masks, as far as they have been used."""
+        tables, proofs = self.tables, {} if self._proofs is None else self._proofs.arrays
+        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions, *proofs.values())
+        return LEAST_BYTES + sum(array.nbytes for array in arrays) + self._machine.memory_bytes
 
     def _new_machine(self) -> LalrMachine:
         return LalrMachine(self.tables, self._proofs, self.vocabulary, MASK_BYTES, ROW_BYTES)
