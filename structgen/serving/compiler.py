@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.composed import tag_dispatch
-from structgen.constraints.json import json_schema
 from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
@@ -32,7 +31,7 @@ from structgen.errors import ConstraintError, GrammarWarning, InternalError, Str
 from structgen.serving.async_compiler import kept_grammar
 from structgen.serving.errors import RequestError, unavailable
 from structgen.serving.sending import received, sent
-from structgen.serving.trials import CAN_FORK, KINDER, Job, TrialHost, TrialWorkers
+from structgen.serving.trials import CAN_FORK, KINDER, TrialJob, TrialHost, TrialWorkers
 from structgen.vocabulary.vocabulary import Vocabulary
 from structgen.workers import Limits, LostWorker, WorkerError, give_back_memory
 
@@ -210,7 +209,7 @@ class CompileService:
         most = self.limits.seconds if seconds is None else seconds
         limits = Limits(STALLED * most, self.limits.memory_bytes, most)
         try:
-            answer = self._trials.run(Job(data, limits, 0 if seconds else KINDER), is_wanted)
+            answer = self._trials.run(TrialJob(data, limits, 0 if seconds else KINDER), is_wanted)
         except LostWorker as lost:
             if seconds is not None and lost.outcome in ("processor", "timeout"):
                 return None

@@ -43,7 +43,7 @@ _ENDED_BY: dict[int, Loss] = {signal.SIGPROF: "processor", signal.SIGALRM: "time
 
 
 @dataclass(frozen=True)
-class Job:
+class TrialJob:
     """A trial.
 
     Attributes:
@@ -86,7 +86,7 @@ class TrialHost:
         with self._lock:
             self._start()
 
-    def run(self, job: Job, is_wanted: Callable[[], bool] = lambda: True) -> Any:
+    def run(self, job: TrialJob, is_wanted: Callable[[], bool] = lambda: True) -> Any:
         """What comes of a job, tried in a process of its own.
 
         Args:
@@ -117,7 +117,7 @@ class TrialHost:
             self._closed = True
             self._end()
 
-    def _begin(self, job: Job) -> tuple[int, Connection]:
+    def _begin(self, job: TrialJob) -> tuple[int, Connection]:
         """Have the host begin a job; its number, and where the answer comes."""
         with self._lock:
             number = next(self._numbers)
@@ -135,7 +135,7 @@ class TrialHost:
                     self._start()
         raise WorkerError("the process that trials are forked from was lost")
 
-    def _send(self, number: int, job: Job, answer: Connection) -> None:
+    def _send(self, number: int, job: TrialJob, answer: Connection) -> None:
         if self._control is None:
             raise OSError("there is no host")
         self._control.send((number, job))
@@ -189,7 +189,7 @@ class TrialWorkers:
         for worker in self._workers:
             self._idle.put(worker)
 
-    def run(self, job: Job, is_wanted: Callable[[], bool] = lambda: True) -> Any:
+    def run(self, job: TrialJob, is_wanted: Callable[[], bool] = lambda: True) -> Any:
         """See ``TrialHost.run``."""
         worker = self._idle.get()
         try:
@@ -291,7 +291,7 @@ def _stop(*_: object) -> None:
     raise SystemExit
 
 
-def _forked(attempt: Callable[[Any], Any], job: Job, answer: Connection, others: list[Any]) -> _Trial:
+def _forked(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection, others: list[Any]) -> _Trial:
     """A process that tries a job; it closes what is ``others``'."""
     ended, end = multiprocessing.get_context("spawn").Pipe(duplex=False)
     pid = os.fork()
@@ -308,7 +308,7 @@ def _forked(attempt: Callable[[Any], Any], job: Job, answer: Connection, others:
     return _Trial(pid, job.limits, ended, answer)
 
 
-def _attempt(attempt: Callable[[Any], Any], job: Job, answer: Connection) -> None:
+def _attempt(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection) -> None:
     """In a trial's process. The timers end it whatever holds it up, also where host and server were lost."""
     code = 1
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from structgen.serving.trials import CAN_FORK, Job, TrialHost, TrialWorkers
+from structgen.serving.trials import CAN_FORK, TrialJob, TrialHost, TrialWorkers
 from structgen.workers import Limits, LostWorker, WorkerError
 from tests.trial_jobs import attempts
 
@@ -21,8 +21,8 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="t
 ENOUGH = Limits(60.0, None, 30.0)
 
 
-def job(what: str, value: Any = None, limits: Limits = ENOUGH, niceness: int = 0) -> Job:
-    return Job((what, value), limits, niceness)
+def job(what: str, value: Any = None, limits: Limits = ENOUGH, niceness: int = 0) -> TrialJob:
+    return TrialJob((what, value), limits, niceness)
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,10 @@ def test_each_trial_has_a_process_of_one_host(host: TrialHost) -> None:
         (job("fail", "of a request"), "crash"),
         pytest.param(job("allocate", 700 << 20, Limits(60.0, 400 << 20, 30.0)), "memory", marks=needs_proc),
     ],
-    ids=lambda value: value.data[0] if isinstance(value, Job) else value,
+    ids=lambda value: value.data[0] if isinstance(value, TrialJob) else value,
 )
 def test_losses_are_told_apart(
-    host: TrialHost, asked: Job, outcome: str, capfd: pytest.CaptureFixture[str]
+    host: TrialHost, asked: TrialJob, outcome: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Beside one that goes on, and before one that is as any other. Nothing of a job is printed."""
     parent, started = host.run(job("echo"))[3], time.monotonic()
@@ -100,9 +100,8 @@ def test_nothing_is_left_of_trials(host: TrialHost) -> None:
     """No file is left open, in the server or in the host, and no process that has ended."""
     parent = host.run(job("echo"))[3]
 
-    def held() -> tuple[int, int, int]:
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        return len(list(Path("/proc/self/fd").iterdir())), len(list(Path(f"/proc/{parent}/fd").iterdir())), len(children)
+    def held() -> tuple[int, ...]:
+        return *(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in ("self", parent)), len(children_of(parent))
 
     until(lambda: not children_of(parent))
     before = held()

@@ -43,8 +43,7 @@ def scalar_bytes(spec: EnumSpec | StringSpec | NumberChoice | Any, counted: set[
 
 
 def pooled_bytes(node: GoalNode, counted: set[int]) -> int:
-    """Of the automata of texts and keys of a goal, as the pool has them; those that are ``counted`` as in `goal_bytes`.
-    """
+    """Of the automata of texts and keys of a goal, as the pool has them; ``counted`` as in `goal_bytes`."""
     states = 0
     for string in node.strings:
         if isinstance(string, StringSpec) and string.dfa is not None and _is_new(string.dfa, counted):
