@@ -31,7 +31,7 @@ from structgen.errors import ConstraintError, GrammarWarning, InternalError, Str
 from structgen.serving.async_compiler import kept_grammar
 from structgen.serving.errors import RequestError, unavailable
 from structgen.serving.sending import received, sent
-from structgen.serving.trials import CAN_FORK, KINDER, TrialJob, TrialHost, TrialWorkers
+from structgen.serving.trials import CAN_FORK, KINDER, TrialHost, TrialJob, TrialWorkers
 from structgen.vocabulary.vocabulary import Vocabulary
 from structgen.workers import Limits, LostWorker, WorkerError, give_back_memory
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from structgen.serving.trials import CAN_FORK, TrialJob, TrialHost, TrialWorkers
+from structgen.serving.trials import CAN_FORK, TrialHost, TrialJob, TrialWorkers
 from structgen.workers import Limits, LostWorker, WorkerError
 from tests.trial_jobs import attempts
 
