@@ -6,14 +6,12 @@ what it is about to do by ``Watch.mark``, so that the parent knows whom to blame
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -226,15 +224,6 @@ class Worker:
         self._connection.close()
         self._process.kill()
         self._process.join()
-
-
-def give_back_memory() -> None:
-    """Have the C library give what was freed back to the system, where it can (glibc). Some milliseconds.
-
-    It keeps much of it else, for what is asked for later.
-    """
-    with suppress(OSError, TypeError, AttributeError):  # no such library, or none that can
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_bytes(pid: int | None) -> int:

@@ -24,9 +24,6 @@ class CompiledCache:
     asked when it comes in, whenever it is used and while others come in soon after, since it grows with what is read
     and with the texts that are written to complete outputs. Grammars that say ``is_outdated``
     are forgotten however often they are used: they hold what is large and no longer shared with newer ones.
-
-    Attributes:
-        forgotten: bytes that those took, all together, that are kept no longer.
     """
 
     def __init__(self, max_bytes: int = 64 << 20) -> None:
@@ -35,7 +32,6 @@ class CompiledCache:
         self._sizes: dict[Hashable, int] = {}
         self._sum = 0
         self._settled = 0
-        self.forgotten = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
@@ -79,7 +75,6 @@ class CompiledCache:
     def clear(self) -> None:
         """Forget all grammars."""
         with self._lock:
-            self.forgotten += self._sum
             self._entries.clear()
             self._sizes.clear()
             self._sum = 0
@@ -120,9 +115,7 @@ class CompiledCache:
 
     def _forget(self, key: Hashable) -> None:
         del self._entries[key]
-        size = self._sizes.pop(key)
-        self._sum -= size
-        self.forgotten += size
+        self._sum -= self._sizes.pop(key)
 
     def _count(self, key: Hashable, grammar: Any) -> None:
         """Note what a grammar takes, and forget those not used for longest until there is room."""

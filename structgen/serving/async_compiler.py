@@ -18,7 +18,8 @@ from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.engines.protocols import Grammar
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.errors import RequestError, overloaded, unavailable
-from structgen.serving.fair_pool import FairPool, PooledWork
+from structgen.serving.fair_pool import FairPool, PooledWork, result_of
+from structgen.shares import Shares
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -95,6 +96,7 @@ class AsyncCompiler:
         placed: what a model has in place of the compiled form of a constraint.
         waiting: constraints that may wait for their turn, at each stage.
         progress: told of what takes over a second.
+        shares: seconds that callers have used; None: of these threads alone.
     """
 
     def __init__(
@@ -103,10 +105,13 @@ class AsyncCompiler:
         placed: Callable[[Constraint, Grammar], Grammar],
         waiting: int = 256,
         progress: ProgressCallback | None = None,
+        shares: Shares | None = None,
     ) -> None:
         self._compiling, self._placed, self._progress = compiling, placed, progress
         self._pools = [
-            FairPool(compiling.at_once, f"structgen-compile-{stage}", each=compiling.each, waiting=waiting)
+            FairPool(
+                compiling.at_once, f"structgen-compile-{stage}", each=compiling.each, waiting=waiting, shares=shares
+            )
             for stage in range(len(compiling.stages))
         ]
         self._lock = threading.RLock()  # of what is shared; a stage may be over before it is entered
@@ -130,7 +135,7 @@ class AsyncCompiler:
         shared = self._join(key, constraint, who)
         try:
             async with asyncio.timeout(None if until is None else until - time.monotonic()):
-                return self._placed(constraint, await _of(shared.result))
+                return self._placed(constraint, await result_of(shared.result))
         except TimeoutError:
             raise overloaded("The constraint was not compiled in time.", 1.0, "queue_timeout") from None
         finally:
@@ -200,26 +205,3 @@ class AsyncCompiler:
         seconds = self._compiling.stages[shared.stage]
         with report_progress(self._progress):
             return self._compiling.compile(shared.constraint, lambda: job.is_wanted, seconds)
-
-
-async def _of(result: Future[Grammar]) -> Grammar:
-    """What comes of a job, here. Who is cancelled leaves nothing behind that would tell of an error later."""
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[Grammar] = loop.create_future()
-
-    def settle() -> None:
-        if waiter.done():
-            return
-        if result.cancelled():
-            waiter.set_exception(unavailable("The server stops.", "stopping"))
-        elif (error := result.exception()) is not None:
-            waiter.set_exception(error)
-        else:
-            waiter.set_result(result.result())
-
-    def told(_: Future[Grammar]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle)
-
-    result.add_done_callback(told)
-    return await waiter

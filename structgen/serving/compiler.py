@@ -33,14 +33,12 @@ from structgen.serving.errors import RequestError, unavailable
 from structgen.serving.sending import received, sent
 from structgen.serving.trials import CAN_FORK, KINDER, TrialHost, TrialJob, TrialWorkers
 from structgen.vocabulary.vocabulary import Vocabulary
-from structgen.workers import Limits, LostWorker, WorkerError, give_back_memory
+from structgen.workers import Limits, LostWorker, WorkerError
 
 KEPT_REFUSALS = 256
 """Constraints whose refusal is remembered."""
 FIRST_SECONDS = 0.1
 """Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
-LET_GO, GIVEN_AFTER = 16 << 20, 2.0
-"""So many bytes that were let go of are given back to the system, so many seconds later."""
 STALLED = 6
 """A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
 COMPOSED = 10
@@ -99,7 +97,6 @@ class CompileService:
         self.limits = limits or CompileLimits()
         self.at_once, self.each = workers, max(1, workers - 1)
         self._lock = threading.Lock()
-        self._used, self._given, self._giving = 0, COMPILED.forgotten, False  # bytes, see ``_give_back``
         self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
         self._trials: TrialHost | TrialWorkers
         if CAN_FORK:
@@ -172,24 +169,7 @@ class CompileService:
             grammar = constraint.compile(self.vocabulary)
         _first_mask(grammar)
         COMPILED.kept(key)  # which counts again what it takes, now that it is begun
-        self._give_back(len(sent))
         return grammar
-
-    def _give_back(self, used: int) -> None:
-        """Return memory to the system, soon, when much was let go of."""
-        with self._lock:
-            self._used += used
-            if self._giving or COMPILED.forgotten + self._used < self._given + LET_GO:
-                return
-            self._giving = True
-        timer = threading.Timer(GIVEN_AFTER, self._now_give_back)  # outputs that were being written have ended then
-        timer.daemon = True
-        timer.start()
-
-    def _now_give_back(self) -> None:
-        with self._lock:
-            self._giving, self._given = False, COMPILED.forgotten + self._used
-        give_back_memory()
 
     def _refuse(self, key: Hashable, error: StructgenError) -> None:
         """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""

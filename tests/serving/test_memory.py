@@ -81,10 +81,11 @@ def test_what_is_kept_is_counted_while_it_grows() -> None:
 
 
 MANY = """
-import gc, json, sys, time
+import gc, json, sys
 import structgen
 from structgen.constraints.cache import COMPILED
 from structgen.serving import compiler
+from structgen.serving.memory import give_back
 from structgen.workers import resident_bytes
 from tests.serving.tiny import VOCABULARY
 
@@ -98,13 +99,13 @@ MAKE = {
 
 if __name__ == "__main__":
     make, count, most = MAKE[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
-    compiler.LET_GO, compiler.GIVEN_AFTER, COMPILED._max_bytes = 1, 0.1, most
+    COMPILED._max_bytes = most
     service = compiler.CompileService(VOCABULARY)
     for number in range(5):
         service.compile(make(10_000 + number if "small" in sys.argv[1] else number))
     COMPILED.clear()
     gc.collect()
-    compiler.give_back_memory()
+    give_back()
     start = resident_bytes(__import__("os").getpid())
     grown = []
     for number in range(10, 10 + count):
@@ -114,7 +115,8 @@ if __name__ == "__main__":
     COMPILED.clear()
     gc.collect()
     service.compile(structgen.choice(["the last"]))
-    time.sleep(1.0)
+    gc.collect()
+    give_back()
     left = resident_bytes(__import__("os").getpid()) - start
     service.close()
     print(json.dumps([start, max(grown), said, left]))
