@@ -162,11 +162,12 @@ class Worker:
             raise WorkerError(f"the process for {self._setting} could not be loaded; it says why above") from None
         self._is_up = True
 
-    def run(self, job: Any, is_wanted: Callable[[], bool] = lambda: True) -> Any:
+    def run(self, job: Any, is_wanted: Callable[[], bool] = lambda: True, limits: Limits | None = None) -> Any:
         """The server's answer.
 
         Args:
             is_wanted: whether somebody still waits for it; a job that nobody wants is ended soon.
+            limits: of this job; None: those of the worker.
 
         Raises:
             LostWorker: the process was lost over this job; the next job finds a fresh one.
@@ -174,12 +175,13 @@ class Worker:
         """
         if not self._is_up:  # the last fresh one did not come up
             self._start()
+        limits = limits or self._limits
         self._watch.mark(None)
         self._before = processor_seconds(self._process.pid)
         try:
             self._connection.send(job)
             while not self._connection.poll(LOOK_S):
-                self._check()
+                self._check(limits)
                 if not is_wanted() and self._watch.elapsed_s > SPARED_S:
                     raise self._lose("unwanted", "nobody waits for the answer")
             return self._connection.recv()
@@ -189,14 +191,14 @@ class Worker:
             self._process.join()
             raise self._lose("crash", f"exit code {self._process.exitcode}") from None
 
-    def _check(self) -> None:
+    def _check(self, limits: Limits) -> None:
         """Raise LostWorker if a limit is exceeded."""
-        if self._watch.elapsed_s > self._limits.seconds:
-            raise self._lose("timeout", f"over {self._limits.seconds:g} s")
-        longest = self._limits.processor_seconds
+        if self._watch.elapsed_s > limits.seconds:
+            raise self._lose("timeout", f"over {limits.seconds:g} s")
+        longest = limits.processor_seconds
         if longest is not None and self._taken_s() > longest:
             raise self._lose("processor", f"over {longest:g} s of processor time")
-        used, most = resident_bytes(self._process.pid), self._limits.memory_bytes
+        used, most = resident_bytes(self._process.pid), limits.memory_bytes
         if most is not None and used > most:
             raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
 

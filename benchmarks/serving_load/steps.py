@@ -187,8 +187,8 @@ async def _beside_slow(lab: Lab, work: Callable[[], None]) -> Found:
         def known(self, constraint: Any) -> Any:
             return None
 
-        def compile(self, constraint: Any, is_wanted: Any) -> Any:
-            grammar = super().compile(constraint, is_wanted)
+        def compile(self, constraint: Any, is_wanted: Any, seconds: float | None) -> Any:
+            grammar = super().compile(constraint, is_wanted, seconds)
             return _SlowGrammar(grammar, work) if constraint == SLOW else grammar
 
     without, beside, ends = list[list[float]](), list[list[float]](), list[str]()

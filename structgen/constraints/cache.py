@@ -7,19 +7,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
 
 LEAST_BYTES = 4_096
 """What an entry counts at least: its key and the objects around its arrays."""
 SEARCHED = 64  # new entries until those that are outdated are looked for
+COUNTED = 32  # grammars, those used last, that are counted again when one comes in: they grow while they are used
 
 
 class CompiledCache:
     """The most recently used compiled grammars, up to a sum of bytes, and one at least. Thread-safe.
 
     What several threads ask for at once is built by one of them, and the others wait for it. What a grammar takes is
-    asked when it comes in and whenever it is used, since the machines of some grow. Grammars that say ``is_outdated``
+    asked when it comes in, whenever it is used and while others come in soon after, since it grows with what is read
+    and with the texts that are written to complete outputs. Grammars that say ``is_outdated``
     are forgotten however often they are used: they hold what is large and no longer shared with newer ones.
     """
 
@@ -101,7 +104,9 @@ class CompiledCache:
             if grammar is None:
                 return
             self._entries[key] = grammar
-            self._count(key, grammar)
+            for recent in list(islice(reversed(self._entries), COUNTED)):
+                if recent in self._entries:
+                    self._count(recent, self._entries[recent])
             self._settled += 1
             if self._settled % SEARCHED == 0:
                 outdated = [key for key, kept in self._entries.items() if getattr(kept, "is_outdated", False)]

@@ -1,8 +1,9 @@
 """Constraints of strangers, compiled safely: static limits first, then a trial in a process that may be lost.
 
-A grammar that compiles in a trial within its limits of processor time and memory is compiled here, once for all who ask
-for it, and kept by content (`structgen.constraints.cache`). One that does not is refused, and refused at once the next
-time. What comes of load, or of a process that was lost, says nothing of the constraint and is not remembered.
+A grammar that compiles in a trial within its limits of processor time and memory is sent here, and kept by content
+(`structgen.constraints.cache`). One that does not is refused, and refused at once the next time. What comes of load, or
+of a process that was lost, says nothing of the constraint and is not remembered. A trial has little time at first: what
+takes longer begins anew behind those that do not.
 """
 
 from __future__ import annotations
@@ -12,30 +13,45 @@ import threading
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import islice
-from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
+from structgen.constraints.composed import tag_dispatch
+from structgen.constraints.text import choice, gbnf, lark, regex
 from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
-from structgen.engines.protocols import Grammar
+from structgen.engines.protocols import Grammar, Matcher
 from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
 from structgen.serving.async_compiler import kept_grammar
 from structgen.serving.errors import RequestError, unavailable
+from structgen.serving.sending import received, sent
+from structgen.serving.trials import CAN_FORK, KINDER, TrialHost, TrialJob, TrialWorkers
 from structgen.vocabulary.vocabulary import Vocabulary
-from structgen.workers import Limits, LostWorker, Watch, Worker, WorkerError
+from structgen.workers import Limits, LostWorker, WorkerError
 
 KEPT_REFUSALS = 256
 """Constraints whose refusal is remembered."""
+FIRST_SECONDS = 0.1
+"""Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
 STALLED = 6
 """A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
 COMPOSED = 10
 """How many times the values of one constraint those of a composed one may be."""
+EXAMPLES: tuple[Callable[[], Constraint], ...] = (
+    lambda: tag_dispatch({"<a>": {"properties": {"a": {"pattern": "a"}, "b": {"type": "number"}}}}),
+    lambda: choice(["a"]),
+    lambda: regex("a"),
+    lambda: gbnf('root ::= "a"'),
+    lambda: lark('start: "a"'),
+    lambda: lark('start: "a"', lexer="contextual"),
+)
+"""One constraint of each kind: what they load is there before a stranger's comes."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,7 @@ class CompileService:
     Args:
         vocabulary: the model's tokens.
         limits: what constraints may ask for.
-        workers: processes for trials; each holds the vocabulary. One caller has all but one of them.
+        workers: trials that go on at once, at each stage; one caller has all but one of them.
 
     Raises:
         WorkerError: a process did not come up.
@@ -80,14 +96,15 @@ class CompileService:
         self.vocabulary = vocabulary
         self.limits = limits or CompileLimits()
         self.at_once, self.each = workers, max(1, workers - 1)
-        self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._lock = threading.Lock()
         self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
-        seconds = self.limits.seconds
-        guard = Limits(STALLED * seconds, self.limits.memory_bytes, seconds)
-        self._workers = [Worker(_Trials, vocabulary, guard) for _ in range(workers)]
-        for worker in self._workers:
-            self._idle.put(worker)
+        self._trials: TrialHost | TrialWorkers
+        if CAN_FORK:
+            self.stages: Sequence[float | None] = (min(FIRST_SECONDS, self.limits.seconds), None)
+            self._trials = TrialHost(_Trial, vocabulary)
+        else:
+            self.stages = (None,)
+            self._trials = TrialWorkers(_Trial, vocabulary, workers)
 
     def known(self, constraint: Constraint) -> Grammar | None:
         """The compiled form if it is kept.
@@ -105,11 +122,17 @@ class CompileService:
             raise refusal.with_traceback(None)
         return None
 
-    def compile(self, constraint: Constraint, is_wanted: Callable[[], bool] = lambda: True) -> Grammar:
-        """The compiled form of a constraint, tried out elsewhere first unless it is kept.
+    def compile(
+        self, constraint: Constraint, is_wanted: Callable[[], bool] = lambda: True, seconds: float | None = None
+    ) -> Grammar | None:
+        """The compiled form of a constraint, made in a process of its own unless it is kept.
 
         Args:
             is_wanted: whether somebody waits for it.
+            seconds: of processor time, after which it is given up for now; None: those of the limits.
+
+        Returns:
+            None where ``seconds`` were too few.
 
         Raises:
             TooComplexError: it is larger than ``limits`` allow, or took more processor time or memory.
@@ -122,20 +145,31 @@ class CompileService:
         key = joined(content_key(constraint), self.vocabulary)
         try:
             check_size(constraint, self.limits)
-            self._try(constraint, key, is_wanted)
             if not is_wanted():
                 raise _unwanted()
-            grammar = _begun(constraint.compile(self.vocabulary))
-            COMPILED.kept(key)  # which counts again what it takes, now that it is begun
-            return grammar
+            sent = self._try(constraint, is_wanted, seconds)
+            if sent is None:
+                return None
+            if not is_wanted():
+                raise _unwanted()
+            return self._kept(constraint, key, sent)
         except StructgenError as error:
             self._refuse(key, error)
             raise
 
     def close(self) -> None:
         """End the processes; trials under way are given up (503)."""
-        for worker in self._workers:
-            worker.close()
+        self._trials.close()
+
+    def _kept(self, constraint: Constraint, key: Hashable, sent: bytes) -> Grammar:
+        """What a trial has sent, as a grammar of this process; where it could send none, compiled here."""
+        if sent:
+            grammar: Grammar = COMPILED.get(key, lambda: received(sent, self.vocabulary))
+        else:
+            grammar = constraint.compile(self.vocabulary)
+        _first_mask(grammar)
+        COMPILED.kept(key)  # which counts again what it takes, now that it is begun
+        return grammar
 
     def _refuse(self, key: Hashable, error: StructgenError) -> None:
         """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""
@@ -146,27 +180,26 @@ class CompileService:
             while len(self._refused) > KEPT_REFUSALS:
                 self._refused.popitem(last=False)
 
-    def _try(self, constraint: Constraint, key: Hashable, is_wanted: Callable[[], bool]) -> None:
-        """Compile in a process of its own, and make a first mask there."""
+    def _try(self, constraint: Constraint, is_wanted: Callable[[], bool], seconds: float | None) -> bytes | None:
+        """Compile in a process of its own, and make a first mask there. None: it had too little time."""
         try:
-            job = pickle.dumps(constraint)
+            data = pickle.dumps(constraint)
         except Exception as error:
             raise ConstraintError(f"the constraint cannot be sent to another process: {error}") from error
-        worker = self._idle.get()
+        most = self.limits.seconds if seconds is None else seconds
+        limits = Limits(STALLED * most, self.limits.memory_bytes, most)
         try:
-            if key is not None and COMPILED.peek(key) is not None:
-                return
-            if not is_wanted():
-                raise _unwanted()
-            answer = worker.run(job, is_wanted)
+            answer = self._trials.run(TrialJob(data, limits, 0 if seconds else KINDER), is_wanted)
         except LostWorker as lost:
+            if seconds is not None and lost.outcome in ("processor", "timeout"):
+                return None
             raise _refusal(lost, self.limits) from None
         except WorkerError:
             raise unavailable("No process could be started to try the constraint in.", "compile_failed", 5.0) from None
-        finally:
-            self._idle.put(worker)
-        if answer is not None:
+        if isinstance(answer, StructgenError):
             raise answer
+        found: bytes = answer
+        return found
 
 
 def _refusal(lost: LostWorker, limits: CompileLimits) -> StructgenError:
@@ -194,17 +227,24 @@ def _unwanted() -> RequestError:
     return unavailable("Nobody waits for this constraint any more.", "compile_failed")
 
 
-class _Trials:
-    """The server in the process: compiles, makes a mask, and forgets."""
+class _Trial:
+    """What is done in a process of its own: compile, make a mask, and send what came of it.
 
-    def __init__(self, vocabulary: Vocabulary, watch: Watch) -> None:
-        self.greeting = "ready"
+    It is made once, in the process that trials are forked from, and loads there what compiling loads.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
+        for example in EXAMPLES:
+            with suppress(StructgenError):  # of vocabularies that cannot spell them
+                self._compiled(example())
+        COMPILED.clear()
 
-    def __call__(self, job: bytes) -> StructgenError | None:
+    def __call__(self, data: bytes) -> StructgenError | bytes:
+        """The error of a constraint, or its grammar; empty where that cannot be sent."""
         try:
-            _begun(pickle.loads(job).compile(self._vocabulary))
+            return sent(self._compiled(pickle.loads(data)), self._vocabulary)
         except StructgenError as error:
             return error
         except Exception as error:  # without its message, which may hold text of the request and comes to the log
@@ -212,17 +252,22 @@ class _Trials:
             return InternalError(
                 f"compiling the constraint raised {type(error).__name__} ({frame.name}, line {frame.lineno})"
             )
-        finally:
-            COMPILED.clear()
-        return None
+
+    def _compiled(self, constraint: Constraint) -> Grammar:
+        return _begun(constraint.compile(self._vocabulary))
 
 
 def _begun(grammar: Grammar) -> Grammar:
     """The grammar with what all outputs begin with: the first mask, and the shortest way to close."""
+    shortest_completion(_first_mask(grammar))
+    return grammar
+
+
+def _first_mask(grammar: Grammar) -> Matcher:
+    """A matcher that has made it; the grammar keeps what was found."""
     matcher = grammar.matcher()
     matcher.fill_next_token_bitmask(allocate_token_bitmask(1, grammar.vocabulary.size))
-    shortest_completion(matcher)
-    return grammar
+    return matcher
 
 
 def check_size(constraint: Any, limits: CompileLimits) -> None:

@@ -41,8 +41,9 @@ class ServingSettings:
             model reads could be at the most, so that no time goes into the tokens of what cannot fit.
             max_prompt_tokens: of it; None: in an ``ApiServer``, as many as the model reads. A long text is refused
             as soon as its parts have twice as many.
-        compile_workers: processes in which that is tried out first, each with the vocabulary; one caller (key, or
-            address) has all but one of them. 0: none, for constraints that can be trusted.
+        compile_workers: constraints that are compiled at once, each in a process of its own; and as many that have had
+            little time yet. One caller (key, or address) has all but one of them. 0: in the server's process, for
+            constraints that can be trusted.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key (without keys: of one
             address); None: all.

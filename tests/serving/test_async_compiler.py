@@ -30,7 +30,7 @@ class Held(PlainCompiling):
         self.begun: list[Any] = []
         self.unwanted = 0
 
-    def compile(self, constraint: Any, is_wanted: Callable[[], bool]) -> Any:
+    def compile(self, constraint: Any, is_wanted: Callable[[], bool], seconds: float | None) -> Any:
         self.begun.append(constraint)
         until = time.monotonic() + 10
         while not self.gate.is_set() and time.monotonic() < until:
@@ -40,11 +40,13 @@ class Held(PlainCompiling):
             time.sleep(0.002)
         if "bad" in constraint.pattern:
             raise ConstraintError(f"{constraint.pattern} is refused")
-        return super().compile(constraint, is_wanted)
+        return super().compile(constraint, is_wanted, seconds)
 
 
-def run(scenario: Callable[[AsyncCompiler, Held], Coroutine[Any, Any, Any]], waiting: int = 100) -> Any:
-    held = Held()
+def run(
+    scenario: Callable[[AsyncCompiler, Held], Coroutine[Any, Any, Any]], waiting: int = 100, held: Held | None = None
+) -> Any:
+    held = held or Held()
     compiler = AsyncCompiler(held, lambda _, grammar: grammar, waiting)
     try:
         return asyncio.run(asyncio.wait_for(scenario(compiler, held), 30))
@@ -184,3 +186,94 @@ def test_several_loops() -> None:
         thread.join(10)
     assert len(found) == 4 and len({id(grammar) for grammar in found}) == 1
     compiler.close()
+
+
+class Staged(Held):
+    """What has "slow" in its pattern takes more than the first stage has; there it waits for the gate."""
+
+    at_once, each, stages = 1, 1, (0.1, None)
+
+    def compile(self, constraint: Any, is_wanted: Callable[[], bool], seconds: float | None) -> Any:
+        if "slow" not in constraint.pattern:
+            return PlainCompiling.compile(self, constraint, is_wanted, seconds)
+        return None if seconds is not None else super().compile(constraint, is_wanted, seconds)
+
+
+def test_what_takes_little_overtakes_what_takes_long() -> None:
+    async def scenario(compiler: AsyncCompiler, held: Held) -> None:
+        slow = [asked(compiler, f"slow[{number}]", str(number)) for number in range(5)]
+        await until(lambda: len(held.begun) == 1)
+        for number in range(5):
+            assert await asyncio.wait_for(asked(compiler, f"small[{number}]", "other"), 5)
+        assert not any(task.done() for task in slow)
+        held.gate.set()
+        assert len({id(grammar) for grammar in await asyncio.gather(*slow)}) == 5
+
+    run(scenario, held=Staged())
+
+
+def test_who_waits_at_any_stage_has_what_comes_of_it() -> None:
+    """Of two who ask for the same, one at the second stage; one leaves; an error comes to all who are left."""
+
+    async def scenario(compiler: AsyncCompiler, held: Held) -> None:
+        tasks = [asked(compiler, "slow bad", str(number)) for number in range(3)]
+        behind = asked(compiler, "slow behind", "0")
+        await until(lambda: len(held.begun) == 1)
+        tasks += [asked(compiler, "slow bad", str(number)) for number in range(3, 6)]
+        await asyncio.sleep(0.02)
+        tasks[0].cancel()
+        await asyncio.sleep(0.02)
+        held.gate.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(found[0], asyncio.CancelledError)
+        assert {str(error) for error in found[1:]} == {"slow bad is refused"}
+        assert await behind and [constraint.pattern for constraint in held.begun] == ["slow bad", "slow behind"]
+
+    run(scenario, held=Staged())
+
+
+def test_what_nobody_waits_for_is_given_up_at_any_stage() -> None:
+    async def scenario(compiler: AsyncCompiler, held: Held) -> None:
+        tasks = [asked(compiler, f"slow left {number}", str(number)) for number in range(10)]
+        await until(lambda: len(held.begun) == 1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await until(lambda: held.unwanted == 1)
+        held.gate.set()
+        await asked(compiler, "slow next")
+        assert [constraint.pattern for constraint in held.begun][1:] == ["slow next"]
+        assert not compiler._running
+
+    run(scenario, held=Staged())
+
+
+def test_a_later_stage_is_bounded() -> None:
+    """What finds its queue full is refused with 429, and all others come through."""
+
+    async def scenario(compiler: AsyncCompiler, held: Held) -> None:
+        tasks = []
+        for number in range(8):
+            tasks.append(asked(compiler, f"slow many {number}", str(number)))
+            await asyncio.sleep(0.02)
+        held.gate.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        refused = [error for error in found if isinstance(error, RequestError)]
+        assert {error.code for error in refused} == {"queue_full"} and 3 <= len(refused) <= 5
+        assert not any(isinstance(one, BaseException) for one in found if one not in refused)
+
+    run(scenario, waiting=3, held=Staged())
+
+
+def test_a_compiler_that_is_closed_leaves_nobody_waiting() -> None:
+    async def scenario(compiler: AsyncCompiler, held: Held) -> None:
+        tasks = [asked(compiler, f"slow closed {number}", str(number)) for number in range(4)]
+        await until(lambda: len(held.begun) == 1)
+        compiler.close()
+        held.gate.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {getattr(error, "code", None) for error in found} <= {None, "stopping"}
+        with pytest.raises(RequestError, match="stops"):
+            await asked(compiler, "another")
+
+    run(scenario, held=Staged())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +16,14 @@ import pytest
 
 import structgen
 from structgen.constraints.cache import COMPILED, content_key, joined
-from structgen.errors import ConstraintError, InternalError, TooComplexError
+from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
+from structgen.serving.async_compiler import AsyncCompiler
 from structgen.serving.compiler import CompileLimits, CompileService, check_size
 from structgen.serving.errors import RequestError, as_request_error
 from structgen.serving.formats import structured_constraint
 from structgen.serving.openai_types import StructuredOutputs
 from structgen.serving.settings import ServingSettings
+from structgen.serving.trials import CAN_FORK
 from tests.concurrency import together
 
 BYTES = structgen.Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -65,6 +70,73 @@ def test_errors_are_those_of_compiling(service: CompileService) -> None:
         assert str(there.value) == str(here.value) and there.value.pointer == here.value.pointer
     with pytest.raises(structgen.GrammarError, match=r"line 1, column"):
         service.compile(structgen.gbnf('root ::= ("a"'))
+
+
+def test_nothing_is_compiled_in_the_server(service: CompileService) -> None:
+    """What comes of a trial is sent: a constraint that compiles in other processes only has its grammar here."""
+    grammar: Any = service.compile(_Elsewhere(os.getpid()))  # type: ignore[arg-type]
+    assert grammar.matcher().accept_bytes(b'{"a": [1, 2]}') and grammar.vocabulary is BYTES
+    assert service.known(_Elsewhere(os.getpid())) is grammar  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_sent_is_compiled_here(service: CompileService) -> None:
+    grammar: Any = service.compile(_Unsendable())  # type: ignore[arg-type]
+    assert grammar.matcher().accept_bytes(b"a")
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="the system has no forks")
+def test_a_small_constraint_overtakes_hostile_ones() -> None:
+    """Six callers ask without end for what takes all its time; each new small constraint is there in two seconds.
+
+    The best of three, as the machine may be busy with others.
+    """
+    longest = []
+    for run in range(3):
+        longest.append(_longest_wait(run))
+        if longest[-1] < 2.0:
+            return
+    raise AssertionError(longest)
+
+
+def _longest_wait(run: int) -> float:
+    """Of some new small constraints, beside others' hostile ones."""
+    service = CompileService(BYTES, CompileLimits(seconds=4.0), 2)
+    compiler = AsyncCompiler(service, lambda _, grammar: grammar)
+
+    async def hostile(who: int) -> None:
+        for number in itertools.count():
+            with pytest.raises(StructgenError):
+                await compiler.compile(_Slow(1_000 * run + 100 * who + number), f"hostile {who}")  # type: ignore[arg-type]
+
+    async def scenario() -> float:
+        attacks = [asyncio.create_task(hostile(number % 6)) for number in range(12)]
+        waits = []
+        await asyncio.sleep(1.0)
+        for number in range(8):
+            started = time.monotonic()
+            await compiler.compile(structgen.json_schema({"const": f"small {run} {number}"}), "good")
+            waits.append(time.monotonic() - started)
+            await asyncio.sleep(0.3)
+        assert not any(attack.done() for attack in attacks)
+        for attack in attacks:
+            attack.cancel()
+        await asyncio.gather(*attacks, return_exceptions=True)
+        return max(waits)
+
+    try:
+        return asyncio.run(scenario())
+    finally:
+        compiler.close()
+        service.close()
+
+
+def test_what_takes_longer_than_a_stage_is_begun_anew(service: CompileService) -> None:
+    """It is neither refused nor remembered, and passes once it has its time."""
+    constraint: Any = _Busy(0.6)
+    if CAN_FORK:
+        assert service.compile(constraint, seconds=0.2) is None
+    assert service.known(constraint) is None
+    assert service.compile(constraint) is not None
 
 
 def test_what_takes_too_long_is_refused_and_the_service_goes_on(service: CompileService) -> None:
@@ -186,6 +258,41 @@ class _Slow:
     def compile(self, vocabulary: structgen.Vocabulary) -> Any:
         while True:
             pass
+
+
+@dataclass(frozen=True)
+class _Busy:
+    """A constraint that takes processor time."""
+
+    seconds: float
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        until = time.process_time() + self.seconds
+        while time.process_time() < until:
+            pass
+        return structgen.regex("a").compile(vocabulary)
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """A constraint that compiles in no process but others."""
+
+    here: int
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        if os.getpid() == self.here:
+            raise AssertionError("it is compiled here")
+        return structgen.json_schema({"properties": {"a": {"items": {"type": "integer"}}}}).compile(vocabulary)
+
+
+@dataclass(frozen=True)
+class _Unsendable:
+    """A constraint whose grammar does not pickle."""
+
+    def compile(self, vocabulary: structgen.Vocabulary) -> Any:
+        grammar = structgen.regex("a[bc]").compile(vocabulary)
+        vars(grammar)["lock"] = threading.Lock()
+        return grammar
 
 
 @dataclass(frozen=True)

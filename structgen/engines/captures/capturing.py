@@ -33,6 +33,10 @@ class CapturingGrammar(Generic[GrammarT]):
         self.grammar = grammar
         self.capture_reader = reader
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The reader is made anew, when it is used."""
+        return with_captures, (self.grammar,)
+
     def captures(self, data: bytes, *, is_finished: bool = True) -> Captures:
         """The captures of a text of the grammar (or, not finished, of the beginning of one), special tokens in it as
         their stand-ins.

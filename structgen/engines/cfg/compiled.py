@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.cfg.analysis import analyse
@@ -57,6 +58,16 @@ class CfgGrammar:
             raise unspellable(error, vocabulary, self._given) from None
         self.automata = CfgAutomata(source, self.tables)
         self._limits = mask_bytes, row_bytes
+        self._lock = threading.Lock()
+        self._machine = self._new_machine()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the machine, which grows with what is read."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_machine")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same grammar with a new machine."""
+        vars(self).update(state)
         self._lock = threading.Lock()
         self._machine = self._new_machine()
 

@@ -104,9 +104,9 @@ class CfgMachine(Heap):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in use: rows, masks and working memory."""
+        """Bytes in use: rows, masks, moves and working memory."""
         grown = sum(self._arrays[place].nbytes - 8 * FIRST_SCRATCH for place in BUFFERS)  # the first is hardly touched
-        return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown)
+        return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown) + 8 * 3 * k.MOVES
 
     @property
     def is_full(self) -> bool:

@@ -78,13 +78,26 @@ class ComposedGrammar:
         self.first = 0
         for content in self.contents.values():
             self.first |= content.first
-        self.crossings = crossing_index(vocabulary.text_only)  # a special token is in one text only
         bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
         self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
+        self._begin()
+
+    def _begin(self) -> None:
+        """What is found while texts are read, or of the vocabulary alone."""
+        self.crossings = crossing_index(self.vocabulary.text_only)  # a special token is in one text only
         self._memo: dict[Hashable, Any] = {}
         self._machine: CfgMachine | None = None
         self._lock = threading.Lock()
         self._scratch = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is found while texts are read."""
+        return {name: value for name, value in vars(self).items() if name not in _FOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same grammar, of which nothing was read."""
+        vars(self).update(state)
+        self._begin()
 
     def matcher(self) -> ComposedMatcher:
         """See `Grammar.matcher`."""
@@ -140,6 +153,7 @@ class ComposedGrammar:
         self._memo[key] = value
 
 
+_FOUND = ("crossings", "_memo", "_machine", "_lock", "_scratch")
 MOST_REMEMBERED = 1 << 14
 WIDE = 64
 """A text that can end with more bytes than this crosses in so many tokens that those allowed anyway are left out."""

@@ -18,7 +18,7 @@ from structgen.engines.json.goals.graph import GoalGraph
 from structgen.engines.json.goals.liveness import live_goals, reachable
 from structgen.engines.json.goals.needed_bytes import NeededBytes
 from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.sizes import goal_bytes
+from structgen.engines.json.goals.sizes import goal_bytes, pooled_bytes
 from structgen.engines.json.masks.rows import mask_rows
 from structgen.engines.json.matcher import JsonMatcher
 from structgen.engines.json.tables.arrays import write_tables
@@ -56,25 +56,31 @@ _ENDS = {
 
 
 class Unlowered:
-    """A schema whose goals were found in the cache folder: its formula is made when its report is asked for."""
+    """A schema whose goals were found in the cache folder, or in another process: its formula is made when its report
+    is asked for.
 
-    def __init__(self, schema: Any, options: JsonOptions) -> None:
-        self._schema, self.options = schema, options
+    Attributes:
+        schema, options, registry, misspelt: see `Lowered`; goals of schemas with misspelt words are not kept.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        options: JsonOptions,
+        registry: Registry[Any] | None = None,
+        misspelt: dict[str, Entry] | None = None,
+    ) -> None:
+        self.schema, self.options, self.registry, self.misspelt = schema, options, registry, misspelt or {}
 
     @property
     def schema_bytes(self) -> int:
         """See `Lowered.schema_bytes`."""
-        return plain_bytes(self._schema)
-
-    @property
-    def misspelt(self) -> dict[str, Entry]:
-        """See `Lowered.misspelt`: goals of schemas with such words are not kept."""
-        return {}
+        return plain_bytes(self.schema)
 
     @cached_property
     def report(self) -> Report:
         """See `Lowered.report`."""
-        return lower(self._schema, self.options).report
+        return lower(self.schema, self.options, self.registry).report
 
 
 class JsonGrammar:
@@ -97,6 +103,16 @@ class JsonGrammar:
         self.rows = mask_rows(vocabulary, self.options.string_escapes == "any")
         self.tables = write_tables(root, self.rows.pool, self.options)
         verify_tables(self.tables, self.rows.pool)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its goals are sent, as plain arrays; rows and tables, which name places in them, are made anew.
+
+        Raises:
+            ValueError: an automaton has more states than are sent.
+        """
+        lowered = self._lowered
+        about = (lowered.schema, lowered.options, lowered.registry, lowered.misspelt)
+        return _received, (about, stored.encode(self._root, self._ignored), self.vocabulary)
 
     def matcher(self) -> JsonMatcher:
         """See `Grammar.matcher`. O(1)."""
@@ -131,8 +147,8 @@ class JsonGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """About what this grammar takes: its arrays, its goals with their automata, the schema, and texts that complete
-        outputs. Rows and the pool, which others share, are not counted."""
+        """About what this grammar takes: its arrays, its goals with their automata, as they are and in the pool, the
+        schema, and texts that complete outputs. Rows, which others share, are not counted."""
         written: JsonCompletions | None = self.__dict__.get("completions")
         return self._compiled_bytes + (0 if written is None else written.memory_bytes)
 
@@ -140,7 +156,8 @@ class JsonGrammar:
     def _compiled_bytes(self) -> int:
         """What it takes from the start."""
         counted: set[int] = set()
-        goals = sum([goal_bytes(node, counted) for node in live_goals(self._root)])
+        pooled: set[int] = set()
+        goals = sum([goal_bytes(node, counted) + pooled_bytes(node, pooled) for node in live_goals(self._root)])
         return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
 
     @property
@@ -255,6 +272,12 @@ def _grammar(
     if vocabulary.missing_bytes:
         _check_bytes(root, vocabulary, lowered.options)
     return JsonGrammar(lowered, ignored, root, vocabulary)
+
+
+def _received(about: tuple[Any, ...], goals: stored.Arrays, vocabulary: Vocabulary) -> JsonGrammar:
+    """See `JsonGrammar.__reduce__`. It was checked before it was sent."""
+    root, ignored = stored.decode(goals)
+    return JsonGrammar(Unlowered(*about), ignored, root, vocabulary)
 
 
 def restated(error: TooComplexError | RecursionError, options: JsonOptions) -> SchemaTooComplexError:

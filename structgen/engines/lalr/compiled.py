@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from structgen.kernels.lalr import machine as k
 from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 MASK_BYTES = ROW_BYTES = 128 << 20
+LEAST_BYTES = 80 << 10  # what a grammar takes besides its tables and what its machine tells; measured
 
 
 class LalrGrammar:
@@ -51,6 +53,16 @@ class LalrGrammar:
             if not machine.witnesses.search_far(machine.start):
                 message = "no text of the language was found, nor that there is none"
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the machine, which grows with what is read."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_machine")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same grammar with a new machine."""
+        vars(self).update(state)
+        self._lock = threading.Lock()
+        self._machine = self._new_machine()
 
     def matcher(self) -> LalrMatcher:
         """See `Grammar.matcher`. O(1)."""
@@ -85,10 +97,10 @@ class LalrGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of tables, states and masks, as far as they have been used."""
-        tables = self.tables
-        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions)
-        return sum(array.nbytes for array in arrays) + self._machine.memory_bytes
+        """Bytes of tables, proofs, states and masks, as far as they have been used."""
+        tables, proofs = self.tables, {} if self._proofs is None else self._proofs.arrays
+        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions, *proofs.values())
+        return LEAST_BYTES + sum(array.nbytes for array in arrays) + self._machine.memory_bytes
 
     def _new_machine(self) -> LalrMachine:
         return LalrMachine(self.tables, self._proofs, self.vocabulary, MASK_BYTES, ROW_BYTES)

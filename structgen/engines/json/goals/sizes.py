@@ -11,6 +11,7 @@ from structgen.engines.json.goals.specs import CountedSpec, EnumSpec, KeyClasses
 GOAL_BYTES = 1_024  # of a goal with its formula
 KEY_BYTES, ITEM_BYTES = 1_024, 192  # of a key with the formulas that speak of it alone; of an item or constant
 ARRAY_BYTES = 512  # of an automaton besides its table
+POOL_BYTES = 1_024 + 68  # of a state of an automaton in the pool, which grammars keep once it is outgrown
 
 
 def goal_bytes(node: GoalNode, counted: set[int]) -> int:
@@ -39,6 +40,18 @@ def scalar_bytes(spec: EnumSpec | StringSpec | NumberChoice | Any, counted: set[
     if isinstance(spec, StringSpec) and spec.dfa is not None and _is_new(spec.dfa, counted):
         return dfa_bytes(spec.dfa) + (0 if spec.distances is None else spec.distances.nxt.nbytes)
     return 0
+
+
+def pooled_bytes(node: GoalNode, counted: set[int]) -> int:
+    """Of the automata of texts and keys of a goal, as the pool has them; ``counted`` as in `goal_bytes`."""
+    states = 0
+    for string in node.strings:
+        if isinstance(string, StringSpec) and string.dfa is not None and _is_new(string.dfa, counted):
+            states += len(string.dfa)
+    for spec in node.objects:
+        if isinstance(spec.others, KeyClasses) and _is_new(spec.others.automaton, counted):
+            states += len(spec.others.automaton.transitions)
+    return POOL_BYTES * states
 
 
 def dfa_bytes(dfa: Dfa) -> int:

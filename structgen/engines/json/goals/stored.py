@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.automata.dfa import Dfa
+from structgen.automata.dfa import Dfa, compact, expanded
 from structgen.automata.labelled import LabelledDfa
 from structgen.automata.lengths import distances
 from structgen.engines.json.goals.liveness import children
@@ -40,6 +40,7 @@ from structgen.engines.json.goals.specs import (
 from structgen.engines.json.numbers.automaton import automaton
 from structgen.engines.json.numbers.spec import NumberSpec
 from structgen.formula.language import FALSE
+from structgen.kernels.automata.calls import column_classes
 from structgen.kernels.checks.calls import check_automaton
 from structgen.options import JsonOptions
 from structgen.vocabulary import store
@@ -103,21 +104,25 @@ def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
             if child not in number:
                 number[child] = len(nodes)
                 nodes.append(child)
-    tables: list[npt.NDArray[np.int32]] = []
+    tables: list[npt.NDArray[np.uint16]] = []
+    classes: list[npt.NDArray[np.uint8]] = []
     ends: list[npt.NDArray[np.int32]] = []
 
     def add(table: npt.NDArray[np.int32], labels: npt.NDArray[Any]) -> int:
         if len(table) >= 0xFFFF:
             raise ValueError("an automaton of more states than 16 bits can tell")
-        tables.append(table)
+        columns, numbers = compact(table, *column_classes(table))
+        tables.append(columns)
+        classes.append(numbers)
         ends.append(labels.astype(np.int32))
         return len(tables) - 1
 
     graph = {"nodes": [_node(node, number, add) for node in nodes], "ignored": list(ignored)}
     return {
         "graph": np.frombuffer(json.dumps(graph).encode(), np.uint8),
-        "sizes": np.array([len(table) for table in tables], np.int64),
-        "tables": np.concatenate([*tables, np.zeros((0, 256), np.int32)]).astype(np.uint16),  # 65535: no transition
+        "sizes": np.array([table.shape for table in tables], np.int64).reshape(-1, 2),
+        "tables": np.concatenate([*(table.ravel() for table in tables), np.zeros(0, np.uint16)]),
+        "classes": np.concatenate([*classes, np.zeros(0, np.uint8)]),
         "ends": np.concatenate([*ends, np.zeros(0, np.int32)]),
     }
 
@@ -197,13 +202,8 @@ def decode(arrays: Arrays) -> Solved:
         KeyError, IndexError, ValueError, TypeError, ...: these are no such arrays.
     """
     graph = json.loads(arrays["graph"].tobytes())
-    bounds = np.cumsum([0, *arrays["sizes"].tolist()]).tolist()
-    tables, ends = arrays["tables"], arrays["ends"]
-    if tables.shape != (bounds[-1], 256) or ends.shape != (bounds[-1],):
-        raise ValueError("automata of another shape")
-    tables, ends = tables.astype(np.int32), ends.astype(np.int32)
-    tables[tables == 0xFFFF] = -1
-    parts = [(tables[low:high], ends[low:high]) for low, high in pairwise(bounds)]
+    ends = arrays["ends"].astype(np.int32)
+    parts = [(table, ends[low:high]) for table, (low, high) in zip(*_tables(arrays), strict=True)]
     if (ends < 0).any() or any(table.max(initial=-1) >= len(table) for table, _ in parts):
         raise ValueError("an automaton leads out of itself")
     nodes = [GoalNode(FALSE) for _ in graph["nodes"]]
@@ -214,6 +214,18 @@ def decode(arrays: Arrays) -> Solved:
         node.objects = [_read_object(nodes, parts, **one) for one in objects]
         node.arrays = [_read_array(nodes, **one) for one in items]
     return nodes[0], [(str(pointer), str(reason)) for pointer, reason in graph["ignored"]]
+
+
+def _tables(arrays: Arrays) -> tuple[list[npt.NDArray[np.int32]], list[tuple[int, int]]]:
+    """The tables of the automata, and which of all states are theirs."""
+    shapes, flat = arrays["sizes"], arrays["tables"]
+    states, cells = (list(pairwise(np.cumsum([0, *sizes]).tolist())) for sizes in (shapes[:, 0], shapes.prod(axis=1)))
+    classes = arrays["classes"].reshape(-1, 256)
+    ends = sum(shapes[:, 0].tolist())
+    if flat.shape != (shapes.prod(axis=1).sum(),) or arrays["ends"].shape != (ends,) or flat.dtype != np.uint16:
+        raise ValueError("automata of another shape")
+    pairs = zip(cells, shapes.tolist(), classes, strict=True)
+    return [expanded(flat[low:high].reshape(shape), own) for (low, high), shape, own in pairs], states
 
 
 def _read_string(found: Any, parts: list[tuple[Any, Any]]) -> EnumSpec | StringSpec:
