@@ -129,7 +129,7 @@ $(BIN)/pip:
 $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
 	@echo "structgen: installing the runtime dependencies and the demo model"
 	@# The kernels compile while the rest downloads; what is not there then is made by the first import.
-	$(PIP_INSTALL) numba platformdirs
+	$(PIP_INSTALL) numba llvmlite platformdirs
 	@# Where llama.cpp has no wheel, transformers runs the model: compiling takes longer than downloading torch.
 	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
 		$(PIP_INSTALL) --only-binary cyllama -e '.[llamacpp,cli]' || $(PIP_INSTALL) -e '.[transformers,cli]' \
