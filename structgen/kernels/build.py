@@ -113,7 +113,7 @@ def _linked(library: Any) -> Any:
                 for function in other._final_module.functions:
                     if not function.is_declaration and function.linkage.name == "external":
                         function.linkage = "linkonce_odr"  # an operator's code stands in each library that uses it
-                module.link_in(other._final_module, preserve=False)
+                module.link_in(other._final_module, preserve=True)  # other kernels call it, too
     return module
 
 

@@ -25,7 +25,7 @@ _ZIG_TARGETS = {
 _OPTIONS = {
     "linux": ["-Wl,-z,defs", "-Wl,--build-id=none", "-Wl,-s"],
     "darwin": ["-Wl,-undefined,error"],
-    "windows": ["-Wl,-s"],
+    "windows": ["-Wl,--no-entry", "-Wl,-s"],
 }
 
 
@@ -43,7 +43,10 @@ def link(data: bytes, target: str, library: Path, host: str | None) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     own = compiler(target, host)
     command = [own] if own else [sys.executable, "-m", "ziglang", "cc", "-target", _ZIG_TARGETS[target]]
-    options = ["-shared", "-nostdlib", *_OPTIONS[target.partition("-")[0]]]
+    system = target.partition("-")[0]
+    options = ["-shared", "-nostdlib", *_OPTIONS[system]]
+    if system == "darwin":
+        options.append(f"-Wl,-install_name,@rpath/{library.name}")  # else the name of the temporary folder
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / library.name
         source = made.with_suffix(".o")

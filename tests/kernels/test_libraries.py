@@ -54,9 +54,9 @@ grammars = {
 def digests():
     found = {}
     for name, (grammar, text) in grammars.items():
-        matcher, digest, row = grammar.matcher(), hashlib.sha256(), grammar.allocate_bitmask(1)
+        matcher, digest, row = grammar.matcher(), hashlib.sha256(), structgen.allocate_token_bitmask(1, vocabulary.size)
         for byte in text:
-            matcher.fill_bitmask(row, 0)
+            matcher.fill_next_token_bitmask(row)
             digest.update(row.tobytes())
             assert matcher.accept_token(byte), (name, byte)
         assert matcher.is_accepting(), name
