@@ -185,9 +185,7 @@ def test_one_place_knows_all_engines() -> None:
 def test_kernels_stand_alone(module: str) -> None:
     """They are built without the rest of the package, and import nothing beyond the array code's own tools."""
     names = set(imported(module, MODULES[module]))
-    if (
-        module == "structgen.kernels.loading"
-    ):  # no part of what is built; it tells users that they wait, where, or why
+    if module == "structgen.kernels.loading":  # no part of what is built; it tells users that they wait, where, or why
         names -= {"structgen.progress", "structgen.cache_folder", "structgen.errors"}
     assert not {
         name for name in names if name.startswith("structgen") and ".kernels" not in name.removesuffix("_kernels")

@@ -96,8 +96,10 @@ _alive: list[Any] = []  # linkers and libraries hold the code, and definitions t
 
 def _loaded(path: Path, address: Callable[[str], int], owner: Any) -> Loaded:
     """What to call, of code whose symbols are told by ``address`` as long as ``owner`` lives."""
-    table = ctypes.CFUNCTYPE(ctypes.c_void_p)(address(TABLE))()
-    (ctypes.c_void_p * len(NEEDS)).from_address(table)[:] = _needs(path)
+    needs = _needs(path)
+    table = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p))(address(TABLE))()
+    for number, place in enumerate(needs):
+        table[number] = place
     level = ctypes.CFUNCTYPE(ctypes.c_int64)(address(LEVEL))()
     definition = _MethodDefinition(b"run", address(SYMBOL), _METH_FASTCALL, b"A kernel of structgen.")
     _alive.append((owner, definition))
