@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ from structgen.decoding.sampling import (
 )
 from structgen.decoding.sampling.penalties import History
 from structgen.decoding.sampling.sampler import DrawRequest
-from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
+from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniform
 from structgen.decoding.sections import SectionBudget, SectionMeter
 from structgen.engines.protocols import Matcher
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
@@ -302,11 +303,9 @@ class Output:
         allowed, log_probs, sigma = self._distribution(logits_row)
         place = len(self.token_ids)
 
-        def uniform(attempt: int) -> float:
-            return float(uniforms([self._seed], [place], attempt)[0])
-
         first = int(np.searchsorted(allowed, refused))
-        for position in islice(draw(log_probs, self._params, uniform, sigma=sigma, first=first), MAX_REJECTED):
+        drawn = draw(log_probs, self._params, partial(uniform, self._seed, place), sigma=sigma, first=first)
+        for position in islice(drawn, MAX_REJECTED):
             token = int(allowed[position])
             if token != refused and self._choose(token, float(log_probs[position])):
                 return

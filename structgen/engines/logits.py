@@ -12,6 +12,7 @@ from structgen.errors import BitmaskError
 from structgen.kernels.sampling.layout import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 _KINDS = {"float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16, "float64": FLOAT64}
+_NUMPY_KINDS = {np.dtype(name): kind for name, kind in _KINDS.items() if name != "bfloat16"}  # by name takes 5 µs
 _WIDTHS = {FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2, FLOAT64: 8}
 
 
@@ -47,7 +48,10 @@ def host_logits(logits: Any) -> HostLogits:
     Raises:
         BitmaskError: no such array: another type, dtype or shape.
     """
-    kind = _KINDS.get(str(getattr(logits, "dtype", "")).removeprefix("torch."))
+    if isinstance(logits, np.ndarray):
+        kind = _NUMPY_KINDS.get(logits.dtype)
+    else:
+        kind = _KINDS.get(str(getattr(logits, "dtype", "")).removeprefix("torch."))
     if kind is None or getattr(logits, "ndim", 0) != 2:
         found = f"{getattr(logits, 'dtype', type(logits).__name__)}, shape {tuple(getattr(logits, 'shape', ()))}"
         raise BitmaskError(f"logits are {found}; wanted a floating array or tensor of shape [rows, vocabulary]")

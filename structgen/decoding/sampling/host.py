@@ -18,7 +18,7 @@ from structgen.decoding.sampling.draws import pick
 from structgen.decoding.sampling.filters import LogProbs, deviation, filtered_probs
 from structgen.decoding.sampling.params import SamplingParams, keeps_a_prefix
 from structgen.decoding.sampling.sampler import Bitmask, Choices, DrawRequest
-from structgen.decoding.sampling.uniforms import uniforms
+from structgen.decoding.sampling.uniforms import uniform, uniforms
 from structgen.engines.bitmask import in_parts, threads_for_logits
 from structgen.engines.logits import HostLogits, host_logits
 from structgen.kernels.sampling import calls
@@ -66,7 +66,10 @@ class HostSampler:
         rows = host_logits(logits)
         tokens = np.empty(len(requests), np.int64)
         log_probs, log_kept = np.empty(len(requests)), np.empty(len(requests))
-        numbers = uniforms([r.seed for r in requests], [r.position for r in requests])
+        if len(requests) == 1:
+            numbers = np.array([uniform(requests[0].seed, requests[0].position)])
+        else:
+            numbers = uniforms([r.seed for r in requests], [r.position for r in requests])
         plain = [place for place, request in enumerate(requests) if request.adjustments is None]
         groups = [(plain, rows)] if plain else []
         changed = [place for place, request in enumerate(requests) if request.adjustments is not None]

@@ -21,8 +21,9 @@ from structgen.models.llamacpp.binding import LlamaContext
 
 WEIGHT = 0.25  # of the latest call in the running mean
 TRIAL = 2  # calls
+LONG_TRIAL = 4  # of more threads: one that has slept for long is let on before others, so the first calls look quick
 GAIN = 0.97  # of the time so far that another number must stay below
-HOPELESS = 1.5  # times the time so far, after which a trial ends with its first call
+HOPELESS = 1.3  # times the time so far, after which a trial ends with its first call
 SLOW = 1.5  # times what it was: calls have grown slow
 LEAST, MOST = 4, 256  # calls between two trials: twice as many each time
 DOUBT = 32  # times sooner than usual another number is tried once one was left: it may have been slow by chance
@@ -58,7 +59,8 @@ class ThreadChoice:
         """The call took so long a token."""
         if self._trial is not None:
             self._tried.append(seconds)
-            if len(self._tried) == TRIAL or seconds > HOPELESS * self._seconds[self._home]:
+            calls = LONG_TRIAL if self._trial < self._home else TRIAL
+            if len(self._tried) == calls or seconds > HOPELESS * self._seconds[self._home]:
                 self._judge(self._trial)
             return
         self._calls += 1
@@ -83,8 +85,9 @@ class ThreadChoice:
         self._trial, self._tried = place, []
 
     def _judge(self, place: int) -> None:
-        """End a trial. What was tried is known anew, whichever is used."""
-        self._seconds[place] = min(self._tried)
+        """End a trial. What was tried is known anew, whichever is used: more threads by their mean, since what they
+        meet among other work are pauses; fewer by the best call, the first has caches to fill."""
+        self._seconds[place] = sum(self._tried) / len(self._tried) if place < self._home else min(self._tried)
         step, self._step = place - self._home, self._home - place
         self._gap = self._due = min(MOST, 2 * self._gap)
         if self._seconds[place] < GAIN * self._seconds[self._home]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniforms
+from structgen.decoding.sampling.uniforms import generator, seed_or_entropy, uniform, uniforms
 from structgen.kernels.aligned.calls import next_uniform
 
 
@@ -48,3 +50,8 @@ def test_seeds_of_any_length() -> None:
     assert 0 <= seed_or_entropy(2**200 + 5) < 2**64 and seed_or_entropy(2**200 + 5) != seed_or_entropy(2**200 + 6)
     assert seed_or_entropy(None) != seed_or_entropy(None)
     assert generator(2**64 - 1, 3).random() == generator(2**64 - 1, 3).random() != generator(2**64 - 1, 4).random()
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**40), st.integers(0, 200))
+def test_one_is_one_of_many(seed: int, position: int, attempt: int) -> None:
+    assert uniform(seed, position, attempt) == uniforms([seed], [position], attempt)[0]
