@@ -150,7 +150,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: p
         with pytest.raises(KernelError, match=r"tokens\.(so|dll) could not be loaded.*structgen-lm\[jit\]"):
             loading.kernel.__wrapped__("tokens")
     loading.build(["tokens"])
-    assert loading.kernel.__wrapped__("tokens")  # with numba an object is made in its place
+    assert callable(loading.kernel.__wrapped__("tokens"))  # with numba an object is made in its place
 
 
 def test_libraries_refer_to_nothing(shipped: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_platform_without_a_function_gets_no_kernel(monkeypatch: pytest.Monkey
     target = objects.host_target()
     assert target is not None
     path = objects.object_path(loading.cache_folder(), "aligned", target, objects.is_checked())
-    assert functions.load_object(path).run
+    assert functions.load_object(path).level == 0
     monkeypatch.setattr(functions, "NEEDS", {**objects.NEEDS, "no_such_function": "void ()"})
     with pytest.raises(RuntimeError, match="no_such_function"):
         functions.load_object(path)
