@@ -23,7 +23,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # what is measured
 
-from benchmarks.default_path import busy  # noqa: E402
+from default_path import busy  # noqa: E402
+
 from structgen.models.llamacpp.files import open_file  # noqa: E402
 from structgen.models.llamacpp.threads import TimedContext  # noqa: E402
 from tests.models.llamacpp.gguf_files import byte_level  # noqa: E402

@@ -29,7 +29,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # what is measured
 
-from serving_load import abuse, equality, faults, growth, latency, lone, siege, steps, throughput  # noqa: E402, F401
+from serving_load import (  # noqa: E402, F401
+    abuse,
+    equality,
+    faults,
+    growth,
+    latency,
+    lone,
+    siege,
+    soak,
+    steps,
+    throughput,
+)  # fmt: skip
 from serving_load.lab import Lab  # noqa: E402
 from serving_load.measurements import MEASUREMENTS, Found, Measurement  # noqa: E402
 

@@ -17,6 +17,27 @@ class UnreadableNumberError(ValueError):
     """A number whose exponent no ``Decimal`` has."""
 
 
+class NamedTwiceError(ValueError):
+    """An object has a name twice: what it means depends on who reads it."""
+
+
+def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these members: an ``object_pairs_hook`` for JSON that others write.
+
+    Raises:
+        NamedTwiceError: a name is there twice.
+    """
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen = set[str]()
+    for name, _ in pairs:
+        if name in seen:
+            raise NamedTwiceError(f"an object in it has the name {json.dumps(name[:200])} twice; leave one out")
+        seen.add(name)
+    raise AssertionError("unreachable: fewer names than members")
+
+
 def loads_exact(text: str) -> Any:
     """The value of a JSON text.
 

@@ -18,7 +18,18 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
-    {"errors", "json_text", "json_prefix", "options", "progress", "cache_folder", "first_import", "kernels", "workers"},
+    {
+        "errors",
+        "json_text",
+        "json_prefix",
+        "options",
+        "progress",
+        "shares",
+        "cache_folder",
+        "first_import",
+        "kernels",
+        "workers",
+    },
     {"automata", "formula", "vocabulary"},
     {"device.apply"},
     {

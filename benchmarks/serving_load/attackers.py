@@ -1,21 +1,34 @@
 """Hostile clients, over plain sockets, each in a process of its own.
 
 python attackers.py NAME PORT SECONDS
+
+At its end it prints a JSON object: how many answers had each status, and how many of them tell what no answer may
+(``LEAKS``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # as a program
+
+from serving_load.hostile_requests import REQUESTS, Asked
 
 CHAT = "/v1/chat/completions"
-JSON_HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 3}
+HEAD = "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+JSON_HEAD = HEAD.format(path=CHAT)
+SECRET = "the-secret-of-a-file"
+"""What stands in files beside the server (``siege.folder``)."""
+LEAKS = (SECRET.encode(), b"Traceback (most recent call last)")
 IDLE = 600
 """Connections that do nothing, or next to nothing, at a time."""
 
@@ -52,23 +65,54 @@ def flood(port: int, until: float, head: str, data: bytes) -> None:
                 connection.sendall(data)
 
 
-def ask(port: int, until: float, body: dict[str, Any] | bytes) -> None:
-    """Send a whole request, read its answer, and again."""
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = f"{JSON_HEAD}connection: close\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            connection.sendall(request)
-            while connection.recv(1 << 16):
-                pass
+STATUSES: Counter[str] = Counter()
+"""Answers by status; "none": the connection was closed without one; "leaks": answers that tell what they may not."""
 
 
-def _asking(fields: dict[str, Any] | bytes) -> Callable[[int, float], None]:
-    return lambda port, until: ask(port, until, fields if isinstance(fields, bytes) else {**HELLO, **fields})
+def ask(port: int, until: float, requests: Iterator[Asked]) -> None:
+    """Send whole requests, one after the other, and read each answer, or leave as ``Asked`` says."""
+    for asked in requests:
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        data = asked.data()
+        head = f"{HEAD.format(path=asked.path)}connection: close\r\ncontent-length: {len(data)}\r\n\r\n"
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), timeout=left + 1) as connection,
+        ):
+            connection.sendall(head.encode() + data)
+            if asked.leaves_after is not None:
+                time.sleep(asked.leaves_after)
+                continue
+            _note(connection)
 
 
-def _user(text: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": text}]}
+def _note(connection: socket.socket) -> None:
+    answer = bytearray()
+    while piece := connection.recv(1 << 16):
+        answer += piece
+        del answer[1 << 20 :]
+    parts = answer.split(b" ", 2)
+    STATUSES[parts[1].decode() if len(parts) == 3 else "none"] += 1
+    STATUSES["leaks"] += any(leak in answer for leak in LEAKS)
+
+
+def ask_from(threads: int, requests: Callable[[int], Asked]) -> Callable[[int, float], None]:
+    """Ask from so many connections at once; no two requests have the same number."""
+
+    def attack(port: int, until: float) -> None:
+        numbers = itertools.count(int(time.time() * 1000) % 10_000_000)
+        asking = [
+            threading.Thread(target=ask, args=(port, until, (requests(next(numbers)) for _ in itertools.count())))
+            for _ in range(threads)
+        ]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+
+    return attack
 
 
 ATTACKS: dict[str, Callable[[int, float], None]] = {
@@ -84,21 +128,11 @@ ATTACKS: dict[str, Callable[[int, float], None]] = {
         port, until, f"{JSON_HEAD}transfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n" * 20_000
     ),
     "no HTTP": lambda port, until: flood(port, until, "", b"\x16\x03\x01nonsense\r\n\r\n"),
-    "330,000 wrong logit_bias": _asking({"logit_bias": {f"x{number}": 200 for number in range(330_000)}}),
-    "330,000 unknown fields": _asking({f"x{number}": 1 for number in range(330_000)}),
-    "a name of 4 MB": _asking({"x" * 4_000_000: 1}),
-    "a value of 4 MB": _asking({"temperature": "x" * 4_000_000}),
-    "bad JSON of 4 MB": _asking(b'{"a": "' + b"\n" * 4_000_000),
-    "300,000 emoji": _asking(_user("\N{PILE OF POO}" * 300_000)),
-    "300,000 letters": _asking(_user("a" * 300_000)),
-    "2,000 structures": _asking({
-        "structured_outputs": {"structural_tag": {"type": "structural_tag", "triggers": ["<f"], "structures": [
-            {"begin": f"<f{number}>", "schema": {"type": "object"}, "end": "</f>"} for number in range(2_000)
-        ]}},
-    }),
-}  # fmt: skip
+    **{name: ask_from(threads, requests) for name, (threads, requests) in REQUESTS.items()},
+}
 """By name: what is done at a port until a time (``time.monotonic``)."""
 
 
 if __name__ == "__main__":
     ATTACKS[sys.argv[1]](int(sys.argv[2]), time.monotonic() + float(sys.argv[3]))
+    print(json.dumps(STATUSES))

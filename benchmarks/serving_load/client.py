@@ -87,12 +87,14 @@ class Client:
     Args:
         url: of the server.
         key: for the header Authorization.
+        address: from which it comes, where the system lets it choose (127.0.0.2, on Linux); None: any.
     """
 
-    def __init__(self, url: str, key: str = "none") -> None:
+    def __init__(self, url: str, key: str = "none", address: str | None = None) -> None:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+        transport = httpx2.AsyncHTTPTransport(limits=limits, local_address=address)
         headers = {"authorization": f"Bearer {key}"}
-        self.http = httpx2.AsyncClient(base_url=url, timeout=_PATIENCE, limits=limits, headers=headers)
+        self.http = httpx2.AsyncClient(base_url=url, timeout=_PATIENCE, transport=transport, headers=headers)
 
     async def __aenter__(self) -> Self:
         return self

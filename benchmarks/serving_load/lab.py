@@ -33,12 +33,15 @@ class Server:
     Args:
         options: of the command.
         environment: what is set besides.
+        folder: in which it runs; None: this process's.
 
     Attributes:
         url: where it is.
     """
 
-    def __init__(self, options: Sequence[str] = (), environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, options: Sequence[str] = (), environment: dict[str, str] | None = None, folder: Path | None = None
+    ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -52,7 +55,7 @@ class Server:
             **(environment or {}),
         }
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
         self._wait()
 
     def _wait(self) -> None:
@@ -75,6 +78,10 @@ class Server:
         """Its memory (Linux), without the processes that it started."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def files(self) -> int:
+        """How many it has open (Linux)."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def processor_seconds(self) -> float:
         """What it has used of the processor (Linux), without the processes that it started."""
@@ -136,16 +143,17 @@ class Lab:
             self._server = self.own_server()
         return self._server
 
-    def own_server(self, *options: str, draft: Any = ..., **environment: str) -> Server:
+    def own_server(self, *options: str, draft: Any = ..., folder: Path | None = None, **environment: str) -> Server:
         """A server for one measurement alone.
 
         Args:
             draft: other than the lab's; None: none.
+            folder: in which it runs; None: this process's.
         """
         draft = self.draft if draft is ... else draft
         say(f"starting a server {' '.join(options)}{f' --draft {draft}' if draft else ''}")
         options = (*options, "--backend", self.backend)
-        return Server([*options, *(["--draft", draft] if draft else [])], environment)
+        return Server([*options, *(["--draft", draft] if draft else [])], environment, folder)
 
     def generator(self) -> Generator:
         """The model in this process."""

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeAlias
 from structgen.batch_files.specification import DEFAULT_OPTIONS, KINDS, ConstraintSpecification
 from structgen.decoding.prompts import Prompt
 from structgen.errors import InputFileError
+from structgen.json_text import NamedTwiceError, named_once
 from structgen.options import JsonOptions
 
 RowId: TypeAlias = "str | int"
@@ -140,7 +141,7 @@ def _json_records(file: BinaryIO) -> Iterator[tuple[int, Record]]:
 
 def _json_object(text: str) -> Record:
     try:
-        record = json.loads(text)
+        record = json.loads(text, object_pairs_hook=named_once)
     except json.JSONDecodeError as error:
         return InputFileError(f"no JSON: {error.msg} at column {error.colno}", text=text)
     except (ValueError, RecursionError) as error:  # digits, depth
@@ -233,12 +234,24 @@ def _source(kind: str, value: Any, is_csv: bool) -> str:
         return json.dumps(value)
     if not isinstance(value, str):
         raise InputFileError(f"{kind} is {'a schema or its' if kind == 'schema' else 'a'} text, not {value!r:.40}")
+    if kind == "schema":
+        _check_names(value)
     return value
+
+
+def _check_names(text: str) -> None:
+    """Refuse the text of a schema in which an object has a name twice; what else is wrong is told with its place."""
+    try:
+        json.loads(text, object_pairs_hook=named_once)
+    except NamedTwiceError as error:
+        raise InputFileError(f"schema cannot be read: {error}") from None
+    except (ValueError, RecursionError):
+        return
 
 
 def _cell(name: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=named_once)
     except (ValueError, RecursionError) as error:
         raise InputFileError(f"{name} is JSON text, not {text!r:.40}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Rows of any language model: those that are opened together share a padded cache, and are read together."""
+"""Rows of any language model: those whose texts are read whole together share a padded cache, and are read together."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from structgen.models.language_model import LanguageModel, reads_visible
+from structgen.models.language_model import LanguageModel, reads_asynchronously, reads_visible
 from structgen.models.ragged_reader import Part, Reading
 
 
 class _Group:
-    """Rows that were opened together.
+    """Rows whose texts were read together.
 
     Attributes:
         rows: their numbers, in the order of the cache.
@@ -37,9 +37,9 @@ class _Group:
 
 
 class PaddedRows:
-    """A ``RaggedReader`` over the calls that every language model has: rows that are first read in one call stay
-    together, with a call of the model for each such group. Where the model reads no trees, a group reads as many tokens
-    of each row as the shortest part has."""
+    """A ``RaggedReader`` over the calls that every language model has: rows whose texts are read whole in one call stay
+    together, with a call of the model for each such group; a row whose text is read in pieces is a group of its own.
+    Where the model reads no trees, a group reads as many tokens of each row as the shortest part has."""
 
     reads_apart = False
     shares_prefixes = False
@@ -51,11 +51,13 @@ class PaddedRows:
     def __init__(self, model: LanguageModel) -> None:
         self._model: Any = model
         self._groups: dict[int, _Group] = {}
+        self._left: dict[int, int] = {}  # tokens that rows were opened for and that are not read
         self._next = 0
 
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """See ``RaggedReader.open``; no prefix is known."""
         self._next += 1
+        self._left[self._next] = len(tokens)
         return self._next, 0
 
     def remember(self, row: int, salt: str = "") -> None:
@@ -75,30 +77,51 @@ class PaddedRows:
     def read(self, parts: Sequence[Part]) -> Reading:
         """See ``RaggedReader.read``; parts must name all rows of a group."""
         by_row = {part.row: part for part in parts}
-        fresh = [part for part in parts if part.row not in self._groups]
         groups = {id(group): group for row in by_row if (group := self._groups.get(row)) is not None}
         calls, first, found = [], 0, dict[int, tuple[int, int]]()
-        if fresh:
-            logits, cache = self._model.prefill([part.tokens for part in fresh])
-            group = _Group([part.row for part in fresh], cache)
+        for together in self._fresh(parts):
+            logits, cache = self._model.prefill([part.tokens for part in together])
+            group = _Group([part.row for part in together], cache)
             self._groups |= dict.fromkeys(group.rows, group)
-            found = {part.row: (place, len(part.tokens)) for place, part in enumerate(fresh)}
-            calls, first = [logits], len(fresh)
+            found |= {part.row: (first + place, len(part.tokens)) for place, part in enumerate(together)}
+            calls.append(logits)
+            first += len(together)
         for group in groups.values():
             logits, counts = self._append(group, [by_row[row] for row in group.rows])
             width = logits.shape[1]
             for place, (row, count) in enumerate(zip(group.rows, counts, strict=True)):
-                last = count - 1 if by_row[row].last_only else 0
+                last = min(width, count) - 1 if by_row[row].last_only else 0
                 found[row] = first + place * width + last, count
             calls.append(logits.reshape(-1, logits.shape[-1]))
             first += len(calls[-1])
         order = [found[part.row] for part in parts]
+        self._note_read(parts, calls)
         return Reading(_joined(calls), [start for start, _ in order], [count for _, count in order])
+
+    def _fresh(self, parts: Sequence[Part]) -> list[list[Part]]:
+        """The parts that rows begin with: those that are whole texts in one call, each of the others in its own."""
+        fresh = [part for part in parts if part.row not in self._groups]
+        whole = [part for part in fresh if len(part.tokens) >= self._left[part.row]]
+        alone = [[part] for part in fresh if len(part.tokens) < self._left[part.row]]
+        return [whole, *alone] if whole else alone
+
+    def _note_read(self, parts: Sequence[Part], calls: Sequence[Any]) -> None:
+        """Count what is left of texts. Of a piece nobody looks at the logits: here it is waited for, so that a call
+        takes the time that it takes."""
+        for part in parts:
+            if part.row in self._left:
+                self._left[part.row] -= len(part.tokens)
+                if self._left[part.row] <= 0:
+                    del self._left[part.row]
+                elif reads_asynchronously(self._model):
+                    float(calls[-1].reshape(-1)[0])
 
     def _append(self, group: _Group, parts: Sequence[Part]) -> tuple[Any, list[int]]:
         """One call for a group: logits [rows, n, V], and how many tokens of each part were read."""
         group.settle()
         tokens, counts = [part.tokens for part in parts], [len(part.tokens) for part in parts]
+        if parts[0].row in self._left and hasattr(self._model, "forward_last"):  # the next piece of a text
+            return self._model.forward_last(tokens, group.cache)[:, None], counts
         if all(part.parents is None for part in parts) and (
             min(counts) == max(counts) or not reads_visible(self._model)
         ):
@@ -114,6 +137,7 @@ class PaddedRows:
 
     def drop(self, row: int) -> None:
         """See ``RaggedReader.drop``."""
+        self._left.pop(row, None)
         group = self._groups.pop(row, None)
         if group is None:
             return

@@ -53,8 +53,8 @@ class RaggedReader(Protocol):
 
     @property
     def reads_apart(self) -> bool:
-        """Whether rows share nothing, so that they may join at any step and be read in pieces of any size. Else rows
-        that are opened together are read together in every call, and their first parts whole."""
+        """Whether rows share nothing, so that any of them may be read at any step. Else rows whose texts were read
+        whole in one call are read together in every call from then on; one whose text is read in pieces is alone."""
         ...
 
     @property

@@ -92,13 +92,20 @@ class TransformersModel:
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache) -> Any:
         """Append n tokens to every row: logits [rows, n, V]."""
+        return self._append(token_ids, cache)
+
+    def _append(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache, **options: Any) -> Any:
         import torch
 
         count = len(token_ids[0])
         positions = self._first_positions(cache) + torch.arange(count, device=self.model.device)
         cache.grow(count)
         mask = None if cache.valid is None else cache.valid.long()
-        return self._run(token_ids, cache, positions, mask)
+        return self._run(token_ids, cache, positions, mask, **options)
+
+    def forward_last(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache) -> Any:
+        """Append n tokens to every row: logits [rows, V] after the last. As ``forward``, without the others' logits."""
+        return self._append(token_ids, cache, logits_to_keep=1)[:, -1]
 
     @cached_property
     def full_attention(self) -> bool:

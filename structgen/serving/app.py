@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
@@ -26,13 +28,15 @@ from structgen.generator import Generator
 from structgen.serving.admission import Admission
 from structgen.serving.compiler import CompileService
 from structgen.serving.engine import AsyncEngine, with_prompt_length
-from structgen.serving.errors import RequestError, as_request_error, overloaded, until_stopped
+from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.gate import Gate
+from structgen.serving.memory import give_back_regularly
 from structgen.serving.metrics import ServerMetrics
-from structgen.serving.openai_types import CheckRequest
+from structgen.serving.openai_types import CheckRequest, RequestPart
 from structgen.serving.pages import page_routes
-from structgen.serving.reading import READ_AT_ONCE, read_body
+from structgen.serving.places import WaitingPlace, WaitingPlaces
+from structgen.serving.reading import READ_AT_ONCE, read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
@@ -41,7 +45,11 @@ from structgen.serving.surface import SURFACES, AnswerWriter, Surface
 from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
+SWITCH_SECONDS = 5e-4
+"""After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
+Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
 _T = TypeVar("_T")
+_Asked = TypeVar("_Asked", bound=RequestPart)
 
 
 class Caller(NamedTuple):
@@ -92,7 +100,8 @@ class ApiServer:
         self.is_warm = False
         self.failure: BaseException | None = None
         self._drafts = model.drafts
-        self._in_preparation = 0
+        self._bodies = self._bodies_told = 0
+        self._places = WaitingPlaces(lambda: self.engine.room, self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -126,13 +135,17 @@ class ApiServer:
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
-        warming = asyncio.ensure_future(self._warm_up())
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, SWITCH_SECONDS))
+        beside = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(give_back_regularly(self._has_read))]
         try:
             yield
         finally:
-            warming.cancel()
-            await asyncio.gather(warming, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.to_thread(self._close)
+            sys.setswitchinterval(interval)
 
     async def _warm_up(self) -> None:
         """Have a first token written; what is asked meanwhile waits for it."""
@@ -149,6 +162,11 @@ class ApiServer:
             return
         self.is_warm = True
         LOG.info(json.dumps({"event": "ready", "seconds": round(time.monotonic() - started, 1)}))
+
+    def _has_read(self) -> bool:
+        """Whether a body came since this was asked last."""
+        before, self._bodies_told = self._bodies_told, self._bodies
+        return before != self._bodies
 
     def _close(self) -> None:
         self.engine.close()
@@ -169,11 +187,11 @@ class ApiServer:
 
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         arrived = time.monotonic()
-        self._check_room()
         caller, body = await self._received(request)
-        with self._preparing():
-            work, writer, rows = await self._prepared(surface, request.receive, record, caller, body, arrived)
-        rows = [replace(row, arrived=arrived) for row in rows]
+        with self._places.held(caller.share) as place:
+            preparing = self._prepared(surface, request.receive, record, caller, body, arrived)
+            work, writer, rows = await _while_held(preparing, place)
+        rows = [replace(row, key=caller.share, arrived=arrived) for row in rows]
         stream = self.engine.submit(rows, caller.share)
         try:
             if not work.stream:
@@ -195,22 +213,13 @@ class ApiServer:
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
         """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
         address = address_of(request)
-        key = self.admission.check(request.headers, address)
-        return Caller(key, address), await self.admission.body(request.headers, request.receive)
+        caller = Caller(self.admission.check(request.headers, address), address)
+        self._places.check(caller.share)
+        self._bodies += 1
+        return caller, await self.admission.body(request.headers, request.receive)
 
-    def _check_room(self) -> None:
-        if self._in_preparation >= self.engine.room:
-            raise overloaded("Too many requests wait already.", self.engine.retry_after())
-
-    @contextmanager
-    def _preparing(self) -> Iterator[None]:
-        """A request that is being read and compiled: it waits, too."""
-        self._check_room()
-        self._in_preparation += 1
-        try:
-            yield
-        finally:
-            self._in_preparation -= 1
+    def _no_room(self) -> RequestError:
+        return overloaded("Too many requests wait already.", self.engine.retry_after())
 
     async def _prepared(
         self,
@@ -223,11 +232,11 @@ class ApiServer:
     ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary = self.settings, self.engine.vocabulary
-        asked = await read_body(surface.request, body)
+        asked = await _while_there(self._read_body(surface.request, body, caller), receive)
         self._check_model(asked.model)
         is_long = len(body) > READ_AT_ONCE
         reading = self.engine.read(
-            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), is_long=is_long
+            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), caller.share, is_long=is_long
         )
         work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
@@ -239,6 +248,12 @@ class ApiServer:
             record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
         return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
+
+    async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
+        """The request in a body; a large one is read beside the loop. Errors as ``read_json``, ``read_request``."""
+        if len(body) <= READ_AT_ONCE:
+            return read_request(kind, read_json(body))
+        return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
 
     def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
         answer = writer.completion(events)
@@ -335,16 +350,16 @@ class ApiServer:
     async def _report(self, request: Request, record: RequestRecord) -> Response:
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        asked = await read_body(CheckRequest, body)
-        with until_stopped():
-            constraint = await asyncio.to_thread(structured_constraint, asked.structured_outputs, self.settings)
+        beside = partial(self.engine.beside, who=caller.share, is_long=True)  # no prompt waits for what a page asks
+        asked = await self._read_body(CheckRequest, body, caller)
+        constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
-        with self._preparing():
-            grammar = await _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
+        with self._places.held(caller.share) as place:
+            compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
+            grammar = await _while_held(compiling, place)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        with until_stopped():
-            entries = await asyncio.to_thread(_entries, grammar)
+        entries = await beside(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
@@ -394,6 +409,25 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         for task in (gone, working):
             task.cancel()
         await asyncio.gather(gone, working, return_exceptions=True)
+
+
+async def _while_held(work: Coroutine[Any, Any, _T], place: WaitingPlace) -> _T:
+    """The result of a coroutine, given up when its place is another's.
+
+    Raises:
+        RequestError: it is.
+    """
+    working = asyncio.ensure_future(work)
+    either: set[asyncio.Future[Any]] = {working, place.turned_away}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            place.turned_away.result()
+        return working.result()
+    finally:
+        place.turned_away.cancel()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
 
 def _no_model(name: str, names: Sequence[str]) -> RequestError:

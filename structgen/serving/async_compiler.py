@@ -9,16 +9,15 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
-from contextlib import suppress
 from typing import Protocol
 
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.engines.protocols import Grammar
 from structgen.progress import ProgressCallback, report_progress
-from structgen.serving.errors import overloaded, unavailable
-from structgen.serving.fair_pool import FairPool, PooledWork
+from structgen.serving.errors import overloaded
+from structgen.serving.fair_pool import FairPool, PooledWork, result_of
+from structgen.shares import Shares
 from structgen.vocabulary.vocabulary import Vocabulary
 
 
@@ -78,6 +77,7 @@ class AsyncCompiler:
         placed: what a model has in place of the compiled form of a constraint.
         waiting: constraints that may wait for their turn.
         progress: told of what takes over a second.
+        shares: seconds that callers have used; None: of these threads alone.
     """
 
     def __init__(
@@ -86,9 +86,12 @@ class AsyncCompiler:
         placed: Callable[[Constraint, Grammar], Grammar],
         waiting: int = 256,
         progress: ProgressCallback | None = None,
+        shares: Shares | None = None,
     ) -> None:
         self._compiling, self._placed, self._progress = compiling, placed, progress
-        self._pool = FairPool(compiling.at_once, "structgen-compile", each=compiling.each, waiting=waiting)
+        self._pool = FairPool(
+            compiling.at_once, "structgen-compile", each=compiling.each, waiting=waiting, shares=shares
+        )
         self._lock = threading.Lock()
         self._running: dict[Hashable, _Shared] = {}
 
@@ -110,7 +113,7 @@ class AsyncCompiler:
         shared = self._join(key, constraint, who)
         try:
             async with asyncio.timeout(None if until is None else until - time.monotonic()):
-                return self._placed(constraint, await _of(shared.job.result))
+                return self._placed(constraint, await result_of(shared.job.result))
         except TimeoutError:
             raise overloaded("The constraint was not compiled in time.", 1.0, "queue_timeout") from None
         finally:
@@ -144,26 +147,3 @@ class AsyncCompiler:
     def _compile(self, constraint: Constraint, job: PooledWork[Grammar]) -> Grammar:
         with report_progress(self._progress):
             return self._compiling.compile(constraint, lambda: job.is_wanted)
-
-
-async def _of(result: Future[Grammar]) -> Grammar:
-    """What comes of a job, here. Who is cancelled leaves nothing behind that would tell of an error later."""
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[Grammar] = loop.create_future()
-
-    def settle() -> None:
-        if waiter.done():
-            return
-        if result.cancelled():
-            waiter.set_exception(unavailable("The server stops.", "stopping"))
-        elif (error := result.exception()) is not None:
-            waiter.set_exception(error)
-        else:
-            waiter.set_result(result.result())
-
-    def told(_: Future[Grammar]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(settle)
-
-    result.add_done_callback(told)
-    return await waiter

@@ -13,6 +13,7 @@ from structgen.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.decoding.prompts import Place as PromptPlace
 from structgen.errors import StructgenError
 from structgen.json_schema.forms import FormOption
+from structgen.json_text import named_once
 from structgen.serving.custom_tools import as_functions, choice_as_function
 from structgen.serving.errors import Place, RequestError, as_request_error
 from structgen.serving.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
@@ -188,9 +189,10 @@ def _plain_call(call: AssistantToolCall | AssistantCustomCall) -> dict[str, Any]
 
 
 def arguments_of(text: str) -> Any:
-    """The arguments of a call that was made; text that is no JSON object stands for itself."""
+    """The arguments of a call that was made; text that is no JSON object, or has a name twice, stands for
+    itself."""
     try:
-        value = json.loads(text) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=named_once) if text.strip() else {}
     except (ValueError, RecursionError):
         return {CUSTOM_INPUT: text}
     return value if isinstance(value, dict) else {CUSTOM_INPUT: text}

@@ -23,9 +23,9 @@ from structgen.serving.settings import ServingSettings
 
 MAX_HEAD = 64 << 10
 """Bytes of a request's line and headers."""
-MAX_FRAMES = 32 << 10
+MAX_FRAMES = 16 << 10
 """Bytes between those of a body: the sizes of chunks, and an eighth of the body besides."""
-PIECE = 16 << 10
+PIECE = 2 << 10
 """Bytes that are parsed before these limits are looked at again."""
 LINGER_SECONDS, LINGER_BYTES = 1.0, 1 << 20
 """How long, and how much, is read of a client that was refused, so that it reads the answer and no reset."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -24,16 +24,18 @@ from structgen.generator import Generator
 from structgen.prepared_model import unbudgeted
 from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainCompiling
-from structgen.serving.errors import RequestError, overloaded, until_stopped
-from structgen.serving.fair_pool import FairPool, PooledWork
+from structgen.serving.errors import RequestError, overloaded
+from structgen.serving.fair_pool import FairPool, PooledWork, result_of
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tokenizing import InTurn
 from structgen.serving.writing import AsyncWriting
+from structgen.shares import Shares
 
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.serving")
 MAKERS = 3  # threads that make outputs; of one caller one fewer
+ANY_NUMBER = 1 << 30  # may wait there: what may wait is counted by ``room``
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
 
 
@@ -146,13 +148,18 @@ class AsyncEngine(AsyncWriting):
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         self.max_prompt_length = self.settings.max_prompt_length
+        shares = Shares()  # one account of each caller for all that is done beside the loop and the model
         self._compiler = AsyncCompiler(
-            compiling or PlainCompiling(served.vocabulary), served.placed, self.settings.max_waiting, self._progress
+            compiling or PlainCompiling(served.vocabulary),
+            served.placed,
+            self.settings.max_waiting,
+            self._progress,
+            shares,
         )
         self._in_turn = InTurn(self.tokenizer)
-        self._reading = ThreadPoolExecutor(1, "structgen-tokenize")
-        self._reading_long = ThreadPoolExecutor(1, "structgen-tokenize-long")  # beside it: short ones wait for a part
-        self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=1 << 30)  # see ``room``
+        self._reading = FairPool(1, "structgen-read", waiting=ANY_NUMBER, shares=shares)
+        self._reading_long = FairPool(1, "structgen-read-long", waiting=ANY_NUMBER, shares=shares)
+        self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=ANY_NUMBER, shares=shares)
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
         self._inbox: deque[Callable[[], None]] = deque()
@@ -249,13 +256,23 @@ class AsyncEngine(AsyncWriting):
         self._check_process()
         return await self._compiler.compile(unbudgeted(constraint), who, until)
 
-    async def read(self, tokenize: Callable[[Any], _T], *, is_long: bool = False) -> _T:
-        """What ``tokenize`` makes of the tokenizer, beside the loop; of long texts, beside what is made of others."""
+    async def read(self, tokenize: Callable[[Any], _T], who: str = "", *, is_long: bool = False) -> _T:
+        """What ``tokenize`` makes of the tokenizer, see ``beside``."""
+        return await self.beside(lambda: tokenize(self._in_turn), who, is_long=is_long)
+
+    async def beside(self, work: Callable[[], _T], who: str = "", *, is_long: bool = False) -> _T:
+        """What comes of some work, beside the loop, in turn with other callers'; what is long beside what is short.
+
+        Raises:
+            RequestError: the engine is closed (503). What the work raises.
+        """
         self._check_process()
         readers = self._reading_long if is_long else self._reading
-        with until_stopped():
-            reading = asyncio.get_running_loop().run_in_executor(readers, tokenize, self._in_turn)
-        return await reading
+        job = readers.submit(who, lambda _: work())
+        try:
+            return await result_of(job.result)
+        finally:
+            readers.give_up(job)
 
     def budget(self, prompt_tokens: int, wanted: int) -> int:
         """How many tokens an output may have.
@@ -283,7 +300,7 @@ class AsyncEngine(AsyncWriting):
             self._thread.join(timeout=10 if self.is_prepared else 0)
         self._compiler.close()
         for readers in (self._reading, self._reading_long):
-            readers.shutdown(wait=False, cancel_futures=True)
+            readers.close()
         self._served.close()
 
     def _check_process(self) -> None:

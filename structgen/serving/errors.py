@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from structgen.errors import (
@@ -109,21 +108,6 @@ def overloaded(message: str, retry_after: float, code: str = "queue_full") -> Re
 def unavailable(message: str, code: str, retry_after: float | None = None) -> RequestError:
     """503: this server takes no work; another, or this one later, may."""
     return RequestError(message, status=503, type="server_error", code=code, retry_after=retry_after, retry=True)
-
-
-@contextmanager
-def until_stopped() -> Iterator[None]:
-    """Within, something is given to an executor, which takes nothing more once it, or the process, has begun to end.
-
-    Raises:
-        RequestError: 503 then.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        if "cannot schedule new futures" not in str(error):
-            raise
-        raise unavailable("The server stops.", "stopping") from None
 
 
 def dotted(place: Place) -> str:

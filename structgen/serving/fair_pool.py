@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from structgen.serving.errors import overloaded, unavailable
+from structgen.shares import Shares
 
 T = TypeVar("T")
-KEPT_CALLERS = 1_000
-"""Callers whose use is remembered while they ask for nothing."""
 
 
 class PooledWork(Generic[T]):
@@ -45,30 +46,33 @@ class PooledWork(Generic[T]):
 
 
 class _Caller:
-    """Who has work done: seconds of threads used so far, jobs under way and jobs that wait."""
+    """Who has work done: jobs under way and jobs that wait."""
 
-    def __init__(self) -> None:
-        self.used = 0.0
+    def __init__(self, who: str) -> None:
+        self.who = who
         self.running = 0
         self.waiting: deque[PooledWork[Any]] = deque()
 
 
 class FairPool:
     """Threads that do work of several callers. Of those who wait, the one goes next who has the least under way, and of
-    these the one who has used least time. Who comes new is not owed the time before. Thread-safe.
+    these the one who has used least time (``Shares``). Thread-safe.
 
     Args:
         threads: how many; they begin with the first job. name: of them.
         each: jobs of one caller that may be under way at once; None: as many as there are threads.
         waiting: jobs that may wait; beyond it the last one of the caller who has most waiting is turned away.
+        shares: seconds that callers have used; None: of this pool alone.
     """
 
-    def __init__(self, threads: int, name: str, *, each: int | None = None, waiting: int) -> None:
+    def __init__(
+        self, threads: int, name: str, *, each: int | None = None, waiting: int, shares: Shares | None = None
+    ) -> None:
         self._count, self._name, self._each, self._most = threads, name, each or threads, waiting
-        self._callers: OrderedDict[str, _Caller] = OrderedDict()
+        self._shares = shares or Shares()
+        self._callers: dict[str, _Caller] = {}  # who has something waiting or under way
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._reached = 0.0  # what the caller had used who went last
         self._closed = False
 
     @property
@@ -98,16 +102,15 @@ class FairPool:
         with self._changed:
             if self._closed:
                 raise unavailable("The server stops.", "stopping")
-            caller = self._callers.setdefault(who, _Caller())
+            caller = self._callers.get(who) or _Caller(who)
             if job.is_taken or caller in job.callers:
                 return
             turned_away = self._make_room(caller)
-            if not caller.running and not caller.waiting:
-                caller.used = max(caller.used, self._reached)
-            self._callers.move_to_end(who)
+            if who not in self._callers:
+                self._shares.arrive(who, self._callers)
+                self._callers[who] = caller
             caller.waiting.append(job)
             job.callers.append(caller)
-            self._forget()
             self._changed.notify()
         if turned_away is not None and turned_away.result.set_running_or_notify_cancel():
             turned_away.result.set_exception(_full(self._most))
@@ -116,7 +119,7 @@ class FairPool:
         """Nobody wants a job any more. Whether it was not begun, and so never will be."""
         job.is_wanted = False
         with self._changed:
-            _take(job)
+            self._take(job)
         return job.result.cancel()
 
     def close(self, *, wait: bool = False) -> None:
@@ -140,16 +143,20 @@ class FairPool:
         greediest = max(self._callers.values(), key=lambda other: len(other.waiting))
         if len(greediest.waiting) <= len(caller.waiting) + 1:
             raise _full(self._most)
-        return _take(greediest.waiting[-1])
+        return self._take(greediest.waiting[-1])
 
-    def _forget(self) -> None:
-        """Drop callers who ask for nothing and have not for longest."""
-        while len(self._callers) > KEPT_CALLERS:
-            idle = (who for who, caller in self._callers.items() if not caller.running and not caller.waiting)
-            found = next(idle, None)
-            if found is None:
-                return
-            del self._callers[found]
+    def _take(self, job: PooledWork[T]) -> PooledWork[T]:
+        """A job that waits no longer, for anybody."""
+        for caller in job.callers:
+            caller.waiting.remove(job)
+            self._leave(caller)
+        job.callers, job.is_taken = [], True
+        return job
+
+    def _leave(self, caller: _Caller) -> None:
+        """A caller has one thing less; forgotten where that was all."""
+        if not caller.running and not caller.waiting:
+            self._callers.pop(caller.who, None)
 
     def _run(self) -> None:
         while True:
@@ -159,30 +166,50 @@ class FairPool:
                 if found is None:
                     return
                 caller, job = found
-                caller.running += 1
-                self._reached = max(self._reached, caller.used)
             started = time.monotonic()
             job.run()
             with self._changed:
+                self._shares.charge(caller.who, time.monotonic() - started)
                 caller.running -= 1
-                caller.used += time.monotonic() - started
+                self._leave(caller)
                 self._changed.notify()
 
     def _next(self) -> tuple[_Caller, PooledWork[Any]] | None:
-        """Whose turn it is, and the job, which waits no longer."""
+        """Whose turn it is, and the job, which now is under way."""
         may = [caller for caller in self._callers.values() if caller.waiting and caller.running < self._each]
         if not may:
             return None
-        caller = min(may, key=lambda caller: (caller.running, caller.used))
-        return caller, _take(caller.waiting[0])
+        caller = min(may, key=lambda caller: (caller.running, self._shares.used(caller.who)))
+        caller.running += 1
+        return caller, self._take(caller.waiting[0])
 
 
-def _take(job: PooledWork[T]) -> PooledWork[T]:
-    """A job that waits no longer, for anybody. Under the pool's lock."""
-    for caller in job.callers:
-        caller.waiting.remove(job)
-    job.callers, job.is_taken = [], True
-    return job
+async def result_of(result: Future[T]) -> T:
+    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would tell of an
+    error later.
+
+    Raises:
+        RequestError: the server stops (503), or the job was turned away (429). What the work raises.
+    """
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[T] = loop.create_future()
+
+    def settle() -> None:
+        if waiter.done():
+            return
+        if result.cancelled():
+            waiter.set_exception(unavailable("The server stops.", "stopping"))
+        elif (error := result.exception()) is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(result.result())
+
+    def told(_: Future[T]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle)
+
+    result.add_done_callback(told)
+    return await waiter
 
 
 def _full(most: int) -> Exception:

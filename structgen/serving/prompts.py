@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,12 @@ from structgen.decoding.prompts import Place, noted
 from structgen.serving.errors import RequestError
 from structgen.serving.settings import ServingSettings
 
-CHARACTERS_A_TOKEN = 4
+MOST_BYTES = 4
+"""Of a character in UTF-8."""
+BYTES_A_TOKEN = 4
 """Texts with more for each token that the model reads are looked at in parts first."""
-LEAST_PART = 4_096
-"""Characters of such a part."""
+PART = 4_096
+"""Bytes of such a part: tokenizers may hold Python's lock, and so everything else, until they are through one."""
 NO_TEMPLATE = "The model has no chat template; use /v1/completions with one prompt."
 
 
@@ -109,14 +111,28 @@ def _check_parts(tokenizer: Any, text: str, most: int | None) -> None:
     Tokens across a cut are few, so a text that could be read is never refused; others end after a few parts. Between
     two of them, the tokens of other requests are made.
     """
-    if most is None or len(text) <= CHARACTERS_A_TOKEN * most:
+    if most is None or len(text) <= BYTES_A_TOKEN * most // MOST_BYTES:
         return
-    count, size = 0, max(LEAST_PART, CHARACTERS_A_TOKEN * most)
-    for start in range(0, len(text), size):
-        count += len(tokenizer.encode(text[start : start + size], add_special_tokens=False))
-        if count > 2 * most + LEAST_PART:
+    if len(text.encode(errors="replace")) <= BYTES_A_TOKEN * most:
+        return
+    count = 0
+    for part in _parts(text):
+        count += len(tokenizer.encode(part, add_special_tokens=False))
+        if count > 2 * most + PART:
             raise RequestError(
                 f"The prompt has more than {most:,} tokens, which are all that the model reads; shorten it.",
                 code="context_length_exceeded",
                 param="messages",
             )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts of at most ``PART`` bytes."""
+    start = 0
+    while start < len(text):
+        part = text[start : start + PART]
+        part = part[: PART * len(part) // max(PART, len(part.encode(errors="replace")))]  # by its mean
+        while len(part.encode(errors="replace")) > PART:
+            part = part[: len(part) // 2]
+        yield part
+        start += len(part)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
+from json import scanner
 from typing import Any, TypeVar
 
 import pydantic
 
 from structgen.errors import TooComplexError
+from structgen.json_text import named_once
 from structgen.options import near_name
 from structgen.serving.compiler import CompileLimits, check_size
 from structgen.serving.errors import Place, RequestError, as_request_error, dotted
@@ -23,26 +24,25 @@ LONGEST_NAME = 100
 """Characters of names for which near ones are looked for: no field is as long."""
 SHOWN = 200
 """Characters of a wrong value that an error shows."""
+FEW_VALUES, MOST_VALUES = 10_000, 120_000
+"""Values of a body: up to the first, Python's own JSON parser holds up all other threads for some milliseconds only;
+beyond the second nothing is read, since no constraint may have as many (``CompileLimits.whole``)."""
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|,', re.DOTALL)
 _Request = TypeVar("_Request", bound=RequestPart)
-
-
-async def read_body(kind: type[_Request], body: bytes) -> _Request:
-    """The request in a body; a large one is read beside the event loop. Errors as ``read_json``, ``read_request``."""
-    if len(body) <= READ_AT_ONCE:
-        return read_request(kind, read_json(body))
-    return await asyncio.to_thread(lambda: read_request(kind, read_json(body)))
 
 
 def read_json(body: bytes) -> dict[str, Any]:
     """The object in a body.
 
     Raises:
-        RequestError: it is no UTF-8, no JSON, or no object; an object in it has a name twice.
+        RequestError: it is no UTF-8, no JSON, or no object; an object in it has a name twice; it has too many values.
     """
     try:
-        value = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_object)
+        text = body.decode()
+        decoder = _FAST if body.count(b",") <= FEW_VALUES or _count_values(text) <= FEW_VALUES else _YIELDING
+        value = decoder.decode(text)
         if _SURROGATE.search(body):
-            json.dumps(value, ensure_ascii=False).encode()
+            _check_characters(value)
     except UnicodeDecodeError as error:
         raise RequestError(f"The body is no UTF-8 (byte {error.start}).", code="invalid_json") from None
     except UnicodeEncodeError:
@@ -63,17 +63,32 @@ def read_json(body: bytes) -> dict[str, Any]:
     return value
 
 
-class _TwiceError(ValueError):
-    """An object has a name twice: what it means depends on who reads it."""
+def _count_values(text: str) -> int:
+    """How many commas stand between values, about as many as there are values.
+
+    Raises:
+        RequestError: more than ``MOST_VALUES``.
+    """
+    count = 0
+    for found in _STRING_OR_COMMA.finditer(text):
+        count += found[0] == ","
+        if count > MOST_VALUES:
+            raise RequestError(f"The body has more than {MOST_VALUES:,} values; send less.", code="request_too_large")
+    return count
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen = set[str]()
-    twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-    raise _TwiceError(f"an object in it has the name {_shown(twice)} twice; leave one out")
+def _check_characters(value: Any) -> None:
+    """Raise UnicodeEncodeError where a text in a value holds half of a surrogate pair."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, dict):
+            waiting += value
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
 
 
 def _no_constant(name: str) -> None:
@@ -168,6 +183,17 @@ def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = Fals
         elif missing and number == len(location) - 1:
             place.append(part)
     return place
+
+
+def _yielding(decoder: json.JSONDecoder) -> json.JSONDecoder:
+    """The decoder with the parts of Python's own that are written in Python: other threads go on beside it."""
+    decoder.parse_object, decoder.parse_array = json.decoder.JSONObject, json.decoder.JSONArray  # type: ignore[attr-defined]
+    decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
+    return decoder
+
+
+_FAST = json.JSONDecoder(object_pairs_hook=named_once, parse_constant=_no_constant)
+_YIELDING = _yielding(json.JSONDecoder(object_pairs_hook=named_once, parse_constant=_no_constant))
 
 
 def check_limits(value: Any, place: Place, limits: CompileLimits) -> None:

@@ -41,7 +41,8 @@ class ServingSettings:
         compile_workers: processes in which that is tried out first, each with the vocabulary; one caller (key, or
             address) has all but one of them. 0: none, for constraints that can be trusted.
         max_choices: largest ``n``.
-        max_rows: outputs written at once. max_rows_a_key: of them, of one key; None: all.
+        max_rows: outputs written at once. max_rows_a_key: of them, of one key (without keys: of one
+            address); None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
         max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
         queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest

@@ -84,6 +84,36 @@ def test_without_trees_a_group_reads_what_all_have() -> None:
     assert np.array_equal(reading.logits[reading.starts[1]], own([3, 7, 8]))
 
 
+def test_padded_rows_in_pieces() -> None:
+    """Texts that are read in pieces are groups of their own; those read whole beside them share one."""
+    rng, reader = random.Random(0), PaddedRows(TinyModel(30, order=3))
+    texts = [[rng.randrange(30) for _ in range(length)] for length in (40, 3, 25, 5, 1)]
+    rows = [reader.open(text)[0] for text in texts]
+    held = [0] * len(rows)
+    for step in range(60):
+        parts, places = [], []
+        for place, text in enumerate(texts):
+            left = len(text) - held[place]
+            count = left if len(text) <= 5 else min(left, rng.randrange(8))
+            tokens = text[held[place] : held[place] + count] if left else [rng.randrange(30)]
+            if tokens:
+                parts.append(Part(rows[place], tokens))
+                places.append(place)
+        reading = reader.read(parts)
+        for part, place, start, count in zip(parts, places, reading.starts, reading.counts, strict=True):
+            texts[place] += part.tokens if held[place] == len(texts[place]) else []
+            held[place] += count
+            assert np.array_equal(reading.logits[start], own(texts[place][: held[place]])), (step, place)
+    groups = {id(reader._groups[row]) for row in rows}
+    assert len(groups) == 3 and reader._groups[rows[1]].rows == [rows[1], rows[3], rows[4]]
+    for row in rows:
+        reader.drop(row)
+    left = reader.open([1] * 9)[0]
+    reader.read([Part(left, [1] * 4)])
+    reader.drop(left)
+    assert not reader._groups and not reader._left
+
+
 def test_prefixes_stay_with_their_salt() -> None:
     reader = ragged_reader(TinyModel(30))
     row, _ = reader.open([1, 2, 3, 4], "a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -295,3 +296,22 @@ def test_an_error_in_a_stream_ends_it_without_done() -> None:
         assert answer.status_code == 500 and "secret" not in answer.text
         calls.clear()
         assert client.post(CHAT, json={**HELLO, "max_tokens": 3}).status_code == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
+def test_one_address_cannot_take_all_rows() -> None:
+    """Another one's small request is written while the first's long outputs go on, whatever priority they claim."""
+    long = {**HELLO, "max_tokens": 100_000, "priority": -100}
+    with serving(generator(0.001), max_rows=4, total_seconds=60) as running:
+        greedy = [raw(running, long) for _ in range(10)]
+        until = time.monotonic() + 20
+        while (running.server.engine.running, running.server.engine.waiting) != (4, 6) and time.monotonic() < until:
+            time.sleep(0.01)
+        transport = httpx2.HTTPTransport(local_address="127.0.0.2")
+        with httpx2.Client(base_url=running.url, transport=transport, timeout=30) as good:
+            for _ in range(3):
+                assert works(good)
+        assert running.server.engine.running == 4 and running.server.engine.waiting == 6
+        for connection in greedy:
+            connection.close()
+        assert running.wait_until_idle(20)

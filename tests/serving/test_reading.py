@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from structgen.serving.compiler import CompileLimits
 from structgen.serving.errors import RequestError, dotted, pointer_to
 from structgen.serving.openai_types import ChatRequest, CompletionRequest
-from structgen.serving.reading import check_limits, read_json, read_request
+from structgen.serving.reading import _FAST, _YIELDING, check_limits, read_json, read_request
 from structgen.serving.responses_types import ResponseRequest
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
@@ -235,6 +238,82 @@ def test_a_name_twice_is_refused(body: str) -> None:
     with pytest.raises(RequestError, match=r'has the name "\w+" twice') as caught:
         read_json(body.encode())
     assert (caught.value.status, caught.value.code) == (400, "invalid_json")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"logit_bias": {f"{n}": 1 for n in range(200_000)}},
+        {"stop": ["a,b"] * 200_000},
+        {"x": [[]] * 200_000},
+        {"x": {f"{n}": [n, {"y": 1.5e3}] for n in range(61_000)}},
+    ],
+)
+def test_more_values_than_any_constraint_may_have_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(RequestError, match="more than 120,000 values") as caught:
+        read_json(json.dumps(fields).encode())
+    assert (caught.value.status, caught.value.code) == (400, "request_too_large")
+
+
+def test_commas_of_texts_are_no_values() -> None:
+    fields = {"messages": 'a,"\\,\\\\"' * 300_000, "x": [",", '\\",']}
+    assert read_json(json.dumps(fields).encode()) == fields
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans())
+def test_many_values_are_read_as_few(value: dict[str, Any], ascii: bool) -> None:
+    """The parser for many values reads what Python's own reads, and refuses what that refuses."""
+    text = json.dumps(value, ensure_ascii=ascii)
+    assert _YIELDING.decode(text) == _FAST.decode(text) == value
+    for broken in (
+        text[:-1],
+        text + "}",
+        text.replace(":", ",", 1),
+        text.replace('"', "", 1),
+        f'{{"a":NaN,"b":{text}}}',
+    ):
+        found = []
+        for decoder in (_FAST, _YIELDING):
+            try:
+                found.append(decoder.decode(broken))
+            except ValueError as error:
+                found.append(str(error))
+        assert found[0] == found[1], broken
+
+
+def test_many_values_hold_up_no_other_thread() -> None:
+    """Beside a body of as many values as there may be: another thread comes to its turn every few milliseconds of
+    the reading thread's time."""
+    body = json.dumps({f"x{n}": n for n in range(110_000)}).encode()
+    turns, over = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal turns
+        while not over.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    counting = threading.Thread(target=count)
+    counting.start()
+    started = time.thread_time()
+    read_json(body)
+    took = time.thread_time() - started
+    over.set()
+    counting.join()
+    assert turns >= took / 0.05, (turns, took)
+
+
+def test_half_a_pair_is_found_wherever_it_stands() -> None:
+    for body in (b'{"a": [{"b": "\\ud800"}]}', b'{"\\udc00": 1}', b'{"a": "\\udca9\\ud83d"}'):
+        with pytest.raises(RequestError, match="half of a surrogate pair"):
+            read_json(body)
+    assert read_json(b'{"a": "\\ud83d\\udca9"}') == {"a": "\N{PILE OF POO}"}
 
 
 def test_bad_json_of_many_lines_is_refused_at_its_place() -> None:

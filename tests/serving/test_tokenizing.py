@@ -13,7 +13,7 @@ import pytest
 
 from structgen.serving.engine import AsyncEngine
 from structgen.serving.errors import RequestError
-from structgen.serving.prompts import LEAST_PART, token_ids
+from structgen.serving.prompts import PART, token_ids
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tokenizing import InTurn
 from tests.serving.tiny import ByteTokenizer, generator
@@ -40,7 +40,7 @@ def test_what_cannot_fit_is_refused_after_a_part(text: str) -> None:
     tokenizer, settings = Counting(), ServingSettings(max_prompt_tokens=1000)
     with pytest.raises(RequestError, match="more than 1,000 tokens") as caught:
         token_ids(tokenizer, text, settings)
-    assert caught.value.code == "context_length_exceeded" and tokenizer.characters <= 4 * LEAST_PART
+    assert caught.value.code == "context_length_exceeded" and tokenizer.characters <= 4 * PART
 
 
 class Words(ByteTokenizer):

@@ -88,6 +88,7 @@ class Handle:
     probation: int = 0  # tasks that must be in time till the row is waited for again
     owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
+    turn: int = 0  # the step in which it was written last
     told: int = 0  # tokens that events have told
     shown: str = field(default="", repr=False)  # text that they have told
 

@@ -11,18 +11,20 @@ any thread, ``step`` from one. Steps of schedulers of one model, each in a threa
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
 from structgen.decoding.batching.budget import SchedulerLimits, StepCost
 from structgen.decoding.batching.drafting import Drafting
-from structgen.decoding.batching.prompt_pieces import PromptPieces
+from structgen.decoding.batching.prompt_pieces import PromptPieces, Unread
 from structgen.decoding.batching.queue import Queue
 from structgen.decoding.batching.request import Event, Handle, Request, State
 from structgen.decoding.batching.row_tasks import RowTasks
+from structgen.decoding.batching.row_turns import RowTurns
 from structgen.decoding.batching.step import MIN_SHARED, ModelStep
 from structgen.decoding.choosing import OnError, guarded
 from structgen.decoding.closing import MAX_TOKEN_BYTES
@@ -64,7 +66,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._pieces = PromptPieces(self.limits, self.cost)
+        self._pieces, self._turns = PromptPieces(self.limits, self.cost), RowTurns(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -196,15 +198,18 @@ class Scheduler:
         self._leave()
 
     def _admit(self) -> None:
-        if len(self._open) >= self._rows or not len(self._queue):
+        rows = Counter(handle.request.key for handle in self._open)
+        is_full = len(self._open) >= self._rows
+        if not len(self._queue) or (
+            is_full and not any(self._is_owed(key, rows) for key in self._queue.waiting_keys())
+        ):
             return
         now = self._clock()
-        for handle in self._queue.ordered(now):
-            if len(self._open) >= self._rows:
-                return
+        for handle in self._queue.ordered(now, rows):
             key = handle.request.key
-            of_key = sum(other.request.key == key for other in self._open)
-            if self.limits.rows_a_key is not None and of_key >= self.limits.rows_a_key:
+            if len(self._open) >= self._rows and not self._is_owed(key, rows):
+                return
+            if self.limits.rows_a_key is not None and rows[key] >= self.limits.rows_a_key:
                 continue
             if not handle.is_started and not self._start(handle):
                 if handle.task is not None:
@@ -214,10 +219,32 @@ class Scheduler:
                 continue
             if self._shares_unread(handle):
                 continue
+            if len(self._open) >= self._rows:
+                self._take_row(rows)
             if not self._has_room(handle):
                 return
             self._queue.remove(handle)
             self._begin(handle, now)
+            rows[key] += 1
+
+    def _is_owed(self, key: str, rows: Counter[str]) -> bool:
+        """Whether a key is given a row of another one that has more by two or more, where all are taken."""
+        if not self.reader.shares_prefixes:  # what was read would be read again
+            return False
+        has_more = max(rows.values(), default=0) >= rows[key] + 2
+        return has_more and any(self._yields(handle, rows) for handle in self._open)
+
+    def _yields(self, handle: Handle, rows: Counter[str]) -> bool:
+        most = max(rows.values())
+        return handle.state is State.WRITING and handle.task is None and rows[handle.request.key] == most
+
+    def _take_row(self, rows: Counter[str]) -> None:
+        """Set aside the row that came last of the key that has most; what was read of it is kept for it."""
+        victim = max((each for each in self._open if self._yields(each, rows)), key=lambda each: each.admitted)
+        with suppress(MemoryError):  # then it is read again
+            self.reader.remember(victim.row, victim.request.salt)
+        rows[victim.request.key] -= 1
+        self._set_aside([victim])
 
     def _start(self, handle: Handle) -> bool:
         """Look at what must come first. Whether it is known."""
@@ -281,9 +308,11 @@ class Scheduler:
 
     def _plan(self) -> ModelStep:
         writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
+        if self.reader.reads_apart:
+            writing = self._turns.chosen(writing)
         reading = [handle for handle in self._open if handle.state is State.READING]
         waiting = sum(len(handle.output.pending) for handle in writing)
-        chunks = self._chunks(reading, waiting)
+        chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})
         beside = waiting + sum(map(len, chunks.values()))
         trees = self._draft(writing, beside)
         self._leave()  # those whose drafters have failed
@@ -297,11 +326,15 @@ class Scheduler:
                 step.read_prompt(handle, chunks[handle.row])
         return step
 
-    def _chunks(self, reading: Sequence[Handle], waiting: int) -> dict[int, list[int]]:
-        """What is read of the prompts, by row."""
-        if not self.reader.reads_apart:
-            return {handle.row: handle.unread() for handle in reading}
-        counts = self._pieces.counts([handle.length - handle.held for handle in reading], waiting)
+    def _chunks(self, reading: Sequence[Handle], waiting: int, writing: Collection[str]) -> dict[int, list[int]]:
+        """What is read of the prompts, by row, beside rows of the keys ``writing``."""
+        if not self.reader.reads_apart and self.limits.piece_seconds == math.inf:
+            return {handle.row: handle.unread() for handle in reading}  # whole, so that they stay together
+        unread = [
+            Unread(handle.length - handle.held, handle.length - handle.cached_tokens, handle.request.key)
+            for handle in reading
+        ]
+        counts = self._pieces.counts(unread, waiting, writing)
         return {handle.row: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
     def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:

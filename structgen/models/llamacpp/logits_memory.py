@@ -50,7 +50,7 @@ class LogitsMemory:
             self._field, self._tries = 0, 0
             return None
         held = (ctypes.c_float * (count * self._width)).from_address(data)
-        return np.frombuffer(held, np.float32).reshape(count, self._width)
+        return np.frombuffer(memoryview(held), np.float32).reshape(count, self._width)
 
     def learn(self, rows: npt.NDArray[np.float32]) -> None:
         """The package gave these rows for the last call."""

@@ -16,6 +16,7 @@ from structgen.decoding.batching.scheduler import Scheduler
 from structgen.decoding.output import Output
 from structgen.decoding.sampling import SamplingParams
 from structgen.errors import CancelledError, QueueError
+from structgen.models.padded_rows import PaddedRows
 from structgen.models.tiny import TinyModel, TinyRows
 from tests.fakes import vocabulary
 
@@ -83,6 +84,47 @@ def submit(scheduler: Scheduler, tokens: list[int], budget: int, **options: Any)
     return scheduler.submit(Request(tokens, Output(VOCABULARY, None, params, max_new_tokens=budget), **options))
 
 
+class TimedPadded(PaddedRows):
+    """As ``Timed``, for rows that are not read apart: each call of the model takes its time."""
+
+    def __init__(self, fixed: float, token: float, noise: float) -> None:
+        super().__init__(TinyModel(VOCABULARY.size))
+        self.now, self._costs, self._noise = 0.0, (fixed, token), noise
+        self._rng = random.Random(0)
+
+    def read(self, parts: Any) -> Any:
+        fixed, token = self._costs
+        groups = {id(self._groups.get(part.row)) for part in parts}
+        seconds = fixed * len(groups) + token * sum(len(part.tokens) for part in parts)
+        self.now += seconds * self._rng.lognormvariate(0, self._noise)
+        return super().read(parts)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_rows_that_share_calls_are_not_held_up_either(noise: float) -> None:
+    """Four padded rows beside 4,000 tokens of a prompt, which is read in pieces of its own."""
+    reader = TimedPadded(0.02, 0.002, noise)
+    scheduler = Scheduler(reader, SchedulerLimits(), clock=lambda: reader.now)
+    rows = [submit(scheduler, [1 + number] * 5, 4000) for number in range(4)]
+    steps = list[float]()
+
+    def step() -> None:
+        start = reader.now
+        scheduler.step()
+        steps.append(reader.now - start)
+
+    while len(rows[0].output.token_ids) < 60:
+        step()
+    without = np.mean(steps[-50:])
+    steps.clear()
+    late = submit(scheduler, [9] * 4000, 1)
+    while late.state is not State.DONE:
+        step()
+    assert np.mean(steps) <= 2 * without and np.quantile(steps, 0.99) <= 3 * without
+    assert np.mean(steps) >= 1.3 * without, "the prompt has what is left of the time"
+    scheduler.close()
+
+
 class Unified(Timed):
     """A reader whose every token looks at what all rows hold, as llama.cpp does."""
 
@@ -139,6 +181,99 @@ def test_short_prompts_that_come_now_and_then_are_read_at_once() -> None:
             scheduler.step()
         assert number < 2 or reader.now - arrived <= 0.3
     assert (reader.now - start) / (len(row.output.token_ids) - first) <= 2 * 0.0135
+
+
+@pytest.mark.parametrize("kind", [Timed, Unified])
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_short_prompts_of_one_caller_take_no_longer_in_pieces(kind: type[Timed], count: int) -> None:
+    """So many prompts of 50 tokens at once: written to their ends in a twentieth more than they take whole."""
+
+    def seconds(**limits: float) -> float:
+        reader = kind(*LLAMA, 0.03)
+        chosen: Any = {"late_seconds": None, **limits}
+        scheduler = Scheduler(reader, SchedulerLimits(**chosen), clock=lambda: reader.now)
+        submit(scheduler, [3] * 30, 3)
+        while not scheduler.is_idle:
+            scheduler.step()
+        start = reader.now
+        for number in range(count):
+            submit(scheduler, [10 + number] * 50, 40)
+        while not scheduler.is_idle:
+            scheduler.step()
+        return reader.now - start
+
+    assert seconds() <= 1.05 * seconds(step_factor=math.inf, piece_seconds=math.inf)
+
+
+@pytest.mark.parametrize("length", [30, 60, 500])
+def test_prompts_of_one_caller_do_not_hold_up_what_another_writes(length: int) -> None:
+    """However many come, short or long: a token of another caller takes twice the time without them at most."""
+    reader = Timed(*LLAMA, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    row = submit(scheduler, [1] * 20, 4000, key="good")
+    for _ in range(100):
+        scheduler.step()
+    start, first, asked = reader.now, len(row.output.token_ids), 0
+    while len(row.output.token_ids) < first + 300:
+        while scheduler.running + scheduler.waiting < 8:  # one of them is written at a time, so that steps are alike
+            asked += 1
+            submit(scheduler, [asked % 100] * length, 1, key="greedy")
+        scheduler.step()
+    assert (reader.now - start) / 300 <= 2.1 * 0.0125
+
+
+@pytest.mark.parametrize("costs", [LLAMA, (0.02, 0.00001, 0.0)], ids=["llama.cpp", "an accelerator"])
+def test_rows_of_one_caller_do_not_hold_up_those_of_another(costs: tuple[float, float, float]) -> None:
+    """Beside 30 rows of another caller, two rows take twice as long at most; all 30 get on, and where they cost nothing
+    they get on in every step."""
+    reader = Timed(*costs, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    good = [submit(scheduler, [1 + number] * 5, 3000, key="good") for number in range(2)]
+
+    def step_seconds(steps: int) -> float:
+        first, start = len(good[0].output.token_ids), reader.now
+        while len(good[0].output.token_ids) < first + steps:
+            scheduler.step()
+        return (reader.now - start) / steps
+
+    step_seconds(20)
+    alone = step_seconds(100)
+    greedy = [submit(scheduler, [10 + number] * 5, 3000, key="greedy") for number in range(30)]
+    while any(handle.state is not State.WRITING for handle in greedy):
+        scheduler.step()
+    step_seconds(50)
+    before = [len(handle.output.token_ids) for handle in greedy]
+    beside = step_seconds(300)
+    gained = [len(handle.output.token_ids) - known for handle, known in zip(greedy, before, strict=True)]
+    assert beside <= 2.1 * alone
+    assert max(gained) - min(gained) <= 2 and min(gained) >= (300 if costs[1] < 1e-4 else 20)
+
+
+@pytest.mark.parametrize("length", [100, 400])
+def test_callers_take_turns_at_prompts(length: int) -> None:
+    """One caller asks for shorter prompts without end; another's is read in twice the time that it takes alone, and a
+    step or two."""
+    reader = Timed(*LLAMA, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=16), clock=lambda: reader.now)
+    submit(scheduler, [1] * 20, 3, key="good")
+    while not scheduler.is_idle:
+        scheduler.step()
+    asked = 0
+
+    def greedy() -> None:
+        nonlocal asked
+        while scheduler.running + scheduler.waiting < 12:
+            asked += 1
+            submit(scheduler, [asked % 100] * 40, 1, key="greedy")
+
+    for _ in range(20):
+        greedy()
+        scheduler.step()
+    late, start = submit(scheduler, [111] * length, 1, key="good"), reader.now
+    while late.state is not State.DONE:
+        greedy()
+        scheduler.step()
+    assert reader.now - start <= 2 * (4 / 3) * (length * 0.0065) + 1.0
 
 
 def test_prompts_get_on_where_steps_vary_much() -> None:

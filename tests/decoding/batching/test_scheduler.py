@@ -302,6 +302,35 @@ def test_a_key_has_so_many_rows() -> None:
     run(scheduler)
 
 
+def test_one_key_has_not_all_rows() -> None:
+    """Who has fewer rows is given one of the key that has most; that one is taken up again, and is what it is alone."""
+    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=4))
+    seeds = [1, 4, 7, 10, 13, 16]
+    greedy = [scheduler.submit(Request(prompt(seed), fresh(seed, 40), key="greedy")) for seed in seeds]
+    while scheduler.running < 4 or any(handle.state is State.READING for handle in greedy):
+        scheduler.step()
+    good = [scheduler.submit(Request(prompt(seed), fresh(seed, 12), key="good")) for seed in (3, 6, 9)]
+    scheduler.step()
+    assert [handle.state is State.WAITING for handle in good] == [False, False, True], "until both have as many"
+    for _ in range(3):
+        scheduler.step()
+    assert sum(handle.preemptions for handle in greedy) == 2
+    run(scheduler)
+    for seed, handle in zip(seeds, greedy, strict=True):
+        output = fresh(seed, 40)
+        plain_loop.decode(MODEL, [prompt(seed)], [output])
+        assert handle.error is None and outcome(handle.output) == outcome(output)
+
+
+def test_priorities_are_of_one_key() -> None:
+    def request(priority: int, key: str) -> Request:
+        output = Output(VOCABULARY, None, SamplingParams(1.0, seed=1), max_new_tokens=6)
+        return Request([1], output, priority=priority, key=key)
+
+    found = order_of([request(0, "good"), *(request(-1000, "greedy") for _ in range(3)), request(0, "good")])
+    assert found.index(0) <= 1 and found.index(4) <= 3, found
+
+
 def test_what_others_read_is_waited_for() -> None:
     """Requests with one long prompt: it is read once."""
     model = TinyModel(VOCABULARY.size)
