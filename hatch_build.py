@@ -53,7 +53,7 @@ class KernelLibraries(BuildHookInterface[Any]):
         if target == ANY:
             self.app.display_info(f"structgen: a wheel without compiled kernels, which needs numba; {others}")
             return
-        self.app.display_info(f"structgen: compiling the kernels for {target} only (about 40 s); {others}")
+        self.app.display_info(f"structgen: compiling the kernels for {target} only (about a minute); {others}")
         self._folder = tempfile.TemporaryDirectory()
         made = Path(self._folder.name) / "objects"
         builder = Path(self.root) / KERNELS / "build.py"
