@@ -5,7 +5,8 @@
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
 #   make docs   the documentation site, in .cache/docs/site (mkdocs, in an environment of its own)
-#   make test-browser   the server's page in headless Chromium (needs node and npm; the browser comes as a package)
+#   make test-browser   the server's page, a report and the site in headless Chromium (needs node and npm; the browser
+#               comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
@@ -71,7 +72,7 @@ docs: .cache/docs/env/.installed
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-test-browser: $(VENV)/.dev
+test-browser: $(VENV)/.dev docs
 	mkdir -p .cache/browser && cp tests/browser/package.json .cache/browser/
 	npm install --prefix .cache/browser --no-audit --no-fund --silent
 	BROWSER_MODULES=$(CURDIR)/.cache/browser $(BIN)/python -m pytest -q tests/browser

@@ -15,6 +15,22 @@ CODE = re.compile(r"`[^`]*`")
 PICTURE = re.compile(r"^!\[[^\]]*\]\((images/\w+\.svg)\)$", re.MULTILINE)
 
 
+OPTION = re.compile(r"<code>(--[\w-]+)</code>")
+NAMED = re.compile(r"\bdocs/([a-z_/]+)\.md\b(?![^<]*</(?:a|code)>)")
+
+
+def on_page_content(html: str, *, page: Any, files: Any, **_: Any) -> str:
+    """Make links of the pages that docstrings name as files of the repository; keep names of options in one piece."""
+
+    def link(match: re.Match[str]) -> str:
+        file = files.get_file_from_path(f"{match[1]}.md")
+        if file is None:
+            raise ValueError(f"{page.file.src_uri} names {match[0]}, which is no page")
+        return f'<a href="{file.url_relative_to(page.file)}">{file.page.title or match[1]}</a>'
+
+    return OPTION.sub(r'<code class="option">\1</code>', NAMED.sub(link, html))
+
+
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     """Rewrite a page before it is rendered."""
     folder = (DOCS / page.file.src_uri).parent

@@ -62,10 +62,17 @@ class Generator(AlignedSampling):
         deterministic: whether an output depends on its prompt, constraint, options and seed only, bit for bit, and not
             on what is written beside it or was before. Each token is then read in a call of its own, without drafts:
             by llama.cpp prompts take about three times as long, and many rows as long as one after the other.
+        n_ctx: of llama.cpp: most tokens of a text, prompt and output, at most as many as the model was trained on;
+            None or 0: those, as far as 1 GiB for keys and values goes.
+        n_gpu_layers: of llama.cpp: layers on accelerators; -1: as many as can be; None: as its package was built.
+        chat_template: of a model given by name: Jinja text, or the path of a file with it, in place of the model's own.
+        lora_path: of llama.cpp: a LoRA adapter, a GGUF file; it is added to the weights in a copy of the model's file,
+            which is kept in the cache folder. ``lora_scale`` multiplies it.
 
     Raises:
         ModelError: the model cannot be loaded, or cannot be read so.
-        TokenizerError: its tokenizer cannot be read.
+        OptionsError: an option has a value that it cannot have, or that the model's backend does not take.
+        TokenizerError: its tokenizer, or the chat template, cannot be read.
     """
 
     @overload

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
+from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from structgen.errors import ModelError
+from structgen.errors import ModelError, OptionsError
 from structgen.models.built_in import DEFAULT_MODEL, default_model_file
 from structgen.models.language_model import LanguageModel
 from structgen.models.llamacpp import files
 from structgen.models.llamacpp.binding import INSTALL
+from structgen.models.llamacpp.chat_template import template_text
+from structgen.options import check_count
 from structgen.progress import waiting
 
 Backend = Literal["llamacpp", "transformers"]
@@ -26,6 +31,11 @@ def load_model(
     device: Any = None,
     dtype: Any = None,
     deterministic: bool = False,
+    n_ctx: int | None = None,
+    n_gpu_layers: int | None = None,
+    chat_template: str | os.PathLike[str] | None = None,
+    lora_path: str | os.PathLike[str] | None = None,
+    lora_scale: float = 1.0,
 ) -> tuple[LanguageModel, Any]:
     """Load a causal language model and its tokenizer.
 
@@ -36,23 +46,64 @@ def load_model(
         dtype: of transformers: "float32" (when None), "bfloat16", "auto" or a torch dtype.
         deterministic: of llama.cpp: whether it reads one token a call (``LlamaCppModel``); transformers models are read
             so by their reader.
+        n_ctx, n_gpu_layers, lora_path, lora_scale: of llama.cpp, see ``Generator``.
+        chat_template: Jinja text, or a file with it, in place of the model's own.
 
     Returns:
         the model, and a tokenizer that ``Vocabulary.from_transformers`` reads.
 
     Raises:
         ModelError: what is missing or wrong, and what to do.
+        OptionsError: an option has a value that it cannot have, or that the backend does not take.
+        TokenizerError: the chat template cannot be read.
     """
     chosen = choose_backend(name_or_path, backend, device, dtype)
+    asked: dict[str, Any] = {"n_ctx": n_ctx, "n_gpu_layers": n_gpu_layers, "lora_path": lora_path}
+    asked |= {"lora_scale": lora_scale} if lora_scale != 1.0 else {}
+    _check_llama_options(chosen, device, {name: value for name, value in asked.items() if value is not None})
+    template = None if chat_template is None else template_text(chat_template)
     with waiting(f"loading {_shown(name_or_path)}"):
         if chosen == "transformers":
             from structgen.models.transformers_store import load_transformers
 
-            return load_transformers(name_or_path, device=device, dtype=dtype)
-        from structgen.models.llamacpp.model import load_gguf
+            loaded: tuple[LanguageModel, Any] = load_transformers(name_or_path, device=device, dtype=dtype)
+        else:
+            from structgen.models.llamacpp.model import load_gguf
 
-        device = None if device is None else str(device)
-        return load_gguf(_gguf_file(name_or_path), device=device, deterministic=deterministic)
+            loaded = load_gguf(
+                _gguf_file(name_or_path),
+                device=None if device is None else str(device),
+                n_gpu_layers=n_gpu_layers,
+                lora_path=lora_path,
+                lora_scale=lora_scale,
+                context_length=n_ctx or None,
+                deterministic=deterministic,
+            )
+    if template is not None:
+        loaded[1].chat_template = template
+    return loaded
+
+
+def _check_llama_options(chosen: Backend, device: Any, asked: Mapping[str, Any]) -> None:
+    """Refuse what is out of range, contradicts itself, or is of llama.cpp where transformers runs the model."""
+    scale = asked.get("lora_scale", 1.0)
+    if not isinstance(scale, Real) or isinstance(scale, bool) or not math.isfinite(scale):
+        raise OptionsError(f"lora_scale must be a number, not {scale!r:.100}", option="lora_scale", value=scale)
+    for name, least in (("n_ctx", 0), ("n_gpu_layers", -1)):
+        check_count(name, asked.get(name), least, optional=True)
+    if asked and chosen == "transformers":
+        instead = " (of lora_path: load the model with peft, and give it and its tokenizer)" * ("lora_path" in asked)
+        raise OptionsError(
+            f"{' and '.join(asked)}: only llama.cpp takes this, and transformers runs the model; leave it out{instead}"
+            ", or give a GGUF file without dtype and device.",
+            option=next(iter(asked)),
+        )
+    if asked.get("n_gpu_layers") and str(device or "") == "cpu":
+        raise OptionsError(
+            f"device='cpu' and n_gpu_layers={asked['n_gpu_layers']} contradict each other; leave one out.",
+            option="n_gpu_layers",
+            value=asked["n_gpu_layers"],
+        )
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:

@@ -35,13 +35,16 @@ from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 _LOADED = "load the file with it, and give what comes: Generator(*load_gguf(path, {}=...)) (structgen.models.llamacpp)"
+_OF_NAMES = "n_ctx", "n_gpu_layers", "chat_template", "lora_path"  # what only models that are loaded by name take
 _DRAWN = "it is an option of generate, stream and batch"
 OTHER_NAMES = {
-    **{name: _LOADED.format("context_length") for name in ("n_ctx", "context_length", "max_model_len", "num_ctx")},
+    **{name: "use n_ctx" for name in ("context_length", "max_model_len", "num_ctx", "ctx_size", "max_seq_len")},
     **{name: _LOADED.format("threads") for name in ("n_threads", "threads", "num_threads")},
     **{name: _LOADED.format("cache_bytes") for name in ("cache_bytes", "cache_size")},
     **{name: _LOADED.format("package") for name in ("package",)},
-    "n_gpu_layers": "llama.cpp uses accelerators as its package was built; device='cpu' keeps it from them",
+    **{name: "use n_gpu_layers" for name in ("gpu_layers", "num_gpu_layers", "ngl")},
+    **{name: "use lora_path, of a GGUF adapter" for name in ("lora", "lora_adapter", "adapter", "lora_request")},
+    **{name: "use chat_template" for name in ("chat_format", "chat_handler", "template")},
     **{name: "use device" for name in ("device_map", "gpu")},
     **{name: "use dtype" for name in ("torch_dtype", "precision")},
     **{name: "the model is the first argument" for name in ("model_path", "model_name", "model_id", "path", "repo_id")},
@@ -85,8 +88,19 @@ class PreparedModel:
         max_prompt_length: int | None = None,
         progress: ProgressCallback | None = None,
         deterministic: bool = False,
+        n_ctx: int | None = None,
+        n_gpu_layers: int | None = None,
+        chat_template: str | os.PathLike[str] | None = None,
+        lora_path: str | os.PathLike[str] | None = None,
+        lora_scale: float = 1.0,
     ) -> None:
+        by_name: dict[str, Any] = dict(zip(_OF_NAMES, (n_ctx, n_gpu_layers, chat_template, lora_path), strict=True))
         check_count("max_prompt_length", max_prompt_length, optional=True)
+        if tokenizer is not None and chat_template is not None:
+            raise OptionsError(
+                "chat_template is for the model's own tokenizer, and another one is given; set it on that one.",
+                option="chat_template",
+            )
         self.progress = progress
         if deterministic and draft is not None:
             raise OptionsError(NO_DRAFTS, option="draft", value=draft)
@@ -95,9 +109,16 @@ class PreparedModel:
 
             with report_progress(progress):
                 model, loaded_tokenizer = load_model(
-                    model, backend=backend, device=device, dtype=dtype, deterministic=deterministic
-                )
+                    model, backend=backend, device=device, dtype=dtype, deterministic=deterministic,
+                    lora_scale=lora_scale, **by_name,
+                )  # fmt: skip
             tokenizer = tokenizer if tokenizer is not None else loaded_tokenizer
+        elif (given := next((name for name in _OF_NAMES if by_name[name] is not None), None)) is not None:
+            raise OptionsError(
+                f"{given} is for models that are loaded by their name, and this one is loaded; load it with what you "
+                "need, or (a chat template) set it on its tokenizer.",
+                option=given,
+            )
         elif not hasattr(model, "prefill") and not hasattr(model, "get_output_embeddings"):
             raise ModelError(
                 f"model is {model!r:.100} ({type(model).__name__}); expected a GGUF file, a Hugging Face id or folder, "

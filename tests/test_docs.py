@@ -40,11 +40,56 @@ def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
             exec(program, namespace)
 
 
-@pytest.mark.parametrize("page", PAGES)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINKING = [*PAGES, *(path.name for path in sorted(ROOT.glob("*.md"))), "benchmarks/RESULTS.md", "grammars/README.md"]
+
+
+def prose(path: Path) -> str:
+    """A page without its fences, whose code may look like links and headings."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """What links can lead to in a page: its headings, as GitHub and the site name them, and what has an id."""
+    text = prose(path)
+    headings = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    return slugs | set(re.findall(r'id="([^"]+)"', text))
+
+
+@pytest.mark.parametrize("page", sorted(set(LINKING)))
 def test_links_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text) if "://" not in target]
-    assert [target for target in targets if target and not (ROOT / page).parent.joinpath(target).exists()] == []
+    lost = []
+    for target in LINK.findall(prose(ROOT / page)):
+        place, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / place if place else ROOT / page
+        is_there = path.exists() and (not anchor or path.suffix != ".md" or anchor in anchors(path))
+        if "://" not in target and not target.startswith("mailto:") and not is_there:
+            lost.append(target)
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_that_are_named_are_there(page: str) -> None:
+    """Those that are no links, too."""
+    own = {"report.md"}  # what a command writes
+    folders = (ROOT, ROOT / "docs", (ROOT / page).parent)
+    named = set(re.findall(r"(?<![\w/.*-])((?:\.\./|\w[\w.-]*/)*[\w-]+\.md)\b", prose(ROOT / page))) - own
+    titles = {Path(target.partition("#")[0]).name for target in LINK.findall(prose(ROOT / page))}
+    assert [name for name in named - titles if not any((folder / name).exists() for folder in folders)] == []
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """In docstrings, errors and the help of commands; of other projects' pages these are all."""
+    others = {"docs/parametric.md", "docs/syntax.md", "docs/defining_structures/ebnf_grammar.md"}
+    lost = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "structgen").rglob("*.py")
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8"))
+        if name not in others and not (ROOT / name).exists()
+    }
+    assert lost == set()
 
 
 def test_there_are_examples() -> None:

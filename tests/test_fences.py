@@ -44,7 +44,7 @@ DOORS = [
     Door("torch", r"torch\.ops\b", ("models/packed_linear.py",)),
     Door("torch", r"\._modules\b", ("models/layer_skipping.py",)),
     Door("transformers", r"\b_attn_implementation\b", ("models/transformers_model.py",)),
-    Door("pydantic", r"adapter\._config\b", ("python_types/schemas.py",)),
+    Door("pydantic", r"adapter\._config\b", ("python_types/adapter_config.py",)),
     Door("transformers", r"continuous_batching\.|\.logit_processor\b", ("integrations/transformers/continuous.py",)),
     Door("cyllama", r"/proc/self/mem|\.from_address\b", ("models/llamacpp/logits_memory.py",)),
     Door("numba", r"\bnumba\.core\b", ("kernels/build.py", "kernels/memory.py")),
@@ -129,3 +129,20 @@ def test_what_kernels_get_has_a_name() -> None:
     assert found == []
     for source in ("run(np.array([1]).ctypes.data)", "array('q', [1]).buffer_info()[0]"):
         assert any(is_address_of_nameless(node) for node in ast.walk(ast.parse(source)))
+
+
+def test_what_pydantic_keeps_is_where_it_is_looked_for() -> None:
+    """In the version that is installed; of another one, the error says which are known."""
+    import pydantic
+
+    from structgen.errors import ConstraintError
+    from structgen.python_types.adapter_config import KNOWN, config_of
+
+    first, end = (".".join(map(str, version)) for version in KNOWN)
+    requirement = next(one for one in PROJECT["dependencies"] if one.startswith("pydantic"))
+    assert requirement == f"pydantic>={first},<{end.removesuffix('.0')}"
+    config = pydantic.ConfigDict(str_max_length=3, ser_json_bytes="base64")
+    assert config_of(pydantic.TypeAdapter(list[str], config=config)) == config
+    assert config_of(pydantic.TypeAdapter(list[str])) is None
+    with pytest.raises(ConstraintError, match=r"pydantic .* keeps the settings .* expected pydantic>=2\.7,<3\.0"):
+        config_of(object())  # type: ignore[arg-type]

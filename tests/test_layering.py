@@ -28,6 +28,7 @@ STAGES: list[set[str]] = [
         "cache_folder",
         "first_import",
         "kernels",
+        "whole_files",
         "workers",
     },
     {"automata", "formula", "vocabulary"},

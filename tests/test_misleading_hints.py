@@ -41,8 +41,9 @@ def test_options_of_a_call(name: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("n_ctx", "load_gguf(path, context_length=...)"), ("n_threads", "threads=..."), ("torch_dtype", "use dtype"),
-        ("n_gpu_layers", "device='cpu'"), ("temperature", "an option of generate"), ("determinstic", "'deterministic'"),
+        ("max_model_len", "use n_ctx"), ("n_threads", "threads=..."), ("torch_dtype", "use dtype"),
+        ("ngl", "use n_gpu_layers"), ("lora", "use lora_path"), ("chat_format", "use chat_template"),
+        ("temperature", "an option of generate"), ("determinstic", "'deterministic'"),
         ("zzz", "there are model"),
     ],
 )  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -37,6 +39,50 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     assert len(pages) > 40
     for page in pages:
         assert LOADED.findall(page.read_text()) == [], page
+
+
+class Links(HTMLParser):
+    """What a page links to, and what it can be linked to at."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.targets: set[str] = set()
+        self.anchors: set[str] = {""}
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.anchors |= {values.get("id") or "", values.get("name") or ""}
+        self.targets |= {target for name in ("href", "src") if (target := values.get(name))}
+
+
+def test_every_link_leads_to_a_page_and_its_place(site: Path) -> None:
+    """Told from the pages as they were built, not by what built them."""
+    pages = {path: Links(path) for path in site.rglob("*.html")}
+    lost = []
+    for path, links in pages.items():
+        for target in links.targets:
+            if path.name == "404.html" or re.match(r"[a-z]+:|//|\.$", target):
+                continue
+            place, _, anchor = target.partition("#")
+            found = (path.parent / unquote(place)).resolve() if place else path
+            if not found.exists() or (found in pages and unquote(anchor) not in pages[found].anchors):
+                lost.append(f"{path.relative_to(site)}: {target}")
+    assert lost == []
+
+
+def test_the_search_needs_no_server(site: Path) -> None:
+    """`make test-browser` searches; here, what that takes is there and is not loaded from elsewhere."""
+    index = (site / "search/search_index.js").read_text(encoding="utf-8")
+    assert index.startswith("var __index = {") and "llguidance" in index
+    for page in site.rglob("*.html"):
+        if page.name != "404.html":
+            assert re.search(r'<script src="(?:\.\./)*assets/iframe-worker\.js">', page.read_text()), page
+
+
+def test_docstrings_link_to_the_pages_that_they_name(site: Path) -> None:
+    text = (site / "reference/generating.html").read_text()
+    assert 'href="../speculative.html"' in text and "docs/speculative.md" not in text
 
 
 def test_reference_has_every_signature(site: Path) -> None:

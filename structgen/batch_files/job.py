@@ -41,7 +41,8 @@ class BatchJob:
     """What is asked of all rows of a file; it pickles.
 
     Attributes:
-        model, backend, device, dtype, draft, deterministic: see ``Generator``.
+        model, backend, device, dtype, draft, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale:
+            see ``Generator``.
         constraint: of rows that name none; None: free text.
         described: what ``constraint`` is, as text that is the same in another process.
         options: of generation, without ``seed``.
@@ -62,6 +63,11 @@ class BatchJob:
     batch_size: int = 64
     max_prompt_length: int | None = None
     deterministic: bool = False
+    n_ctx: int | None = None
+    n_gpu_layers: int | None = None
+    chat_template: str | None = None
+    lora_path: str | None = None
+    lora_scale: float = 1.0
 
     def load(self) -> Generator:
         """The model."""
@@ -73,6 +79,11 @@ class BatchJob:
             draft=self.draft,
             max_prompt_length=self.max_prompt_length,
             deterministic=self.deterministic,
+            n_ctx=self.n_ctx,
+            n_gpu_layers=self.n_gpu_layers,
+            chat_template=self.chat_template,
+            lora_path=self.lora_path,
+            lora_scale=self.lora_scale,
         )
 
     def row_seed(self, id: RowId) -> int:
@@ -84,9 +95,13 @@ class BatchJob:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
         own = row.specification
         said = self.described if own is None else [own.kind, own.source, repr(own.options)]
-        asked = [row.prompt, said, self.model, self.backend, self.dtype, sorted(self.options.items()), self.seed]
+        options = sorted(self.options.items())
+        asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
         if self.deterministic:
             asked.append("deterministic")
+        loaded: list[Any] = [self.n_ctx, self.chat_template, self.lora_path, self.lora_scale]
+        if loaded != [None, None, None, 1.0]:  # else as in files from before there were these
+            asked.append(loaded)
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
     def head(self, row: PromptRow) -> str:

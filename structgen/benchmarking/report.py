@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from structgen.benchmarking import summary
 from structgen.benchmarking.summary import Record
 from structgen.benchmarking.table import markdown_table
+from structgen.whole_files import replacing
 
 NAMES = {
     "structgen": "structgen",
@@ -21,6 +22,9 @@ NAMES = {
     "none": "none (unconstrained)",
 }
 EXAMPLES = 6
+MADE_BY = "structgen bench report"
+SIGNED = {"report.md": f"<!-- {MADE_BY} -->", "report.html": f'<meta name="generator" content="{MADE_BY}">'}
+"""What the files of a report say of themselves at their beginning, so that no others are overwritten."""
 
 
 @dataclass
@@ -75,17 +79,43 @@ def read_run(path: Path) -> Run:
 
 
 def write_report(runs: Sequence[Run], folder: Path, command: str = "") -> tuple[Path, Path]:
-    """Write report.md and report.html into ``folder``; coverage is of the first run, times of the last by turns."""
+    """Write report.md and report.html into ``folder``; coverage is of the first run, times of the last by turns.
+
+    Raises:
+        ValueError: see ``check_folder``.
+    """
     from structgen.benchmarking.plots import plots
 
     sections = make_sections(runs, command)
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    markdown, page = folder / "report.md", folder / "report.html"
-    markdown.write_text(as_markdown(sections), encoding="utf-8")
+    markdown, page = _files(folder)
+    text = f"{SIGNED[markdown.name]}\n{as_markdown(sections)}"
     for section in sections:
         section.plot = plots(section.title, coverage_run(runs).records, timed_run(runs).records)
-    page.write_text(as_html(sections), encoding="utf-8")
+    for path, content in ((markdown, text), (page, as_html(sections))):
+        with replacing(path) as file:
+            file.write(content.encode())
     return markdown, page
+
+
+def check_folder(folder: Path) -> None:
+    """Whether a report can be written into a folder; one that is there is replaced by the next.
+
+    Raises:
+        ValueError: there is a file of a report's name that is none, or the folder is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; choose another --out")
+    for path in _files(folder):
+        if not path.exists():
+            continue
+        if not (path.is_file() and SIGNED[path.name].encode() in path.read_bytes()[:300]):
+            raise ValueError(f"{path} is no report of structgen bench, and would be overwritten; choose another --out")
+
+
+def _files(folder: Path) -> tuple[Path, Path]:
+    return folder / "report.md", folder / "report.html"
 
 
 def coverage_run(runs: Sequence[Run]) -> Run:
@@ -114,7 +144,8 @@ def _how(main: Run, timed: Run, command: str) -> Section:
     settings = main.settings
     cut = {record["schema"] for record in main.records if record.get("prompt_cut")}
     words = [
-        f"{len(schemas)} schemas of {len(summary.datasets_of(main.records))} datasets, a seeded random sample of each;",
+        f"{_count(schemas, 'schema')} of {_count(summary.datasets_of(main.records), 'dataset')}, a seeded random"
+        " sample of each;",
         f"model {settings.get('model')}, {settings.get('max_new_tokens')} new tokens at most,",
         f"sampled at temperature {settings.get('temperature')}; engines: {versions}. {main.machine}.",
         f"The prompt shows {settings.get('shots')} worked example(s) and the schema, cut to fit"
@@ -205,7 +236,8 @@ def _failures(run: Run, engine: str) -> Section:
         shown = example.get("reason") or example.get("error") or ""
         text = str(shown).splitlines()[0][:110] if shown else ""
         rows.append([label, str(count), f"{example['schema']} ({example['sampling']}): {text}"])
-    return Section(f"Failures: {_name(engine)}", "", Table(["class", "outputs", "an example"], rows))
+    text = "" if rows else "Every output is valid."
+    return Section(f"Failures: {_name(engine)}", text, Table(["class", "outputs", "an example"], rows))
 
 
 def as_markdown(sections: Sequence[Section]) -> str:
@@ -228,24 +260,30 @@ def as_html(sections: Sequence[Section]) -> str:
         level = 1 if number == 0 else 2
         body.append(f"<section><h{level}>{html.escape(section.title)}</h{level}>")
         body += [f"<p>{html.escape(section.text)}</p>"] * bool(section.text)
-        body += [f"<pre>{html.escape(section.code)}</pre>"] * bool(section.code)
-        body += [f"<figure>{section.plot}</figure>"] * bool(section.plot)
+        body += [f'<pre tabindex="0">{html.escape(section.code)}</pre>'] * bool(section.code)
+        body += [f'<figure class="wide" tabindex="0">{section.plot}</figure>'] * bool(section.plot)
         if section.table and section.table.rows:
-            body.append(_html_table(section.table))
+            body.append(_html_table(section.table, section.title))
         body.append("</section>")
-    return _PAGE.format(title=html.escape(sections[0].title), style=_STYLE, body="\n".join(body))
+    title = html.escape(sections[0].title)
+    return _PAGE.format(signed=MADE_BY, title=title, style=_STYLE, body="\n".join(body))
 
 
-def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+def _html_table(table: Table, title: str) -> str:
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in table.head)
     rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in table.rows)
     lines = "\n".join(f"<tr>{row}</tr>" for row in rows)
     words = ' class="words"' if table.head[-1] == "an example" else ""
-    return f'<div class="wide"><table{words}><thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table></div>'
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(title)}, table">'
+    return f"{region}<table{words}><thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table></div>"
 
 
 def _samplings(records: Sequence[Record]) -> list[str]:
     return list(dict.fromkeys(record["sampling"] for record in records))
+
+
+def _count(things: Collection[Any], what: str) -> str:
+    return f"{len(things)} {what}{'s' * (len(things) != 1)}"
 
 
 def _name(engine: str) -> str:
@@ -266,25 +304,34 @@ def _ms(seconds: Any, q: float) -> str:
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{style}</style></head><body><main>
+<meta name="generator" content="{signed}"><title>{title}</title><style>{style}</style></head><body><main>
 {body}
 </main></body></html>
 """
 _STYLE = """
-:root { color-scheme: light; --ink: #1c2430; --soft: #5b6675; --line: #dfe4ea; --ground: #f6f7f9; }
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #dfe4ea; --ground: #f6f7f9; --sheet: #fff;
+  --focus: #14548c; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e9eaec; --soft: #a4abb6; --line: #3c414a; --ground: #16181c;
+  --sheet: #1e2126; --focus: #8cc0f0; } }
+* { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
-section { background: #fff; border: 1px solid var(--line); border-radius: 10px; margin: 1rem 0;
+main { max-width: 68rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+section { background: var(--sheet); border: 1px solid var(--line); border-radius: 10px; margin: 1rem 0;
   padding: 1.2rem 1.5rem; }
 h1 { font-size: 1.9rem; margin: .2rem 0 .6rem; } h2 { font-size: 1.25rem; margin: .1rem 0 .5rem; }
+h1, h2, p { overflow-wrap: anywhere; }
 p { color: var(--soft); margin: .3rem 0 .9rem; max-width: 52rem; }
-pre { background: var(--ground); padding: .7rem 1rem; border-radius: 6px; overflow-x: auto; font-size: .85rem; }
-figure { margin: .5rem 0 1rem; } figure svg { width: 100%; height: auto; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+pre { background: var(--ground); padding: .7rem 1rem; border-radius: 6px; font-size: .85rem; }
+figure { margin: .5rem 0 1rem; } figure svg { display: block; width: 100%; min-width: 40rem; height: auto; }
+pre, .wide { overflow-x: auto; }
+:focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .35rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; font-size: .85rem; }
 th:first-child, td:first-child { text-align: left; }
 .words td:last-child, .words th:last-child { text-align: left; white-space: normal; font-size: .85rem;
-  overflow-wrap: anywhere; }
+  overflow-wrap: anywhere; min-width: 16rem; }
 tbody tr:hover { background: var(--ground); }
+@media (max-width: 40rem) { main { padding: .5rem .5rem 3rem; } section { padding: .8rem .8rem; border-radius: 6px; }
+  h1 { font-size: 1.5rem; } }
 """

@@ -5,6 +5,7 @@ Layouts of a folder, told apart by what is in it:
 - MaskBench (``maskbench/data`` of github.com/guidance-ai/jsonschemabench): files ``DATASET---NAME.json`` with
   ``schema`` and ``tests``; without ``---`` the dataset is what stands before the first ``_``.
 - GitHub (its ``data``): a folder a dataset, a schema a file.
+- Any other folder is one dataset, by its name: a schema a file.
 """
 
 from __future__ import annotations
@@ -60,15 +61,15 @@ def read_cases(source: str, split: str | None = None) -> list[Case]:
         raise DataError(f"The folder {source} has no splits; leave --split out (it is for --data hub).")
     if not folder.is_dir():
         raise DataError(
-            f"No folder {source}. Expected MaskBench files, or a folder a dataset with a schema a file "
-            "(git clone https://github.com/guidance-ai/jsonschemabench), or: hub"
+            f"No folder {source}. Expected a folder with a schema a file, one with a folder a dataset, MaskBench files "
+            "(git clone https://github.com/guidance-ai/jsonschemabench has both), or: hub"
         )
     if (folder / "data").is_dir() and not any(folder.glob("*.json")):
         folder /= "data"
     cases = [_from_file(path, None) for path in sorted(folder.glob("*.json"))]
     cases += [_from_file(path, path.parent.name) for path in sorted(folder.glob("*/*.json"))]
     if not cases:
-        raise DataError(f"No .json files in {folder} or its folders; expected MaskBench files or a folder a dataset.")
+        raise DataError(f"No .json files in {folder} or its folders; expected a schema a file, or MaskBench files.")
     return sorted(cases)
 
 
@@ -101,25 +102,27 @@ def choose_cases(
 
 
 def _from_file(path: Path, dataset: str | None) -> Case:
-    """A MaskBench file, or a schema by itself (in the folder ``dataset``)."""
+    """A MaskBench file, or a schema by itself; ``dataset`` is that of the folder, None where files name their own."""
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is no JSON document: {error}") from error
-    if isinstance(document, dict) and {"schema", "tests"} <= document.keys():
+    is_mask_bench = isinstance(document, dict) and {"schema", "tests"} <= document.keys()
+    if is_mask_bench:
         text = json.dumps(document["schema"], ensure_ascii=False)
     if dataset is None:
-        dataset, name = _dataset_of(path.stem), path.stem
-    else:
-        name = f"{dataset}---{path.stem}"
-    return Case(dataset, name, text)
+        return Case(_dataset_of(path, is_mask_bench), path.stem, text)
+    return Case(dataset, f"{dataset}---{path.stem}", text)
 
 
-def _dataset_of(stem: str) -> str:
-    """The dataset that a MaskBench file belongs to."""
-    head, dashes, _ = stem.partition("---")
-    return head if dashes else stem.partition("_")[0]
+def _dataset_of(path: Path, is_mask_bench: bool) -> str:
+    """The dataset that a file of a folder belongs to, where folders are not the datasets."""
+    head, dashes, _ = path.stem.partition("---")
+    if dashes:
+        return head
+    head, mark, _ = path.stem.partition("_")
+    return head if mark and is_mask_bench else path.resolve().parent.name
 
 
 def _from_hub(split: str) -> list[Case]:

@@ -59,7 +59,7 @@ def run_compare(
 ) -> int:
     """Print (and plot) the shares of texts among local, ASAp and exact samples."""
     if plot_file is not None:
-        _check_matplotlib()
+        _check_plot(plot_file)
     comparison = compare(generator.target(prompt, constraint, **options), n, seed=seed, budget=budget)
     if plot_file is not None:
         plot(comparison, str(plot_file))
@@ -71,11 +71,19 @@ def run_compare(
     return 0 if all(run.complete for run in comparison.runs.values()) else INCOMPLETE
 
 
-def _check_matplotlib() -> None:
+def _check_plot(path: Path) -> None:
+    """Whether the plot can be written, before samples are drawn for it; a file that is no plot is left alone."""
     try:
-        import matplotlib  # noqa: F401
+        from matplotlib.backend_bases import FigureCanvasBase
     except ImportError as error:
         raise BadInput("Plots need matplotlib: pip install 'structgen-lm[plots]'") from error
+    formats = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix and path.suffix[1:].lower() not in formats:
+        raise BadInput(f"--plot is {path}; expected a name that ends in one of .{', .'.join(formats)}.")
+    if not path.parent.is_dir():
+        raise BadInput(f"--plot is {path}, but there is no folder {path.parent}.")
+    if path.exists() and not (path.is_file() and b"atplotlib" in path.read_bytes()):  # which signs what it writes
+        raise BadInput(f"{path} is not known for a plot, and would be overwritten. Name another --plot, or remove it.")
 
 
 def _print(comparison: Comparison, most: int = 20) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from structgen.benchmarking.model_server import ModelSetting
     from structgen.benchmarking.schemas import Case
 
-bench = typer.Typer(help="Benchmarks of constraint engines.", no_args_is_help=True)
+bench = typer.Typer(help="Benchmarks of constraint engines.", no_args_is_help=True, rich_markup_mode=None)
 
 Data = Annotated[str, typer.Option(help="'hub', the GitHub folder of JSONSchemaBench, or a folder of MaskBench files.")]
 Engines = Annotated[str, typer.Option(help="Comma-separated: structgen, structgen_decoder, llguidance, xgrammar, ...")]
@@ -65,7 +65,7 @@ def jsonschemabench(
     memory_limit: MemoryLimit = 8.0,
     as_json: AsJson = False,
 ) -> None:
-    """A model writes an instance of each schema under each engine; python-jsonschema judges it."""
+    """A model writes an instance of each schema. Each engine constrains it, and python-jsonschema judges."""
     from structgen.benchmarking.schemas import choose_cases, read_cases
 
     with exit_codes(as_json):
@@ -83,6 +83,7 @@ def jsonschemabench(
             shots=shots,
         )
         with _as_bad_input():
+            check_report(report)
             chosen = [name for name in datasets.split(",") if name]
             cases = choose_cases(read_cases(data, split), chosen, limit, seed)
             _run(cases, setting, out, workers, time_limit, memory_limit)
@@ -101,7 +102,8 @@ def coverage(
     wrong: Annotated[bool, typer.Option("--wrong", help="List the schemas that are not fully right.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Without a model: which schemas does each engine compile, accept the valid instances of, refuse the invalid of?"""
+    """Coverage without a model. Which schemas does each engine compile, accept the valid instances of, refuse the
+    invalid of?"""
     from structgen.benchmarking.coverage import Setting, check_files, choose_files, run_coverage, wrong_lines
     from structgen.benchmarking.table import counts, tables
 
@@ -143,7 +145,7 @@ def reasoning(
     memory_limit: MemoryLimit = 8.0,
     as_json: AsJson = False,
 ) -> None:
-    """Accuracy with and without the constraint; the log-probability of local and of aligned samples."""
+    """Accuracy with and without the constraint. Also the log-probability of local and of aligned samples."""
     from structgen.benchmarking.model_server import load_generator
     from structgen.benchmarking.reasoning import TASKS, accuracy_rows, local_against_aligned
     from structgen.benchmarking.table import markdown_table
@@ -183,12 +185,13 @@ def report(
     records: Annotated[
         list[Path], typer.Argument(help="Record files of jsonschemabench; one by turns gives the times.")
     ],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for report.md and report.html.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for report.md and report.html; its older ones go.")],
     command: Annotated[str, typer.Option(help="How the records were made, for the report.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Write the report of finished (or unfinished) runs."""
     with exit_codes(as_json), _as_bad_input():
+        check_report(folder)
         write(records, folder, command, as_json=as_json)
 
 
@@ -204,14 +207,26 @@ def write(records: list[Path], folder: Path | None, command: str = "", *, as_jso
         else:
             plain.print(as_markdown(sections), soft_wrap=True, markup=False)
         return
-    if find_spec("matplotlib") is None:
-        raise BadInput("The report's plots need matplotlib: pip install 'structgen-lm[bench]'")
     paths = write_report(runs, folder, command)
     if as_json:
         print_json({"files": list(map(str, paths))})
         return
     for path in paths:
         err.print(f"[dim]{path}[/]")
+
+
+def check_report(folder: Path | None) -> None:
+    """Whether a report can be written there, before a run that may take hours.
+
+    Raises:
+        BadInput: matplotlib is missing. ValueError: a file that is no report would be overwritten.
+    """
+    from structgen.benchmarking.report import check_folder
+
+    if folder is not None:
+        if find_spec("matplotlib") is None:
+            raise BadInput("The report's plots need matplotlib: pip install 'structgen-lm[bench]'")
+        check_folder(folder)
 
 
 def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSetting:
@@ -269,6 +284,9 @@ def check_engines(names: list[str]) -> list[str]:
     for name in names:
         if ":" not in name and name != DECODER:
             _one_of(name, list(ENGINES), "--engines")
-        if name in PACKAGES and find_spec(PACKAGES[name]) is None:
-            raise BadInput(f"The engine {name} is not installed: pip install 'structgen-lm[bench]'")
+    missing = [name for name in names if name in PACKAGES and find_spec(PACKAGES[name]) is None]
+    if missing:
+        rest = ",".join(name for name in names if name not in missing)
+        without = f"; or leave them out: --engines {rest}" if rest else ""
+        raise BadInput(f"Not installed: {', '.join(missing)}. Install: pip install 'structgen-lm[bench]'{without}")
     return names

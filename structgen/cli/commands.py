@@ -23,23 +23,29 @@ from structgen.cli.common import (
     summary,
     write_any_text,
 )
+from structgen.cli.configuration import read_config
 from structgen.cli.consoles import err, out
 from structgen.cli.options import (
     DEFAULT_DECODING,
     DEFAULT_MODEL_OPTIONS,
     AsJson,
     Backend,
+    ContextLength,
     DecodingOptions,
     Deterministic,
     Device,
     Draft,
     Dtype,
     Form,
+    GpuLayers,
     InPrompt,
+    LoraPath,
+    LoraScale,
     ModelOptions,
     ModelTokens,
     Seconds,
     Temperature,
+    Template,
     TopK,
     TopP,
     takes_options,
@@ -55,6 +61,7 @@ app = typer.Typer(
     help="Language models that write exactly what a constraint allows.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its tables cut the names of options off in a terminal of 80 columns
 )
 app.add_typer(bench, name="bench")
 
@@ -90,7 +97,7 @@ def generate(
     draft: Draft = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output that satisfies a constraint; without one, free text.
+    """Write an output that satisfies a constraint. Without one: free text.
 
     structgen generate "Ada, 36, from London" --schema person.json
 
@@ -148,7 +155,7 @@ def validate(
     source: ConstraintSource = NO_CONSTRAINT,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a document by a constraint, in every legal spelling of JSON. Exit code 1 if it is invalid.
+    """Judge a document by a constraint. JSON may have every legal spelling. Exit code 1 if it is invalid.
 
     structgen validate schema.json value.json
 
@@ -188,7 +195,7 @@ def batch(
     draft: Draft = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an output for each row of a file; the constraint is that of rows which name none. A run that was broken off
+    """Write an output for each row of a file. The constraint is that of rows which name none. A run that was broken off
     is taken up by the same command. Exit code 3 if rows failed: their errors stand in their lines.
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
@@ -238,7 +245,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Watch a model write JSON for a few schemas, each judged by jsonschema. Exit code 1 if one is invalid."""
+    """Watch a model write JSON for a few schemas. jsonschema judges each. Exit code 1 if one is invalid."""
     from structgen.cli.demo import run
 
     with exit_codes(as_json):
@@ -254,7 +261,7 @@ def datastore(
     model: Annotated[str | None, typer.Option(help="Whose tokens: GGUF file, Hugging Face id or folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Index texts, such as earlier outputs for the same schema, so that --draft FILE copies from them."""
+    """Index texts, so that --draft FILE copies from them. Earlier outputs for the same schema are such texts."""
     from structgen.cli.datastore import run
 
     with exit_codes(as_json):
@@ -280,8 +287,8 @@ def sample(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Draw texts from the model's own distribution given the constraint, which masks alone distort. Exit code 3 if a
-    budget ran out first."""
+    """Draw texts from the model's own distribution. It is that given the constraint, which masks alone distort. Exit
+    code 3 if a budget ran out first."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 
@@ -313,7 +320,8 @@ def compare_distributions(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Show side by side how often plain masking, ASAp and exact sampling write each text. Budgets are for each."""
+    """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets
+    are for each."""
     from structgen.cli import aligned
     from structgen.decoding.aligned import Budget
 
@@ -328,10 +336,22 @@ def compare_distributions(
         raise typer.Exit(code)
 
 
-@app.command()
+@app.command(context_settings={"auto_envvar_prefix": "STRUCTGEN_SERVE"})
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="GGUF file, Hugging Face id or folder; the built-in model if not given.")
+        str | None,
+        typer.Argument(
+            envvar="STRUCTGEN_SERVE_MODEL",
+            help="GGUF file, Hugging Face id or folder; the built-in model if not given.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with options (.toml, .yaml, .json), under those of the environment (STRUCTGEN_SERVE_PORT, ...).",
+            callback=read_config,
+            is_eager=True,
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
@@ -352,6 +372,10 @@ def serve(
     default_temperature: Annotated[
         float | None, typer.Option(min=0.0, max=2.0, help="Of requests that name none; if not given, the model's own.")
     ] = None,
+    generation_config: Annotated[
+        str,
+        typer.Option(help="How tokens are drawn where a request says nothing: auto (the model's), none, or a file."),
+    ] = "auto",
     default_max_tokens: Annotated[int, typer.Option(min=1, help="Budget of requests that name none.")] = 2048,
     max_think_tokens: Annotated[
         int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
@@ -367,6 +391,9 @@ def serve(
     total_seconds: Annotated[
         float, typer.Option(min=0.001, help="Longest time for an output, which is then closed.")
     ] = 120.0,
+    silence_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Longest time in which a stream says nothing; then a comment is sent.")
+    ] = 2.0,
     drain_seconds: Annotated[
         float, typer.Option(min=0.001, help="How long work goes on after a signal to stop.")
     ] = 30.0,
@@ -383,8 +410,13 @@ def serve(
     device: Device = None,
     dtype: Dtype = None,
     deterministic: Deterministic = False,
+    n_ctx: ContextLength = None,
+    n_gpu_layers: GpuLayers = None,
+    chat_template: Template = None,
+    lora_path: LoraPath = None,
+    lora_scale: LoraScale = 1.0,
 ) -> None:
-    """Answer the clients of OpenAI's API over HTTP. See docs/serving.md."""
+    """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
     from structgen.models.built_in import DEFAULT_MODEL
     from structgen.serving.settings import ServingSettings
@@ -395,13 +427,17 @@ def serve(
             model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
             hosts=serving.hosts_of(host, allowed_host or ()),
             tool_format=tool_format, default_temperature=default_temperature,
+            generation_settings=serving.generation_settings(generation_config),
             schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
             default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
             max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
             requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes, max_mask_seconds=max_mask_seconds,
+            silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+            max_mask_seconds=max_mask_seconds,
         )  # fmt: skip
-        models = ModelOptions(model, backend, device, dtype, deterministic)
+        models = ModelOptions(
+            model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale
+        )
         start = (
             serving.replicated(models, draft or None, settings, replicas)
             if ray

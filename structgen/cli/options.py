@@ -31,6 +31,15 @@ Deterministic = Annotated[
     ),
 ]
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
+ContextLength = Annotated[
+    int | None, typer.Option(min=0, help="llama.cpp: most tokens of a text; 0, or not given: as the model was trained.")
+]
+GpuLayers = Annotated[
+    int | None, typer.Option(min=-1, help="llama.cpp: layers on accelerators; -1 is as many as can be.")
+]
+Template = Annotated[str | None, typer.Option(help="File with a chat template, or its Jinja text.")]
+LoraPath = Annotated[str | None, typer.Option(help="llama.cpp: a LoRA adapter, a GGUF file.")]
+LoraScale = Annotated[float, typer.Option(help="What the adapter is multiplied by.")]
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0)]
 TopK = Annotated[int | None, typer.Option(min=1)]
@@ -54,6 +63,11 @@ class ModelOptions:
     device: Device = None
     dtype: Dtype = None
     deterministic: Deterministic = False
+    n_ctx: ContextLength = None
+    n_gpu_layers: GpuLayers = None
+    chat_template: Template = None
+    lora_path: LoraPath = None
+    lora_scale: LoraScale = 1.0
 
 
 @dataclass(frozen=True)

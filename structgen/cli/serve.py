@@ -20,6 +20,7 @@ from structgen.cli.common import BAD_INPUT, BadInput
 from structgen.cli.consoles import err
 from structgen.cli.options import ModelOptions
 from structgen.generator import Generator
+from structgen.models.defaults import read_sampling_settings
 from structgen.progress import report_progress, waiting
 from structgen.serving.logs import LogWaits, log_event, log_to_stderr, tame_loop
 from structgen.serving.rows import ServedModel
@@ -54,6 +55,17 @@ def read_keys(path: Path | None) -> frozenset[str]:
     if not keys:
         raise BadInput(f"there are no API keys in {str(path)!r}; write one a line")
     return keys
+
+
+def generation_settings(named: str) -> dict[str, Any] | None:
+    """What ``--generation-config`` asks for: "auto": the model's own (None); "none": none; else those of a file.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    if named == "auto":
+        return None
+    return {} if named in ("none", "vllm") else read_sampling_settings(Path(named))  # "vllm": vLLM's word for it
 
 
 def hosts_of(host: str, allowed: Sequence[str]) -> frozenset[str]:

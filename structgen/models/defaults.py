@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from structgen.errors import ModelError
 from structgen.json_schema.forms import SchemaForm
 
 SMALL = 1_000_000_000  # parameters
 SMALL_FORM: SchemaForm = "skeleton"
 SMALL_TEMPERATURE = 0.2  # what SmolLM2's authors use; at 1 a model of that size writes what is no language
-SAMPLING = ("temperature", "top_p", "top_k", "min_p")
+DRAWING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+)  # where its authors draw tokens; where they do not, nothing is said
+SAMPLING = (*DRAWING, "repetition_penalty", "max_new_tokens")
+UNSAID = {"temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}  # values of files that say nothing
+CONFIG = "generation_config.json"
+MOST = 1 << 20  # bytes of such a file
 
 
 @dataclass(frozen=True)
@@ -21,8 +33,10 @@ class ModelDefaults:
     Attributes:
         schema_form: how it is told of a schema: "skeleton" if it is known to be small, that is to have fewer than a
             billion parameters, else the schema itself.
-        temperature, top_p, top_k, min_p: how a server draws its tokens: as the model's own generation settings say;
-            where they name no temperature, 0.2 for small models, else 1, as OpenAI's API has it.
+        temperature, top_p, top_k, min_p, repetition_penalty: how a server draws its tokens: as the model's own
+            generation settings say; where they name no temperature, 0.2 for small models, else 1, as OpenAI's API has
+            it.
+        max_new_tokens: the most tokens of an output of a server; None: any number.
     """
 
     schema_form: SchemaForm = "schema"
@@ -30,6 +44,13 @@ class ModelDefaults:
     top_p: float = 1.0
     top_k: int | None = None
     min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    max_new_tokens: int | None = None
+
+    def with_settings(self, settings: Mapping[str, Any]) -> ModelDefaults:
+        """These of the model with other generation settings, of ``SAMPLING``; {}: with none."""
+        kept = {"temperature": SMALL_TEMPERATURE} if self.schema_form == SMALL_FORM else {}
+        return replace(ModelDefaults(self.schema_form), **kept | _checked(settings))
 
 
 UNKNOWN_MODEL = ModelDefaults()
@@ -52,10 +73,49 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
         "top_p": lambda value: 0 < value <= 1,
         "top_k": lambda value: 1 <= value < 1 << 31 and value == int(value),
         "min_p": lambda value: 0 <= value < 1,
+        "repetition_penalty": lambda value: 0 < value <= 10,
+        "max_new_tokens": lambda value: 1 <= value < 1 << 31 and value == int(value),
     }
     found = {
         name: settings[name]
         for name in SAMPLING
         if isinstance(settings.get(name), (int, float)) and allowed[name](settings[name])
     }
-    return {name: int(value) if name == "top_k" else float(value) for name, value in found.items()}
+    return {name: int(value) if name in ("top_k", "max_new_tokens") else float(value) for name, value in found.items()}
+
+
+def sampling_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``SAMPLING`` that a generation configuration of transformers names.
+
+    As vLLM has it: of one that does not say whether tokens are drawn, what differs from the values that stand there
+    where nothing was said. One that says that none are drawn (``do_sample`` false) tells nothing of how.
+    """
+    draws = config.get("do_sample")
+    names = SAMPLING if draws is None or draws else SAMPLING[len(DRAWING) :]
+    found = {name: config[name] for name in names if config.get(name) is not None}
+    if not draws:
+        return {name: value for name, value in found.items() if value != UNSAID.get(name)}
+    return {"temperature": 1.0} | found
+
+
+def read_sampling_settings(path: Path) -> dict[str, Any]:
+    """The same of a file ``generation_config.json``, or of one in a folder.
+
+    Raises:
+        ModelError: it cannot be read, is no JSON object, or names a value that cannot be.
+    """
+    path = path / CONFIG if path.is_dir() else path
+    try:
+        with path.open("rb") as file:
+            config = json.loads(file.read(MOST + 1))
+    except OSError as error:
+        raise ModelError(f"Cannot read the generation settings {path}: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is no JSON: {error}; expected a {CONFIG}, as transformers writes it.") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path} is a JSON {type(config).__name__}; expected an object, as transformers writes it.")
+    found = sampling_settings(config)
+    wrong = next((name for name in found if name not in _checked(found)), None)
+    if wrong is not None:
+        raise ModelError(f"{path}: {wrong} is {found[wrong]!r:.100}, which it cannot be; mend it, or leave it out.")
+    return found

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from structgen.errors import ModelError
+from structgen.models.defaults import SAMPLING, sampling_settings
 from structgen.models.threads import threads_in_use
 from structgen.models.transformers_cache import TransformersCache
 from structgen.models.trees import forward_tree
@@ -56,12 +57,9 @@ class TransformersModel:
 
     @property
     def sampling_settings(self) -> dict[str, Any]:
-        """How its authors have tokens drawn, as far as its generation settings say so; empty where they draw none."""
+        """How its authors have tokens drawn, as far as its generation settings say so."""
         settings = getattr(self.model, "generation_config", None)
-        if not getattr(settings, "do_sample", None):
-            return {}
-        found = {name: getattr(settings, name, None) for name in ("temperature", "top_p", "top_k", "min_p")}
-        return {"temperature": 1.0} | {name: value for name, value in found.items() if value is not None}
+        return sampling_settings({name: getattr(settings, name, None) for name in ("do_sample", *SAMPLING)})
 
     def fingerprint(self) -> str:
         """A digest of the configuration and a glance at every parameter: the same in every process. O(parameters)."""

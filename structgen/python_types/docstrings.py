@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _SPHINX = re.compile(r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
 _SPHINX_FIELD = re.compile(r":\w+[^:]*:")
-_GOOGLE = re.compile(r"(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters):")
+_GOOGLE = re.compile(r"(?i:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters):")
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*))?$")
 _GOOGLE_SECTION = re.compile(r"[A-Z][A-Za-z ]*:$")
 _NUMPY = re.compile(r"(?:Other )?Parameters|Keyword Arguments")
@@ -46,7 +46,8 @@ def _begins_section(lines: list[str], number: int) -> bool:
         return True
     if number + 1 < len(lines) and line and _RULE.match(lines[number + 1].strip()):
         return True
-    return bool(_GOOGLE_SECTION.match(line)) and _is_indented(lines, number + 1)
+    begins = _GOOGLE_SECTION.match(line) or _GOOGLE.fullmatch(line)
+    return begins is not None and _is_indented(lines, number + 1)
 
 
 def _is_indented(lines: list[str], number: int) -> bool:

@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from structgen.json_schema.report import Report
 from structgen.options import JsonOptions
+from structgen.python_types.adapter_config import config_of
 from structgen.python_types.containers import Containers
 from structgen.python_types.notes import JsonDict, without_notes
 from structgen.python_types.numbers import Numbers
@@ -50,8 +51,7 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
     Raises:
         pydantic.errors.PydanticUserError: there is none (PydanticInvalidForJsonSchema among them).
     """
-    config = adapter._config
-    schema, report = without_notes(TypeSchemas(config=config).generate(adapter.core_schema))
+    schema, report = without_notes(TypeSchemas(config=config_of(adapter)).generate(adapter.core_schema))
     return Derived(schema, GenerateJsonSchema().generate(adapter.core_schema), report)
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,8 +26,9 @@ from structgen.constraints.remarks import remarks
 from structgen.errors import GrammarWarning
 from structgen.generator import Generator
 from structgen.serving.admission import Admission
+from structgen.serving.answering import Answering, Caller
 from structgen.serving.compiler import CompileService
-from structgen.serving.engine import AsyncEngine, with_prompt_length
+from structgen.serving.engine import AsyncEngine, RequestStream, with_prompt_length
 from structgen.serving.errors import RequestError, as_request_error, overloaded
 from structgen.serving.formats import PlacedConstraint, structured_constraint
 from structgen.serving.gate import Gate
@@ -40,8 +41,9 @@ from structgen.serving.reading import READ_AT_ONCE, read_json, read_request
 from structgen.serving.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.serving.rows import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
-from structgen.serving.sse import ClientGone, EventStream, Receive, wait_until_gone
+from structgen.serving.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
 from structgen.serving.surface import SURFACES, AnswerWriter, Surface
+from structgen.serving.token_endpoints import TOKEN_ENDPOINTS
 from structgen.serving.tracing import RequestTrace
 from structgen.serving.work import Work, new_id
 
@@ -50,23 +52,6 @@ SWITCH_SECONDS = 5e-4
 Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
 _T = TypeVar("_T")
 _Asked = TypeVar("_Asked", bound=RequestPart)
-
-
-class Caller(NamedTuple):
-    """Who sent a request.
-
-    Attributes:
-        key: the API key; "": none is asked for.
-        address: of the connection; "": not known.
-    """
-
-    key: str
-    address: str
-
-    @property
-    def share(self) -> str:
-        """Whose share of what callers take turns at it uses: the key's, else the address's."""
-        return self.key or self.address
 
 
 class ApiServer:
@@ -89,7 +74,7 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        own = replace(settings or ServingSettings(), model_defaults=model.defaults)
+        own = (settings or ServingSettings()).of_model(model.defaults)
         self.settings = with_prompt_length(own, model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
@@ -114,7 +99,11 @@ class ApiServer:
             "/metrics": self._metrics,
         }
         asked = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
-        routes = [*page_routes(), Route("/check", self._check, methods=["POST"]), *posts, *asked]
+        plain = {"/check": self._report} | {
+            path: partial(self._tokens, kind, tell) for path, (kind, tell) in TOKEN_ENDPOINTS.items()
+        }
+        others = [Route(path, self._plain(path, answer), methods=["POST"]) for path, answer in plain.items()]
+        routes = [*page_routes(), *others, *posts, *asked]
         handlers: Any = {HTTPException: _http_error, RequestError: _request_error, Exception: _request_error}
         gate = Middleware(Gate, admission=self.admission, most=self.settings.max_body)
         return Starlette(routes=routes, middleware=[gate], exception_handlers=handlers, lifespan=self._lifespan)
@@ -189,25 +178,28 @@ class ApiServer:
         arrived = time.monotonic()
         caller, body = await self._received(request)
         with self._places.held(caller.share) as place:
-            preparing = self._prepared(surface, request.receive, record, caller, body, arrived)
-            work, writer, rows = await _while_held(preparing, place)
-        rows = [replace(row, key=caller.share, arrived=arrived) for row in rows]
-        stream = self.engine.submit(rows, caller.share)
-        try:
-            if not work.stream:
-                events = await _while_there(stream.last(), request.receive)
-                return self._whole(events, work, writer, record)
-            events_ = stream.events()
-            first = await _while_there(anext(events_), request.receive)  # so that what fails at once has its status
-        except BaseException:
-            self.engine.cancel(stream)
-            raise
+            reading = _while_held(self._read_body(surface.request, body, caller), place)
+            asked = await _while_there(reading, request.receive)
+        answering = Answering(surface, record, asked, caller, arrived, is_long=len(body) > READ_AT_ONCE)
+        if not asked.stream:
+            work, writer, stream = await _while_there(self._begun(answering), request.receive)
+            try:
+                return self._whole(await _while_there(stream.last(), request.receive), work, writer, record)
+            except BaseException:
+                self.engine.cancel(stream)
+                raise
+        silence = self.settings.silence_seconds  # what fails within has its status
+        chunks, is_begun = await begun(self._chunks(answering), silence, request.receive)
+        answering.has_headers = not is_begun
         return EventStream(
-            self._chunks(surface, first, events_, work, writer, record),
+            chunks,
             record.headers,
             self.settings.write_seconds,
-            lambda error: surface.failure(writer, record.refused(error)),
-            lambda: self._left(stream, record),
+            answering.failure,
+            record.left,
+            silence,
+            lambda: answering.waits_for,
+            is_silent=not is_begun,
         )
 
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
@@ -221,32 +213,34 @@ class ApiServer:
     def _no_room(self) -> RequestError:
         return overloaded("Too many requests wait already.", self.engine.retry_after())
 
-    async def _prepared(
-        self,
-        surface: Surface,
-        receive: Receive,
-        record: RequestRecord,
-        caller: Caller,
-        body: bytes,
-        arrived: float,
-    ) -> tuple[Work, AnswerWriter, list[RowRequest]]:
+    async def _begun(self, answering: Answering) -> tuple[Work, AnswerWriter, RequestStream]:
+        """What a request asks for, what answers it, and the outputs, which are being written."""
+        share = answering.caller.share
+        with self._places.held(share) as place:
+            work, writer, rows = await _while_held(self._prepared(answering), place)
+        rows = [replace(row, key=share, arrived=answering.arrived) for row in rows]
+        return work, writer, self.engine.submit(rows, share)
+
+    async def _prepared(self, answering: Answering) -> tuple[Work, AnswerWriter, list[RowRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary = self.settings, self.engine.vocabulary
-        asked = await _while_there(self._read_body(surface.request, body, caller), receive)
+        surface, record, asked, caller = answering.surface, answering.record, answering.asked, answering.caller
         self._check_model(asked.model)
-        is_long = len(body) > READ_AT_ONCE
-        reading = self.engine.read(
-            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings), caller.share, is_long=is_long
+        work: Work = await self.engine.read(
+            lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings),
+            caller.share,
+            is_long=answering.is_long,
         )
-        work: Work = await _while_there(reading, receive)
         model = asked.model or settings.model_names[0]
         record.asked(work, model)
         for ids in work.prompts:  # before anything is compiled for a prompt that is too long
             self.engine.budget(len(ids), work.max_tokens)
-        grammar = await _while_there(self._compiled(work.constraint, record, caller, arrived), receive)
+        answering.waits_for = "compiling the constraint"
+        grammar = await self._compiled(work.constraint, record, caller, answering.arrived)
         if work.constraint is not None:
             record.warn(remarks(work.constraint.constraint, grammar))
         writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
+        answering.waits_for, answering.writer = "waiting for the model", writer
         return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
 
     async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
@@ -263,35 +257,33 @@ class ApiServer:
             answer = {**answer, "structgen": {"warnings": record.warnings}}
         return JSONResponse(answer, headers=record.headers)
 
-    async def _chunks(
-        self,
-        surface: Surface,
-        first: tuple[int, RowEvent],
-        rest: AsyncGenerator[tuple[int, RowEvent], None],
-        work: Work,
-        writer: AnswerWriter,
-        record: RequestRecord,
-    ) -> AsyncGenerator[bytes, None]:
+    async def _chunks(self, answering: Answering) -> AsyncGenerator[bytes, None]:
         """The encoded events of an answer."""
-        ends: dict[int, RowEnd] = {}
-        for chunk in writer.opening():
-            yield surface.encoded(chunk)
-        index, event = first
-        while True:
-            record.event(event)
-            if event.end is not None:
-                ends[index] = event.end
-            for chunk in writer.chunks(index, event):
-                yield surface.encoded(chunk)
-            try:
-                index, event = await anext(rest)
-            except StopAsyncIteration:
-                break
-        for chunk in writer.closing():
-            yield surface.encoded(chunk)
-        record.ended([ends[index] for index in sorted(ends)], work)
-        if surface.done:
-            yield surface.done
+        surface, record = answering.surface, answering.record
+        work, writer, stream = await self._begun(answering)
+        try:
+            events = stream.events()
+            index, event = await anext(events)
+            for chunk in writer.opening():
+                yield answering.encoded(chunk)
+            ends: dict[int, RowEnd] = {}
+            while True:
+                record.event(event)
+                if event.end is not None:
+                    ends[index] = event.end
+                for chunk in writer.chunks(index, event):
+                    yield answering.encoded(chunk)
+                try:
+                    index, event = await anext(events)
+                except StopAsyncIteration:
+                    break
+            for chunk in writer.closing():
+                yield answering.encoded(chunk)
+            record.ended([ends[index] for index in sorted(ends)], work)
+            if surface.done:
+                yield surface.done
+        finally:
+            self.engine.cancel(stream)
 
     async def _compiled(
         self, constraint: PlacedConstraint | None, record: RequestRecord, caller: Caller, arrived: float
@@ -318,11 +310,6 @@ class ApiServer:
         record.close()
         return _told(told, record.id)
 
-    def _left(self, stream: Any, record: RequestRecord) -> None:
-        """A streamed answer is over, or nobody reads it."""
-        self.engine.cancel(stream)
-        record.left()
-
     # --- what is asked about the server ---
     async def _models(self, request: Request) -> Response:
         self.admission.check_key(request.headers)
@@ -337,17 +324,43 @@ class ApiServer:
 
     def _described(self, name: str) -> dict[str, Any]:
         described = {"id": name, "object": "model", "created": self.created, "owned_by": "structgen"}
-        return {**described, "max_model_len": self.engine.context_length}
+        sampling = self.settings.sampling_defaults
+        return {**described, "max_model_len": self.engine.context_length, "sampling_defaults": sampling}
 
-    async def _check(self, request: Request) -> Response:
+    def _plain(
+        self, path: str, answer: Callable[[Request, RequestRecord], Awaitable[dict[str, Any]]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint whose answers are objects and no text of the model's."""
+
+        async def endpoint(request: Request) -> Response:
+            record = RequestRecord(new_id(f"{path[1:]}-"), path, self.metrics)
+            try:
+                told = await answer(request, record)
+            except Exception as error:
+                return self._failed(error, record)
+            record.close()
+            return JSONResponse(told, headers={"x-request-id": record.id})
+
+        return endpoint
+
+    async def _tokens(
+        self, kind: type[Any], tell: Callable[..., dict[str, Any]], request: Request, record: RequestRecord
+    ) -> dict[str, Any]:
+        """The tokens of a prompt, or their text."""
+        caller, body = await self._received(request)
+        asked, engine = await self._read_body(kind, body, caller), self.engine
+        self._check_model(asked.model)
+        with self._places.held(caller.share) as place:
+            reading = engine.read(
+                lambda tokenizer: tell(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
+                caller.share,
+                is_long=len(body) > READ_AT_ONCE,
+            )
+            told: dict[str, Any] = await _while_there(_while_held(reading, place), request.receive)
+        return told
+
+    async def _report(self, request: Request, record: RequestRecord) -> dict[str, Any]:
         """What of a constraint is enforced: for the page."""
-        record = RequestRecord(new_id("check-"), "/check", self.metrics)
-        try:
-            return await self._report(request, record)
-        except Exception as error:
-            return self._failed(error, record)
-
-    async def _report(self, request: Request, record: RequestRecord) -> Response:
         arrived = time.monotonic()
         caller, body = await self._received(request)
         beside = partial(self.engine.beside, who=caller.share, is_long=True)  # no prompt waits for what a page asks
@@ -365,8 +378,7 @@ class ApiServer:
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
         summary = f"Every output satisfies the constraint{total}; compiled in {milliseconds:.0f} ms."
         record.details["constraint"] = constraint.kind
-        record.close()
-        return JSONResponse({"summary": summary, "keywords": keywords}, headers={"x-request-id": record.id})
+        return {"summary": summary, "keywords": keywords}
 
     async def _health(self, _: Request) -> Response:
         healthy = self.engine.is_healthy

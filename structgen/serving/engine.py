@@ -280,6 +280,8 @@ class AsyncEngine(AsyncWriting):
         Raises:
             RequestError: the prompt leaves no room.
         """
+        most = self.settings.model_defaults.max_new_tokens
+        wanted = wanted if most is None else min(wanted, most)
         if self.context_length is None:
             return wanted
         if prompt_tokens >= self.context_length:

@@ -1,17 +1,24 @@
-"""The page at ``/``: three files, sent with headers that let it load nothing from elsewhere."""
+"""The page at ``/``, and that of the endpoints at ``/docs``: files, sent with headers that let them load nothing from
+elsewhere."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from structgen.serving.openapi import openapi
 
 FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
+    "/request.js": ("request.js", "text/javascript"),
+    "/docs": ("docs.html", "text/html"),
+    "/docs.css": ("docs.css", "text/css"),
+    "/docs.js": ("docs.js", "text/javascript"),
 }
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -26,8 +33,13 @@ HEADERS = {
 
 
 def page_routes() -> list[Route]:
-    """The routes of the page."""
-    return [_route(path, name, kind) for path, (name, kind) in FILES.items()]
+    """The routes of the pages, and of the description that ``/docs`` shows."""
+    described = Route("/openapi.json", _description, methods=["GET"])
+    return [*(_route(path, name, kind) for path, (name, kind) in FILES.items()), described]
+
+
+async def _description(request: Request) -> Response:
+    return JSONResponse(openapi(str(request.scope.get("root_path", ""))), headers=HEADERS)
 
 
 def _route(path: str, name: str, kind: str) -> Route:

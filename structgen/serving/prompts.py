@@ -65,8 +65,9 @@ def check_template_fields(tokenizer: Any, given: Mapping[str, Any]) -> None:
             )
 
 
-def rendered(tokenizer: Any, prompt: ChatPrompt) -> str:
-    """The text of a prompt, up to where the model begins to write.
+def rendered(tokenizer: Any, prompt: ChatPrompt, *, add_generation_prompt: bool = True) -> str:
+    """The text of a prompt, up to where the model begins to write, or (without ``add_generation_prompt``) of what was
+    said.
 
     Raises:
         RequestError: there is no template, or it refuses the messages.
@@ -78,7 +79,9 @@ def rendered(tokenizer: Any, prompt: ChatPrompt) -> str:
     if prompt.tools:
         more["tools"] = [dict(tool) for tool in prompt.tools]
     try:
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **more))
+        return str(
+            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt, **more)
+        )
     except Exception as error:  # templates are programs of their authors and raise jinja2 errors of all kinds
         raise RequestError(
             f"The model's chat template refuses these messages: {error}", code="chat_template_refused", param="messages"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from structgen.errors import OptionsError
 from structgen.json_schema.forms import FormOption, checked_form
-from structgen.models.defaults import UNKNOWN_MODEL, ModelDefaults
+from structgen.models.defaults import DRAWING, UNKNOWN_MODEL, ModelDefaults
 from structgen.options import check_count
 from structgen.serving.compiler import CompileLimits
 from structgen.tool_calls.formats import format_named
@@ -31,6 +32,8 @@ class ServingSettings:
         schema_form: in which form, see ``GenerationOptions``.
         default_temperature: of requests that name none; None: the model's own, see ``model_defaults``.
         model_defaults: what suits the model; in an ``ApiServer``, what the model tells of itself.
+        generation_settings: in place of those that the model tells of (see ``ModelDefaults.with_settings``); {}: none;
+            None: the model's own.
         max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
         max_body: largest request. compile_limits: what a schema or grammar in it may ask for.
@@ -47,8 +50,9 @@ class ServingSettings:
         max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
         queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
             time for an output, which is then closed validly. body_seconds: longest time to send a request.
-            write_seconds: longest time in which a client reads nothing. drain_seconds: how long work may go on after a
-            signal to stop.
+            write_seconds: longest time in which a client reads nothing. silence_seconds: longest time in which a stream
+            says nothing; then it begins, if it has not, and a comment is sent. drain_seconds: how long work may go on
+            after a signal to stop.
         max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
             longest for its client makes room. head_seconds: longest time to send a request's line and headers.
             idle_seconds: longest time between two requests on a connection.
@@ -67,6 +71,7 @@ class ServingSettings:
     schema_form: FormOption = "auto"
     default_temperature: float | None = None
     model_defaults: ModelDefaults = UNKNOWN_MODEL
+    generation_settings: Mapping[str, Any] | None = None
     max_think_tokens: int | None = None
     default_max_tokens: int = 2048
     max_body: int = 4 << 20
@@ -83,12 +88,24 @@ class ServingSettings:
     total_seconds: float = 120.0
     body_seconds: float = 30.0
     write_seconds: float = 60.0
+    silence_seconds: float = 2.0
     drain_seconds: float = 30.0
     max_connections: int | None = None
     head_seconds: float = 10.0
     idle_seconds: float = 30.0
     max_mask_seconds: float = 10.0
     requests_per_minute: int | None = None
+
+    @property
+    def sampling_defaults(self) -> dict[str, Any]:
+        """How tokens are drawn where a request says nothing: those of ``DRAWING`` and ``repetition_penalty``."""
+        found = {name: getattr(self.model_defaults, name) for name in (*DRAWING, "repetition_penalty")}
+        return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
+
+    def of_model(self, defaults: ModelDefaults) -> ServingSettings:
+        """These for a model that tells this of itself."""
+        asked = self.generation_settings
+        return replace(self, model_defaults=defaults if asked is None else defaults.with_settings(asked))
 
     def __post_init__(self) -> None:
         if not self.model_names or not all(self.model_names):

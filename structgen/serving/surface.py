@@ -48,7 +48,7 @@ class Surface:
         writer: from a request, its work, the vocabulary and the answer's head to what answers it.
         id_prefix: of the ids of answers.
         encoded: an event of a stream.
-        failure: the event for an error in a stream.
+        failure: the event for an error in a stream, for whose answer there may be no writer yet.
         done: what ends a stream.
     """
 
@@ -58,11 +58,11 @@ class Surface:
     writer: Callable[..., AnswerWriter]
     id_prefix: str
     encoded: Callable[[dict[str, Any]], bytes]
-    failure: Callable[[AnswerWriter, RequestError], bytes]
+    failure: Callable[[AnswerWriter | None, RequestError], bytes]
     done: bytes = b""
 
 
-def _failure(_: AnswerWriter, error: RequestError) -> bytes:
+def _failure(_: AnswerWriter | None, error: RequestError) -> bytes:
     return encode_event(error.body())
 
 
@@ -74,8 +74,10 @@ def _completion_writer(_: Any, *arguments: Any, **head: Any) -> AnswerWriter:
     return CompletionWriter(*arguments, **head)
 
 
-def _response_failure(writer: AnswerWriter, error: RequestError) -> bytes:
-    assert isinstance(writer, ResponseWriter)
+def _response_failure(writer: AnswerWriter | None, error: RequestError) -> bytes:
+    if not isinstance(writer, ResponseWriter):  # OpenAI's event for a stream that has no response yet
+        told = {"code": error.code, "message": error.message, "param": error.param, "sequence_number": 0}
+        return _named({"type": "error", **told, **error.body()})  # for its ``error``, OpenAI's client raises
     return _named(writer.failure(error))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 
 class InTurn:
-    """A tokenizer whose texts are encoded one at a time, those first that came first: tokenizers are not for several
-    threads at once. All else of it is as it is.
+    """A tokenizer whose texts are encoded, and ids decoded, one at a time, those first that came first: tokenizers are
+    not for several threads at once. All else of it is as it is.
 
     Args:
         tokenizer: to be used in this way alone.
@@ -19,7 +19,15 @@ class InTurn:
         self._turns = _Turns()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tokenizer, name)
+        found = getattr(self._tokenizer, name)
+        return self._in_turn(found) if name == "decode" else found
+
+    def _in_turn(self, decode: Any) -> Any:
+        def decode_in_turn(*arguments: Any, **options: Any) -> Any:
+            with self._turns:
+                return decode(*arguments, **options)
+
+        return decode_in_turn
 
     def encode(self, *arguments: Any, **options: Any) -> list[int]:
         """As the tokenizer's."""

@@ -116,18 +116,18 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: Serving
             ("logit_bias", str(wrong)),
             f"the vocabulary has {vocabulary.size} tokens, from 0 on; there is no token {wrong}",
         )
-    own, top_k = settings.model_defaults, request.top_k
-    named = (request.temperature, settings.default_temperature, own.temperature)
+    drawn = settings.sampling_defaults
+    drawn |= {name: value for name in drawn if (value := getattr(request, name)) is not None}
     try:
         return SamplingParams(
-            temperature=float(next(value for value in named if value is not None)),
-            top_k=own.top_k if top_k is None else top_k if top_k > 0 else None,
-            top_p=own.top_p if request.top_p is None else float(request.top_p),
-            min_p=own.min_p if request.min_p is None else float(request.min_p),
+            temperature=float(drawn["temperature"]),
+            top_k=drawn["top_k"] if (drawn["top_k"] or 0) > 0 else None,
+            top_p=float(drawn["top_p"]),
+            min_p=float(drawn["min_p"]),
             seed=None if request.seed is None else request.seed % SEEDS,
             frequency_penalty=float(request.frequency_penalty or 0.0),
             presence_penalty=float(request.presence_penalty or 0.0),
-            repetition_penalty=1.0 if request.repetition_penalty is None else float(request.repetition_penalty),
+            repetition_penalty=float(drawn["repetition_penalty"]),
             logit_bias=bias,
         )
     except OptionsError as error:

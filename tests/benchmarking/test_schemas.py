@@ -88,3 +88,27 @@ def test_samples() -> None:
     assert sorted(choose_cases(cases, limit=99)) == sorted(cases)
     with pytest.raises(DataError, match="there are A, B"):
         choose_cases(cases, ["C"])
+
+
+def test_a_plain_folder_is_one_dataset(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    for name in ("invoice", "order_line", "order_head", "my_own_address"):
+        (folder / f"{name}.json").write_text('{"type": "object", "properties": {"tests": {}, "schema": {}}}')
+    cases = read_cases(str(folder))
+    assert {case.dataset for case in cases} == {"orders"}
+    assert [case.name for case in cases] == ["invoice", "my_own_address", "order_head", "order_line"]
+    assert len(choose_cases(cases, limit=2)) == 2, "a limit is of the folder, not of each file"
+
+
+def test_a_plain_folder_is_called_by_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    (folder / "a_b.json").write_text("true")
+    monkeypatch.chdir(folder)
+    assert {case.dataset for source in (".", "../orders", "../orders/") for case in read_cases(source)} == {"orders"}
+
+
+def test_own_files_with_tests_are_one_dataset(tmp_path: Path) -> None:
+    cases = read_cases(str(maskbench(tmp_path / "mine", "invoice", "order")))
+    assert {case.dataset for case in cases} == {"mine"}

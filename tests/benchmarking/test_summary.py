@@ -86,7 +86,7 @@ def test_common_schemas_and_order() -> None:
 def test_report_text() -> None:
     run = Run([*RECORDS, *(record(name, "none", "not_json") for name in "abcdefgh")], {"model": "M"}, {"e": "1.0"})
     text = as_markdown(make_sections([run], "a command"))
-    assert text.startswith("# JSONSchemaBench\n\n8 schemas of 1 datasets")
+    assert text.startswith("# JSONSchemaBench\n\n8 schemas of 1 dataset,")
     assert "engines: e 1.0." in text and "```\na command\n```" in text
     assert "| e | 8 | 62.5 % | 25.0 % | 40.0 % | 66.7 % | 3 |" in text
     assert "| none (unconstrained) | 8 | 100.0 % | 0.0 % | 0.0 % | 0.0 % | 8 |" in text

@@ -1,19 +1,12 @@
 // Uses the page as a reader does, with a mouse, with the keyboard alone; prints what it saw as JSON.
-// node page.mjs URL URL_THAT_NEEDS_THE_KEY_sesame FOLDER_OF_node_modules FOLDER_FOR_SCREENSHOTS
+// node page.mjs FOLDER_OF_node_modules URL URL_THAT_NEEDS_THE_KEY_sesame FOLDER_FOR_SCREENSHOTS
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { WIDTHS, judging, launch, overflows, scheme } from "./browser.mjs";
 
-const [url, keyed, modules, pictures] = process.argv.slice(2);
-const require = createRequire(`${modules}/package.json`);
-const load = async (name) => (await import(pathToFileURL(require.resolve(name)))).default;
-const chromium = await load("@sparticuz/chromium");
-const puppeteer = await load("puppeteer-core");
-const browser = await puppeteer.launch({
-  args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
-});
+const [modules, url, keyed, pictures] = process.argv.slice(2);
+const browser = await launch(modules);
 const seen = { errors: [], requests: [], barriers: [] };
+await browser.defaultBrowserContext().overridePermissions(url, ["clipboard-read", "clipboard-sanitized-write"]);
 const page = await browser.newPage();
 page.on("pageerror", (error) => seen.errors.push(error.message));
 page.on("console", (message) => { // what is refused is logged, too; and nothing else may be, such as what the policy forbids
@@ -29,14 +22,12 @@ const until = (selector, pattern) => page.waitForFunction((selector, pattern) =>
 const finished = () => until("#status", "finished");
 const set = (selector, value) => page.$eval(selector, (element, value) => { element.value = value; }, value);
 
-// Another's judgement of what the page is for those who hear it, or see little.
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const judgement = judging(modules);
 seen.judged = 0;
 async function judge(state) {
-  await page.evaluate(axe);
-  const { violations, passes } = await page.evaluate(() => window.axe.run(document));
-  seen.judged += passes.length;
-  seen.barriers.push(...violations.map(({ id, nodes }) => `${state}: ${id}: ${nodes.map((node) => node.html).join(" ")}`));
+  const [barriers, held] = await judgement(page);
+  seen.judged += held;
+  seen.barriers.push(...barriers.map((barrier) => `${state}: ${barrier}`));
 }
 
 // Several requests at once, begun by keyboard alone from the first field on.
@@ -44,7 +35,9 @@ await set("#count", 3);
 await page.keyboard.press("Tab");
 seen.firstFocus = await page.evaluate(() => document.activeElement.textContent);
 await page.keyboard.press("Tab");
-seen.secondFocus = await page.evaluate(() => document.activeElement.id);
+seen.secondFocus = await page.evaluate(() => document.activeElement.textContent);
+await page.keyboard.press("Tab");
+seen.thirdFocus = await page.evaluate(() => document.activeElement.id);
 await page.keyboard.down("Control");
 await page.keyboard.press("Enter");
 await page.keyboard.up("Control");
@@ -58,12 +51,64 @@ seen.kinds = await page.$$eval(".panel:first-child .token", (all) => all.map((el
 await page.click(".panel details summary");
 await page.waitForSelector(".panel tbody tr");
 seen.rows = await page.$$eval(".panel:first-child tbody tr", (rows) => rows.length);
-await page.screenshot({ path: `${pictures}/light.png`, fullPage: true });
-await judge("light");
-await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
-seen.dark = await page.$eval("body", (element) => getComputedStyle(element).backgroundColor);
-await page.screenshot({ path: `${pictures}/dark.png`, fullPage: true });
-await judge("dark");
+
+// The same once more: a seed gives the same outputs.
+await page.click("#write");
+await page.waitForFunction(() => /^Writing/.test(document.querySelector("#status").textContent));
+await finished();
+seen.again = await page.$$eval(".panel .text", (all) => all.map((element) => element.textContent));
+
+// What is shown, at three widths, light and dark; the code and the list of tokens are open.
+await page.$$eval("#code details, .panel:first-child details", (all) => all.forEach((element) => { element.open = true; }));
+seen.looks = [];
+for (const [name, width] of Object.entries(WIDTHS)) {
+  await page.setViewport({ width, height: 900 });
+  for (const value of ["light", "dark"]) {
+    await scheme(page, value);
+    await page.screenshot({ path: `${pictures}/page-${name}-${value}.png`, fullPage: true });
+    await judge(`${name} ${value}`);
+    const panels = await page.$$eval(".panel", (all) => all.map((element) => element.getBoundingClientRect().width));
+    const ground = await page.$eval("body", (element) => getComputedStyle(element).backgroundColor);
+    const form = await page.$eval("#form", (element) => element.getBoundingClientRect().width);
+    seen.looks.push({ name, value, panels, form, ground, overflows: await overflows(page) });
+  }
+}
+await page.setViewport({ width: 1280, height: 900 });
+
+// By keyboard alone: from the form on to what was written; it is copied, and so is the code.
+const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent);
+const copied = () => page.evaluate(() => navigator.clipboard.readText());
+await page.focus("#write");
+seen.stops = [];
+seen.outlines = [];
+seen.copied = {};
+for (let stop = 0; stop < 60; stop += 1) {
+  await page.keyboard.press("Tab");
+  if (await page.evaluate(() => document.activeElement === document.body)) break; // all was passed
+  const name = await focused();
+  seen.stops.push(name);
+  seen.outlines.push(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle));
+  if (/^Copy/.test(name)) {
+    await page.keyboard.press("Enter");
+    await until("#copied", "Copied");
+    seen.copied[name] = await copied();
+  }
+}
+seen.shown = { curl: await text("#curl"), python: await text("#python") };
+
+// Where the page has no clipboard, as over plain HTTP from another machine, a selection is copied.
+await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true }));
+await page.click(".panel:nth-child(2) .copy");
+await until(".panel:nth-child(2) .copy", "Copied");
+await page.evaluate(() => { delete navigator.clipboard; });
+seen.copiedBySelection = await copied();
+
+// A temperature that is named is sent, one that is not is the server's.
+seen.placeholder = await page.$eval("#temperature", (element) => element.placeholder);
+await page.type("#temperature", "0.5");
+seen.named = /"temperature": 0.5,/.test(await text("#curl")) && /temperature=0.5,/.test(await text("#python"));
+await set("#temperature", "");
+await scheme(page, "dark");
 
 // Errors with their caret.
 seen.problems = [];
@@ -89,8 +134,8 @@ await page.evaluate(() => { window.kept = fetch; window.fetch = () => Promise.re
 await page.click("#check");
 await until("#status", "reached");
 await page.evaluate(() => { window.fetch = window.kept; });
-await page.setViewport({ width: 420, height: 800 });
-seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+await page.setViewport({ width: 320, height: 800 });
+seen.overflow = await overflows(page);
 await page.screenshot({ path: `${pictures}/narrow.png` });
 
 // What a screen reader is told: every control has a name.

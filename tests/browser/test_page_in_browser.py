@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +17,66 @@ pytest.importorskip("prometheus_client")
 from tests.serving.tiny import EOS, VOCABULARY, generator
 from tests.serving.tiny_server import serving
 
-HERE = Path(__file__).parent
-MODULES = os.environ.get("BROWSER_MODULES", "")  # the folder that holds node_modules
-if not MODULES or shutil.which("node") is None:
-    pytest.skip("the browser is not installed (make test-browser)", allow_module_level=True)
-
 
 @pytest.fixture(scope="module")
-def seen() -> Any:
-    pictures = Path(MODULES) / "pictures"
-    pictures.mkdir(exist_ok=True)
+def seen(browse: Any, pictures: Path) -> Any:
     bias = np.zeros(VOCABULARY.size)
     bias[EOS] = -100.0  # free text ends when it is stopped, and not by chance before
     with serving(generator(0.002, bias=bias)) as server, serving(api_keys=("sesame",)) as keyed:
-        command = ["node", str(HERE / "page.mjs"), server.url, keyed.url, MODULES, str(pictures)]
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout), (server.url, keyed.url)
+        found = browse("page.mjs", server.url, keyed.url, str(pictures))
+    return found, (server.url, keyed.url)
 
 
 def test_outputs_are_written_and_told_apart(seen: Any) -> None:
     found, _ = seen
     assert found["status"].startswith("3 of 3 finished: ") and not found["errors"]
     for text in found["texts"]:
-        assert set(json.loads(text)) == {"name", "age", "skills", "city"}
+        assert set(json.loads(text)) == {"name", "age", "profession", "city"}
     assert set(found["kinds"]) == {"chosen", "forced"} and found["rows"] == len(found["kinds"])
-    assert "15 keywords enforced" in found["summary"]
+    assert "12 keywords enforced" in found["summary"]
     assert found["top"] < 450  # without scrolling
     assert all(any(said.endswith(f", finished: {text}") for said in found["spoken"]) for text in found["texts"])
 
 
 def test_keyboard_and_names(seen: Any) -> None:
     found, _ = seen
-    assert found["firstFocus"] == "To the outputs" and found["secondFocus"] == "prompt"
-    assert found["unnamed"] == []
+    assert found["firstFocus"] == "To the outputs" and found["secondFocus"] == "API documentation"
+    assert found["thirdFocus"] == "prompt" and found["unnamed"] == []
+    assert {"Check", "Tokens", "curl", "Copy output 3"} <= set(found["stops"])
+    assert set(found["outlines"]) == {"solid"}, "where one is, is seen"
+
+
+def test_outputs_and_code_are_copied(seen: Any) -> None:
+    found, _ = seen
+    copied, shown = found["copied"], found["shown"]
+    assert [copied[f"Copy output {number}"] for number in (1, 2, 3)] == found["texts"]
+    assert copied["Copy the curl command"] == shown["curl"] and copied["Copy the Python program"] == shown["python"]
+    assert found["copiedBySelection"] == found["texts"][1]
+    assert "/v1/chat/completions" in shown["curl"] and "openai.OpenAI(" in shown["python"]
+
+
+def test_a_seed_gives_the_same_outputs_twice(seen: Any) -> None:
+    assert seen[0]["again"] == seen[0]["texts"]
+
+
+def test_the_temperature_is_the_servers(seen: Any) -> None:
+    found, _ = seen
+    assert found["placeholder"] == "1" and found["named"]
+    assert "temperature" not in found["shown"]["curl"] + found["shown"]["python"]
 
 
 def test_axe_finds_no_barriers(seen: Any) -> None:
     found, _ = seen
-    assert found["barriers"] == [] and found["judged"] > 60  # rules that held: light, dark, and with an error
+    assert found["barriers"] == [] and found["judged"] > 140  # rules that held: six looks, and with an error
 
 
-def test_light_dark_and_narrow(seen: Any) -> None:
+def test_three_widths_light_and_dark(seen: Any) -> None:
     found, _ = seen
-    assert found["dark"] != "rgb(251, 250, 247)" and not found["overflow"]
+    looks = {(look["name"], look["value"]): look for look in found["looks"]}
+    assert len(looks) == 6 and not found["overflow"] and not any(look["overflows"] for look in looks.values())
+    assert {look["ground"] for look in found["looks"]} == {"rgb(251, 250, 247)", "rgb(22, 24, 28)"}
+    widths = {name: statistics.mean(look["panels"]) for (name, _), look in looks.items()}
+    assert widths["phone"] > 330 and widths["laptop"] > 600 and widths["wide"] > 440  # pixels, of a panel
 
 
 def test_errors_show_their_place(seen: Any) -> None:

@@ -61,3 +61,18 @@ def test_compare_distributions(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert run("compare-distributions", "x", *WORDS, "-n", "20", "--plot", str(tmp_path / "plot.png"))[0] == 0
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
+    assert run("compare-distributions", "x", *WORDS, "-n", "20", "--plot", str(tmp_path / "plot.png"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("notes.svg", "not known for a plot"), ("plot.txt", "ends in one of"), ("no/plot.png", "there is no folder")],
+)
+def test_a_plot_that_cannot_be_written_is_told_before_samples_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("structgen.cli.aligned.compare", lambda *_, **__: pytest.fail("samples were drawn"))
+    (tmp_path / "notes.svg").write_text("<svg/>")
+    code, _, stderr = run("compare-distributions", "x", *WORDS, "--plot", str(tmp_path / name))
+    assert code == 2 and message in stderr and (tmp_path / "notes.svg").read_text() == "<svg/>"

@@ -48,6 +48,43 @@ def test_a_run_and_its_report(data: Path, tmp_path: Path) -> None:
     assert "structgen bench &lt;x&gt;" in (tmp_path / "again" / "report.html").read_text()
 
 
+def test_a_report_leaves_files_of_others_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named before anything runs, and a report that is there is replaced."""
+    pytest.importorskip("matplotlib")
+    out, report = tmp_path / "out.jsonl", tmp_path / "report"
+    options = ["--data", str(data), "--model", "tiny_bench:load", "--engines", "structgen", "--limit", "1"]
+    options += ["--max-new-tokens", "8", "--shots", "0", "--out", str(out), "--report"]
+    for name, text in (("report.md", "# JSONSchemaBench\n"), ("report.html", "<!DOCTYPE html>"), ("report.md", "")):
+        folder = tmp_path / f"{name} of {len(text)}"
+        folder.mkdir()
+        (folder / name).write_text(text)
+        message = f"{folder / name} is no report of structgen bench, and would be overwritten; choose another --out"
+        assert message in run("jsonschemabench", *options, str(folder), code=2) and not out.exists()
+        assert (folder / name).read_text() == text and list(folder.iterdir()) == [folder / name]
+    assert "is no folder" in run("jsonschemabench", *options, str(data / "A---one.json"), code=2)
+    run("jsonschemabench", *options, str(report))
+    before = (report / "report.html").read_text()
+    run("report", str(out), "--out", str(report), "--command", "again")
+    assert "again" in (report / "report.html").read_text() != before
+    (report / "report.md").write_text("notes")
+    assert "would be overwritten" in run("report", str(out), "--out", str(report), code=2)
+    assert (report / "report.md").read_text() == "notes"
+    monkeypatch.setattr("structgen.cli.bench.find_spec", lambda name: None)
+    out.unlink()
+    assert "need matplotlib" in run("jsonschemabench", *options, str(tmp_path / "new"), code=2) and not out.exists()
+
+
+def test_a_plain_folder_is_one_dataset(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    for name in ("invoice", "order_line", "address"):
+        (folder / f"{name}.json").write_text('{"type": "boolean"}')
+    options = ["--data", str(folder), "--model", "tiny_bench:load", "--engines", "none", "--limit", "2"]
+    options += ["--max-new-tokens", "8", "--shots", "0", "--sampling", "greedy", "--out", str(tmp_path / "out.jsonl")]
+    printed = run("jsonschemabench", *options)
+    assert "2 schemas of 1 dataset," in printed and "| orders | 2 |" in printed
+
+
 def test_coverage_without_a_model(data: Path, tmp_path: Path) -> None:
     printed = run("coverage", str(data), "--engines", "structgen", "--out", str(tmp_path / "c.jsonl"), "--wrong")
     assert "| fully right | 3 |" in printed
@@ -95,6 +132,9 @@ def test_a_package_that_is_missing(data: Path, monkeypatch: pytest.MonkeyPatch) 
     import structgen.cli.bench
 
     monkeypatch.setattr(structgen.cli.bench, "find_spec", lambda name: None)
-    assert "pip install" in run("jsonschemabench", "--data", str(data), "--engines", "xgrammar", code=2)
+    told = run("jsonschemabench", "--data", str(data), code=2)  # all that are missing, and what is left
+    assert "Not installed: llguidance, xgrammar. Install: pip install 'structgen-lm[bench]'" in told
+    assert "--engines structgen,structgen_decoder,none" in told
+    assert "leave" not in run("coverage", str(data), "--engines", "xgrammar", code=2)
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert "structgen-lm[bench]" in run("jsonschemabench", "--data", "hub", "--engines", "none", code=2)

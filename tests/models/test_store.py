@@ -88,3 +88,15 @@ def test_bad_models_and_dtypes_raise(tmp_path: Path) -> None:
         loading.load_model(tmp_path)
     with pytest.raises(ModelError, match="Unknown dtype 'float31'"):
         loading.load_model(tmp_path, dtype="float31")
+
+
+def test_a_chat_template_of_ones_own(tmp_path: Path) -> None:
+    """In place of the folder's, or where it has none."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tests.tiny_folder import make_folder
+
+    template = "{% for message in messages %}[{{ message.role }}] {{ message.content }}{% endfor %}>"
+    _, tokenizer = loading.load_model(make_folder(tmp_path), chat_template=template)
+    shown = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
+    assert shown == "[user] Hi>"

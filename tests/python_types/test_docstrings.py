@@ -74,6 +74,22 @@ def test_what_is_of_no_style_is_description(text: str | None) -> None:
     assert found.parameters == {} and found.description in (text or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("Do.\nArgs:\n    a: first\n    b: second", {"a": "first", "b": "second"}),
+        ("Do.\n\nargs:\n    a: first", {"a": "first"}),
+        ("Do.\n\nArgs:\n    a (Literal['x', 'y:z']): first", {"a": "first"}),
+        ("Do.\n\nArgs:\n    a: first\n\n:param b: second\n", {"a": "first", "b": "second"}),
+        ("Do.\n\nArgs:\n    a: first\n\nKeyword args:\n    b: second\n", {"a": "first", "b": "second"}),
+    ],
+)
+def test_what_people_write(text: str, parameters: dict[str, str]) -> None:
+    """Griffe 2.4.1 reads the second and the last only, see docs/architecture.md."""
+    found = read_docstring(text)
+    assert found.parameters == parameters and found.description == "Do."
+
+
 def plain(a: int, b: str) -> None:
     """Do it.
 

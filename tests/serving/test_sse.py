@@ -38,3 +38,27 @@ def test_whenever_the_client_leaves_the_events_end() -> None:
             await leave_after(turns)
 
     asyncio.run(every())
+
+
+def test_no_comment_where_nothing_is_read() -> None:
+    """The client is not read for: what was sent last still waits."""
+    sent: list[bytes] = []
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        yield b"data: 1\n\n"
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            sent.append(message["body"])
+            await asyncio.sleep(60)
+
+    async def all_of_it() -> None:
+        stream = EventStream(events(), {}, 0.5, lambda error: b"", lambda: None, 0.05)
+        await asyncio.wait_for(stream({}, receive, send), 5)
+
+    asyncio.run(all_of_it())
+    assert sent == [b"data: 1\n\n"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from structgen.decoding.aligned.methods import METHODS
 from structgen.decoding.aligned.results import Budget, Method, SampleRun
 from structgen.decoding.aligned.samplers import Sampler
 from structgen.decoding.aligned.store import PrefixStore
 from structgen.decoding.aligned.target import Target
+from structgen.whole_files import replacing
 
 COMPARED: tuple[Method, ...] = ("asap", "local", "exact")  # ASAp first: it starts from a store that knows nothing
 _SHOWN: tuple[Method, ...] = ("local", "asap", "exact")
@@ -107,7 +109,9 @@ def plot(comparison: Comparison, path: str, *, most: int = 12, labels: Mapping[M
     axes.set_xlabel("share of the samples")
     axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    place = Path(path) if Path(path).suffix else Path(f"{path}.png")
+    with replacing(place) as file:
+        figure.savefig(file, format=place.suffix[1:], dpi=110)
     pyplot.close(figure)
 
 

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
@@ -19,6 +18,7 @@ from structgen.decoding.sampling import LogProbs, allowed_token_ids
 from structgen.errors import GenerationError
 from structgen.kernels.aligned import calls as k
 from structgen.options import check_count
+from structgen.whole_files import replacing
 
 EOS = -1  # the token of the edge that ends a text, whatever id the model spells it with
 DEFAULT_MEMORY = 2 << 30
@@ -320,7 +320,7 @@ class PrefixStore(Generic[T]):
 
     # --- keeping ---
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to a file (numpy's ``.npz``).
+        """Write the store to a file (numpy's ``.npz``), whole or not at all.
 
         Raises:
             GenerationError: the target cannot be told apart in another process; name ``model_id``, ``constraint_id``.
@@ -329,7 +329,7 @@ class PrefixStore(Generic[T]):
             raise GenerationError(
                 "Give the target a model_id and a constraint_id: the store could not be loaded again."
             )
-        with Path(path).open("wb") as file:
+        with replacing(path) as file:
             np.savez_compressed(
                 file, key=self.target.key, nodes=self.nodes[: self.node_count], edges=self.edges[: self.edge_count]
             )

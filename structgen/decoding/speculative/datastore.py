@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from structgen.decoding.speculative.drafter import Proposal, Source
 from structgen.decoding.speculative.tree import TAIL, Node
 from structgen.errors import GenerationError
 from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.whole_files import replacing
 
 NAME = "retrieval"
 SUFFIX = ".draft.npz"
@@ -60,8 +60,8 @@ class Datastore:
         return cls(tokens, np.array(places, dtype=np.int32), fingerprint(vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file (numpy's npz); the name should end in ``.draft.npz``."""
-        with Path(path).open("wb") as file:
+        """Write to a file (numpy's npz), whole or not at all; the name should end in ``.draft.npz``."""
+        with replacing(path) as file:
             np.savez_compressed(file, tokens=self.tokens, order=self.order, vocabulary=np.array(self.vocabulary))
 
     @classmethod

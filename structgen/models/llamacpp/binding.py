@@ -187,6 +187,19 @@ def check_threads(threads: int) -> None:
         threads_in_use("llama.cpp")
 
 
+def check_gpu_layers(package: str, layers: int | None, *, offloads: bool) -> None:
+    """Refuse a number of layers for accelerators where a package has none; -1, as many as there are, is none then.
+
+    Raises:
+        ModelError: it has none.
+    """
+    if layers is not None and layers > 0 and not offloads:
+        raise ModelError(
+            f"n_gpu_layers={layers}, but {package} was built without accelerators. Leave n_gpu_layers out, give -1 (as "
+            "many as can be), or install a build for yours: llama-cpp-python has them for CUDA, Metal and Vulkan."
+        )
+
+
 def head_bytes(metadata: Any, layers: int, key_heads: int, width: int, heads: int) -> int:
     """Bytes of the keys and values of a token in half precision, by the file's own sizes of heads."""
     architecture = metadata("general.architecture")

@@ -8,12 +8,44 @@ part and changes nothing.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NoReturn
 
 from structgen.errors import ModelError, TokenizerError
 from structgen.models.llamacpp.binding import INSTALL
+
+MOST = 1 << 20  # bytes of a file with a template
+
+
+def template_text(given: str | os.PathLike[str]) -> str:
+    """The source of a template that was given as text or as the path of a file. A string with a brace or a line break
+    is the text itself.
+
+    Raises:
+        ModelError: the file cannot be read, or jinja2 is not installed. TokenizerError: it is no template.
+    """
+    text = given if isinstance(given, str) and any(sign in given for sign in "{\n") else _file_text(Path(given))
+    ChatTemplate(text, {})
+    return text
+
+
+def _file_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST + 1)
+        if len(data) > MOST:
+            raise ModelError(f"The chat template {path} has more than {MOST:,} bytes; give the file of a template.")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise ModelError(
+            f"Cannot read the chat template {path}: {error.strerror or error}. Give the path of a file, or the Jinja "
+            "text itself."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ModelError(f"The chat template {path} is no UTF-8 (byte {error.start}).") from error
 
 
 class ChatTemplate:
@@ -45,7 +77,7 @@ class ChatTemplate:
         try:
             self._template = environment.from_string(source)
         except jinja2.TemplateSyntaxError as error:
-            raise TokenizerError(f"The model's chat template cannot be read (line {error.lineno}): {error}") from error
+            raise TokenizerError(f"The chat template cannot be read (line {error.lineno}): {error}") from error
 
     def render(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
         """The text of a conversation. Errors are those of the template."""

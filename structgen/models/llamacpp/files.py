@@ -47,7 +47,12 @@ def is_installed() -> bool:
 
 
 def open_file(
-    path: Path, *, vocabulary_only: bool = False, device: str | None = None, package: str | None = None
+    path: Path,
+    *,
+    vocabulary_only: bool = False,
+    device: str | None = None,
+    package: str | None = None,
+    gpu_layers: int | None = None,
 ) -> ModelFile:
     """Load a GGUF file.
 
@@ -55,19 +60,21 @@ def open_file(
         vocabulary_only: without weights, where the package can.
         device: "cpu": nothing on accelerators; None: as the package was built.
         package: of ``PACKAGES``; None: the first that is installed.
+        gpu_layers: layers on accelerators; -1: as many as there are; None: as the package was built.
 
     Raises:
-        ModelError: no package is installed, or the file cannot be loaded.
+        ModelError: no package is installed, the file cannot be loaded, or there is no accelerator for its layers.
     """
     check_gguf(path)
     package = package or next((name for name in PACKAGES if importlib.util.find_spec(name) is not None), None)
     if package is None:
         raise ModelError(f"Running a GGUF file needs llama.cpp: {INSTALL}")
     forget_errors()
+    layers = 0 if device == "cpu" else gpu_layers
     if package == "llama_cpp":
         from structgen.models.llamacpp.with_llama_cpp import LlamaCppFile
 
-        return LlamaCppFile(path, vocabulary_only, device)
+        return LlamaCppFile(path, vocabulary_only, layers)
     from structgen.models.llamacpp.with_cyllama import CyllamaFile
 
-    return CyllamaFile(path, device)
+    return CyllamaFile(path, layers)

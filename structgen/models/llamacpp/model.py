@@ -30,7 +30,13 @@ GLANCE = 1 << 20  # bytes of either end of a file that its fingerprint looks at
 # What a call for so many tokens costs, in calls for one: llama.cpp multiplies quantised weights with one token after
 # the other, so that all but the reading of the weights is paid for each (measured: SmolLM2-135M in Q4_1, one thread).
 STEP_COSTS = ((1, 1.0), (2, 1.5), (4, 2.4), (8, 4.3), (16, 8.4), (32, 16.0))
-SAMPLING_KEYS = {"temperature": "temp", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p"}  # of ``general.sampling``
+SAMPLING_KEYS = {
+    "temperature": "temp",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}  # of ``general.sampling``
 NUMBER = re.compile(r"\d+(\.\d+)?")
 _PAGE = 256  # llama.cpp's cells come in such numbers
 
@@ -83,8 +89,9 @@ class LlamaCppModel:
     Args:
         file: loaded, with its weights.
         name: of what it was loaded from.
-        context_length: the most tokens of a text; None: as trained, as far as ``cache_bytes`` go.
-        cache_bytes: what keys and values of all rows and prefixes may take. They are allocated at once.
+        context_length: the most tokens of a text, at most as trained; None: as trained, as far as ``cache_bytes`` go.
+        cache_bytes: what keys and values of all rows and prefixes may take; None: 1 GiB, or more where
+            ``context_length`` asks for it. They are allocated at once.
         threads: of every call; None: as many as pay, found by timing the calls, at most one a core.
         deterministic: whether every token is read in a call of its own, so that its logits depend on the tokens before
             it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many rows as long
@@ -134,6 +141,8 @@ class LlamaCppModel:
         trained = file.context_length or UNKNOWN_CONTEXT
         room = (cache_bytes or CACHE_BYTES) // max(1, file.token_bytes) // _PAGE * _PAGE
         wanted = trained if context_length is None else min(context_length, trained)
+        if cache_bytes is None and context_length is not None:
+            room = max(room, contexts * _paged(wanted))
         if room < contexts * _PAGE or (context_length is not None and contexts * _paged(wanted) > _paged(room)):
             least = contexts * _paged(wanted) if self.deterministic else max(wanted, _PAGE)
             raise ModelError(
@@ -221,7 +230,14 @@ def _paged(tokens: int) -> int:
 
 
 def load_gguf(
-    path: str | os.PathLike[str], *, device: str | None = None, package: str | None = None, **options: Any
+    path: str | os.PathLike[str],
+    *,
+    device: str | None = None,
+    package: str | None = None,
+    n_gpu_layers: int | None = None,
+    lora_path: str | os.PathLike[str] | None = None,
+    lora_scale: float = 1.0,
+    **options: Any,
 ) -> tuple[LlamaCppModel, GgufTokenizer]:
     """Load a GGUF file with llama.cpp: ``Generator(*load_gguf("model.gguf", context_length=4096))``.
 
@@ -229,10 +245,18 @@ def load_gguf(
         path: of the file; of one in several parts, the first.
         device: "cpu": nothing on accelerators; None: as the package was built.
         package: "llama_cpp" or "cyllama"; None: the first that is installed.
+        n_gpu_layers: layers on accelerators; -1: as many as can be; None: as the package was built.
+        lora_path: a LoRA adapter, a GGUF file too, that is added to the weights (see ``with_adapter``), times
+            ``lora_scale``.
         **options: ``context_length``, ``cache_bytes``, ``threads``, ``deterministic``; see ``LlamaCppModel``.
 
     Raises:
         ModelError: what is missing or wrong, and what to do.
     """
-    file = open_file(Path(path), device=device, package=package)
-    return LlamaCppModel(file, Path(path), **options), GgufTokenizer(file)
+    path = Path(path)
+    if lora_path is not None:
+        from structgen.models.llamacpp.adapters import with_adapter
+
+        path = with_adapter(path, Path(lora_path), lora_scale)
+    file = open_file(path, device=device, package=package, gpu_layers=n_gpu_layers)
+    return LlamaCppModel(file, path, **options), GgufTokenizer(file)

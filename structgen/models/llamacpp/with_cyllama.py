@@ -77,7 +77,7 @@ class CyllamaVocab:
 class CyllamaFile:
     """See ``ModelFile``. Weights are always loaded: without them the package ends the process (0.2.18)."""
 
-    def __init__(self, path: Path, device: str | None) -> None:
+    def __init__(self, path: Path, gpu_layers: int | None) -> None:
         self._library = library = _library()
 
         class Sized(library.LlamaModel):  # type: ignore[name-defined]
@@ -89,8 +89,10 @@ class CyllamaFile:
 
         library.ggml_backend_load_all()
         params = library.LlamaModelParams()
-        if device == "cpu":
-            params.n_gpu_layers = 0
+        offloads = bool(library.llama_supports_gpu_offload())
+        binding.check_gpu_layers("cyllama", gpu_layers, offloads=offloads)
+        if gpu_layers is not None:
+            params.n_gpu_layers = gpu_layers
         try:
             model = Sized(str(path), params)
         except Exception as error:  # whatever the package raises where llama.cpp gives no model
@@ -100,7 +102,7 @@ class CyllamaFile:
         self.context_length = int(model.n_ctx_train)
         self.parameter_count = int(model.n_params)
         self.is_recurrent = bool(model.is_recurrent() or model.is_hybrid())
-        self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
+        self.is_on_processor = gpu_layers == 0 or not offloads
         self.reads_text = bool(model.has_decoder() and not model.has_encoder())
         sizes = (int(size) for size in (model.n_layer, model.n_head_kv, model.n_embd, model.n_head))
         self.token_bytes = binding.head_bytes(self.metadata, *sizes)

@@ -78,12 +78,14 @@ class LlamaCppVocab:
 class LlamaCppFile:
     """See ``ModelFile``."""
 
-    def __init__(self, path: Path, vocabulary_only: bool, device: str | None) -> None:
+    def __init__(self, path: Path, vocabulary_only: bool, gpu_layers: int | None) -> None:
         self._library = library = _library()
         params = library.llama_model_default_params()
         params.vocab_only = vocabulary_only
-        if device == "cpu":
-            params.n_gpu_layers = 0
+        offloads = bool(library.llama_supports_gpu_offload())
+        binding.check_gpu_layers("llama-cpp-python", gpu_layers, offloads=offloads)
+        if gpu_layers is not None:
+            params.n_gpu_layers = gpu_layers
         model = library.llama_model_load_from_file(str(path).encode(), params)
         if not model:
             raise binding.cannot_load(path)
@@ -93,7 +95,7 @@ class LlamaCppFile:
         self.context_length = int(library.llama_model_n_ctx_train(model))
         self.parameter_count = int(library.llama_model_n_params(model))
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
-        self.is_on_processor = device == "cpu" or not library.llama_supports_gpu_offload()
+        self.is_on_processor = gpu_layers == 0 or not offloads
         self.reads_text = bool(library.llama_model_has_decoder(model) and not library.llama_model_has_encoder(model))
         self.token_bytes = 0
         if not vocabulary_only:

@@ -1,29 +1,32 @@
 // The page of a structgen server: no build step, no other requests than to the server itself.
 
+import { curlOf, pythonOf, requestOf, structuredOutputs } from "./request.js";
+
+// Small models do well by these: what an answer needs stands in the prompt, and comes in the order of the schema.
 export const EXAMPLES = [
   { name: "Person (schema)", kind: "json", prompt: "Ada Lovelace, a mathematician from London, is 36 years old.",
     constraint: JSON.stringify({ type: "object", properties: { name: { type: "string", maxLength: 40 },
-      age: { type: "integer", minimum: 0, maximum: 130 }, skills: { type: "array", items: { type: "string", maxLength: 20 },
-      maxItems: 3 }, city: { enum: ["London", "Paris", "Rome"] } }, required: ["name", "age", "skills", "city"],
+      profession: { type: "string", maxLength: 30 }, city: { enum: ["London", "Paris", "Rome"] },
+      age: { type: "integer", minimum: 0, maximum: 130 } }, required: ["name", "profession", "city", "age"],
       additionalProperties: false }, null, 2) },
   { name: "Sum (GBNF)", kind: "grammar", prompt: "Write a sum.",
     constraint: 'root   ::= term (" " [-+*] " " term){1,6}\nterm   ::= number | "(" root ")"\nnumber ::= [1-9] [0-9]{0,3}' },
   { name: "List (Lark)", kind: "grammar", prompt: "Which fruit do you like?",
-    constraint: 'start: "I like " fruit ("," " " fruit)* " and " fruit "."\nfruit: "apples" | "pears" | "plums" | "cherries"' },
-  { name: "Date (expression)", kind: "regex", prompt: "When did people first land on the moon?",
-    constraint: "(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])" },
-  { name: "Mood (choice)", kind: "choice", prompt: "How is this review? 'The soup was cold.'", constraint: "good\nbad\nmixed" },
+    constraint: 'start: "I like " fruit (", " fruit)~0..2 " and " fruit "."\nfruit: "apples" | "pears" | "plums" | "cherries"' },
+  { name: "Time (expression)", kind: "regex", prompt: "The train leaves at 14:35 from platform 3. When does the train leave?",
+    constraint: "([01][0-9]|2[0-3]):[0-5][0-9]" },
+  { name: "Sentiment (choice)", kind: "choice", constraint: "positive\nnegative\nmixed",
+    prompt: "What is the sentiment of this review? 'Terrible. The soup was cold and the waiter was rude.'" },
   { name: "An error", kind: "grammar", prompt: "Anything.", constraint: 'root ::= "a" (' },
   { name: "Free text", kind: "none", prompt: "Say hello.", constraint: "" },
 ];
 
 // --- without a document ---
 
-/** The `structured_outputs` of a request; null for none. What is wrong with a text is for the server to say. */
-export function structuredOutputs(kind, text) {
-  if (kind === "none") return null;
-  if (kind === "choice") return { choice: text.split("\n").filter((line) => line !== "") };
-  return { [kind]: text };
+/** A request as the page sends it: its tokens are told of, and its prompt is read anew, since a prompt that is taken over from an
+ * earlier request leaves the last digits of the model's numbers otherwise: a seed then gives another output. */
+export function sent(request) {
+  return { ...request, stream: true, structgen: { trace: true }, cache_salt: `${Date.now()} ${Math.random()}` };
 }
 
 /** The JSON of server-sent events, event by event, from chunks of text. */
@@ -143,6 +146,43 @@ function showProblem(problem) {
   }
 }
 
+// --- what is copied ---
+
+/** What the form says. */
+function fields() {
+  return Object.fromEntries(["prompt", "kind", "constraint", "count", "tokens", "temperature", "seed"].map((name) => [name, $(name).value]));
+}
+
+let model = "default"; // its name, once the server has told it
+
+function showCode() {
+  const url = new URL("v1", location.href).href;
+  const given = [url, model, requestOf(fields()), $("key").value !== ""];
+  $("curl").textContent = curlOf(...given);
+  $("python").textContent = pythonOf(...given);
+}
+
+/** Copies a text, and says so at its button. Browsers have a clipboard for pages that come safely; else a selection is copied. */
+async function copyText(text, button) {
+  let isCopied = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = make("textarea", { value: text, className: "unseen" });
+    document.body.append(area);
+    area.select();
+    isCopied = document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  const label = button.ariaLabel.replace(/^(Copied|Not copied)/, "Copy");
+  const name = (text) => { button.textContent = text; button.ariaLabel = label.replace("Copy", text); };
+  name(isCopied ? "Copied" : "Not copied");
+  $("copied").textContent = "";
+  $("copied").textContent = isCopied ? "Copied." : "The browser does not let the page copy.";
+  setTimeout(() => name("Copy"), 2000);
+}
+
 // --- outputs ---
 
 class Panel {
@@ -163,7 +203,9 @@ class Panel {
     list.setAttribute("aria-label", `Tokens of output ${number}`);
     this.details = make("details", {}, make("summary", { textContent: "Tokens" }), list);
     this.details.addEventListener("toggle", () => this.list());
-    this.element = make("article", { className: "panel" }, this.title, this.counts, this.state, this.text, this.details);
+    const copy = make("button", { className: "copy", type: "button", textContent: "Copy", ariaLabel: `Copy output ${number}` });
+    copy.addEventListener("click", () => copyText(this.text.textContent, copy));
+    this.element = make("article", { className: "panel" }, this.title, this.counts, this.state, copy, this.text, this.details);
     this.element.setAttribute("aria-labelledby", this.title.id);
   }
 
@@ -214,20 +256,16 @@ async function write() {
     $("spoken").replaceChildren();
   }
   const stopping = new AbortController();
-  const outputs = structuredOutputs($("kind").value, $("constraint").value);
+  const request = requestOf(fields());
   const kind = $("kind").selectedOptions[0].textContent.replace(/ \(.*|:.*|,.*/, "");
-  const body = {
-    messages: [{ role: "user", content: $("prompt").value }], n: Number($("count").value),
-    max_tokens: Number($("tokens").value), temperature: Number($("temperature").value), seed: Number($("seed").value),
-    stream: true, structgen: { trace: true }, ...(outputs === null ? {} : { structured_outputs: outputs }),
-  };
+  const body = sent(request);
   let problem = null;
   running.add(stopping);
   $("stop").disabled = false;
   say("Compiling the constraint.");
   try {
-    await check(outputs, stopping.signal);
-    const begun = Array.from({ length: body.n }, (_, number) => new Panel(panels.length + number + 1, kind));
+    await check(request.structured_outputs ?? null, stopping.signal);
+    const begun = Array.from({ length: body.n ?? 1 }, (_, number) => new Panel(panels.length + number + 1, kind));
     panels.push(...begun);
     $("panels").append(...begun.map((panel) => panel.element));
     if ($("outputs").getBoundingClientRect().top > 0.7 * innerHeight) $("outputs").scrollIntoView();
@@ -298,12 +336,19 @@ function pick(example) {
 function edited() {
   $("constraint").disabled = $("kind").value === "none";
   forget();
+  showCode();
 }
 
-/** Says which model writes; where a key is lacking, that waits for one. */
+/** Says which model writes, and at which temperature where none is named; where a key is lacking, that waits for one. */
 async function nameModel() {
   const models = await post("v1/models").then((answer) => answer.json()).catch(() => null);
-  if (models) $("model").textContent = `${models.data[0].id} writes exactly what a constraint allows.`;
+  if (models) {
+    const [{ id, sampling_defaults: sampling }] = models.data;
+    model = id;
+    $("model").textContent = `${id} writes exactly what a constraint allows.`;
+    $("temperature").placeholder = sampling.temperature;
+  }
+  showCode();
 }
 
 function begin() {
@@ -317,6 +362,10 @@ function begin() {
     check(structuredOutputs($("kind").value, $("constraint").value)).catch(showProblem);
   });
   $("stop").addEventListener("click", stop);
+  $("form").addEventListener("input", showCode);
+  for (const button of document.querySelectorAll(".copy")) {
+    button.addEventListener("click", () => copyText($(button.dataset.of).textContent, button));
+  }
   $("form").addEventListener("submit", (event) => { event.preventDefault(); write(); });
   $("form").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();

@@ -159,6 +159,20 @@ def test_datastores_are_saved_and_belong_to_a_vocabulary(tmp_path: Path) -> None
             Datastore.load(tmp_path / "no.npz", words)
 
 
+def test_a_datastore_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, path = vocabulary(), tmp_path / "x.draft.npz"
+    Datastore.build([[5, 6, 7]], words).save(path)
+
+    def cut_off(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez_compressed", cut_off)
+    with pytest.raises(OSError, match="disk full"):
+        Datastore.build([[8, 9]], words).save(path)
+    assert Datastore.load(path, words).following([5, 6])[0] == 2 and list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize(
     "name, wrong",
     [
