@@ -10,6 +10,8 @@
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
+#   make test-wheel   the wheel of this platform in fresh environments, without numba: masks, time, size (150 MB)
+#   make wheels   the source archive and a wheel for each platform, in dist/ (Zig links those of others: 440 MB for a while)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
 # Each command does its own set-up in .venv and reuses what is there; `make clean` removes it.
 
@@ -29,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint kernels fuzz mutants docs test-browser test-clients test-ray test-engines clean
+.PHONY: demo test lint kernels fuzz mutants docs test-browser test-clients test-ray test-engines test-wheel wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -112,6 +114,16 @@ $(ENGINES)/.installed: tests/integrations/engines.txt tests/integrations/unpack_
 	$(ENGINES)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
+test-wheel: $(VENV)/.dev
+	STRUCTGEN_TEST_WHEEL=1 $(BIN)/python -m pytest -q -rs tests/packaging
+
+PLATFORMS := linux-x86_64 linux-aarch64 darwin-x86_64 darwin-arm64 windows-x86_64 any
+
+wheels: $(BIN)/pip
+	$(PIP_INSTALL) build
+	$(BIN)/python -m build --sdist
+	for platform in $(PLATFORMS); do STRUCTGEN_PLATFORM=$$platform $(BIN)/python -m build --wheel || exit 1; done
+
 clean:
 	rm -rf $(VENV)
 
@@ -130,7 +142,7 @@ $(BIN)/pip:
 $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
 	@echo "structgen: installing the runtime dependencies and the demo model"
 	@# The kernels compile while the rest downloads; what is not there then is made by the first import.
-	$(PIP_INSTALL) numba platformdirs
+	$(PIP_INSTALL) numba llvmlite platformdirs
 	@# Where llama.cpp has no wheel, transformers runs the model: compiling takes longer than downloading torch.
 	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
 		$(PIP_INSTALL) --only-binary cyllama -e '.[llamacpp,cli]' || $(PIP_INSTALL) -e '.[transformers,cli]' \

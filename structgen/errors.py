@@ -23,6 +23,7 @@
     ├── MatcherStateError               a call that the matcher's state does not allow
     │   └── CompletionTooLongError      the constraint asks for more characters or items than are written
     ├── InternalError                   what was compiled failed its own check: a bug, to be reported
+    ├── KernelError                     kernels are not compiled for this platform, and numba is not installed
     ├── ToolCallError                   a call's arguments are refused, or the function raised (tool named)
     ├── ModelError                      a language model that cannot be loaded or used
     ├── RemoteServerError               a remote server refuses a request, or is not there (``attempts`` before that)
@@ -345,6 +346,10 @@ class InternalError(StructgenError):
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message}. This is a bug of structgen: please report it with the constraint and options.")
+
+
+class KernelError(StructgenError):
+    """The kernels are not compiled for this platform or setting, and numba, which compiles them, is not installed."""
 
 
 class ModelError(StructgenError):

@@ -6,6 +6,7 @@ A class that has no row here fails the test, so that whoever adds one says what 
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -119,6 +120,21 @@ def no_answer() -> None:
         RemoteGenerator(server.url).generate("p", {"type": "array"}, max_attempts=3)
 
 
+def no_numba() -> None:
+    from structgen.kernels import functions, loading
+
+    before, jit = functions.has_compiler, os.environ.get("STRUCTGEN_JIT")
+    functions.has_compiler = lambda: False
+    os.environ["STRUCTGEN_JIT"] = "1"
+    try:
+        loading.kernel.__wrapped__("tokens")
+    finally:
+        functions.has_compiler = before
+        os.environ.pop("STRUCTGEN_JIT")
+        if jit is not None:
+            os.environ["STRUCTGEN_JIT"] = jit
+
+
 def captures() -> None:
     before, chart.MAX_STEPS = chart.MAX_STEPS, 1000
     try:
@@ -215,6 +231,7 @@ TABLE: dict[str, Row] = {
         {"name": "weather", "value": {"days": 2}},
         cause=OSError,
     ),
+    "KernelError": Row(no_numba, ["STRUCTGEN_JIT=1", "pip install 'structgen-lm[jit]'"]),
     "ModelError": Row(lambda: sg.Generator(TinyModel(9)), ["Generator(model, tokenizer)"]),
     "RemoteServerError": Row(no_server, ["127.0.0.1"], is_set=["attempts"], cause=Exception),
     "IntegrationError": Row(lambda: _missing_openai(), ["openai", "pip install"], cause=ImportError),

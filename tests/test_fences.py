@@ -15,7 +15,7 @@ import structgen
 
 ROOT = Path(structgen.__file__).parent
 PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = ("lark", "llamacpp", "transformers")
+EXTRAS = ("jit", "lark", "llamacpp", "transformers")
 REQUIREMENTS = [f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]] + [
     requirement for extra in EXTRAS for requirement in PROJECT["optional-dependencies"][extra]
 ]

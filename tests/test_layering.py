@@ -199,19 +199,41 @@ def test_one_place_knows_all_engines() -> None:
 def test_kernels_stand_alone(module: str) -> None:
     """They are built without the rest of the package, and import nothing beyond the array code's own tools."""
     names = set(imported(module, MODULES[module]))
-    if module == "structgen.kernels.loading":  # no part of what is built; it says that users wait for it, and where
-        names -= {"structgen.progress", "structgen.cache_folder"}
+    if module == "structgen.kernels.loading":  # no part of what is built; it tells users that they wait, where, or why
+        names -= {"structgen.progress", "structgen.cache_folder", "structgen.errors"}
     assert not {
         name for name in names if name.startswith("structgen") and ".kernels" not in name.removesuffix("_kernels")
     }
     assert {name.split(".")[0] for name in names} - sys.stdlib_module_names <= KERNEL_IMPORTS
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if ".kernels" in module])
-def test_numba_is_imported_where_kernels_are_written(module: str) -> None:
-    """What loads objects must do without it."""
-    if module.rsplit(".", 1)[-1] in ("objects", "loading", "calls", "machine", "layout"):
-        assert not {name for name in imported(module, MODULES[module]) if name.startswith("numba")}
+# What of the kernels' folder runs without numba, or imports it (`build`) and LLVM (`functions`) where it is asked to.
+WITHOUT_NUMBA = {
+    f"structgen.kernels.{name}" for name in ("objects", "loading", "functions", "libraries", "build", "glue")
+}
+
+
+def test_numba_is_imported_where_kernels_are_written() -> None:
+    """By sources of kernels, and by what they alone import: the rest of the library must do without it."""
+    imports = {module: set(imported(module, source, for_types=False)) for module, source in MODULES.items()}
+    del imports["structgen.kernels.build"]  # a program: it runs in a process of its own
+    assert not [module for module, names in imports.items() if "structgen.kernels.build" in names]
+    bound = {
+        module
+        for module, names in imports.items()
+        if any(name.partition(".")[0] in ("numba", "llvmlite") for name in names)
+    } - WITHOUT_NUMBA
+    while more := {
+        module
+        for module, names in imports.items()
+        if module not in bound and any(name in bound or name.rpartition(".")[0] in bound for name in names)
+    }:
+        bound |= more
+    assert "structgen.kernels.json.masks" in bound  # so that the test sees something
+    strays = {module for module in bound if not module.startswith("structgen.kernels.")}
+    assert not strays, f"they import numba, themselves or through kernels: {sorted(strays)}"
+    assert not bound & WITHOUT_NUMBA
+    assert not {module for module in bound if module.rpartition(".")[2] in ("machine", "layout", "calls")}
 
 
 def test_a_backward_import_is_seen() -> None:

@@ -1,6 +1,7 @@
 """Compile kernels to object code.
 
-    python structgen/kernels/build.py --out FOLDER [--target linux-x86_64 ...] [--kernel json ...] [--ship]
+    python structgen/kernels/build.py --out FOLDER [--target linux-x86_64 ...] [--kernel json ...]
+    python structgen/kernels/build.py --out FOLDER [--target linux-x86_64 ...] --ship
     python structgen/kernels/build.py --cache
 
 Numba translates a kernel without optimising anything (``NUMBA_OPT=0``: it would optimise each function with all that
@@ -28,70 +29,6 @@ from typing import Any
 PACKAGE = Path(__file__).resolve().parent.parent
 _NATIVE = re.compile(r"^define (?:\w+ )*i32 @\"?([^\"(]+)\"?\(ptr[^,]*, ptr[^,]*(?:, i64[^,)]*){5}\)", re.MULTILINE)
 
-# Five int64 from Python objects, the call without the GIL, an int back. A checked kernel that finds an access out of
-# bounds comes back with a status, which becomes an IndexError. ``%self`` is `structgen.kernels.objects.ERRORS`.
-_ENTRY = """
-@.structgen.bounds = private constant [31 x i8] c"kernel access is out of bounds\\00"
-@.structgen.count = private constant [27 x i8] c"a kernel takes 5 arguments\\00"
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyErr_Occurred()
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare void @PyErr_SetString(ptr, ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare i32 @"{native}"(ptr, ptr, i64, i64, i64, i64, i64)
-
-define ptr @{symbol}(ptr %self, ptr %args, i64 %count) {{
-start:
-  %result = alloca i64
-  %exception = alloca ptr
-  store i64 0, ptr %result
-  store ptr null, ptr %exception
-  %right = icmp eq i64 %count, 5
-  br i1 %right, label %read, label %wrong
-wrong:
-  %type = call ptr @PyTuple_GetItem(ptr %self, i64 1)
-  call void @PyErr_SetString(ptr %type, ptr @.structgen.count)
-  ret ptr null
-read:
-{arguments}
-  %one = icmp eq i64 %x0, -1
-  %two = icmp eq i64 %x1, -1
-  %three = icmp eq i64 %x2, -1
-  %four = icmp eq i64 %x3, -1
-  %five = icmp eq i64 %x4, -1
-  %a = or i1 %one, %two
-  %b = or i1 %three, %four
-  %c = or i1 %a, %b
-  %d = or i1 %c, %five
-  br i1 %d, label %ask, label %go
-ask:
-  %error = call ptr @PyErr_Occurred()
-  %failed = icmp ne ptr %error, null
-  br i1 %failed, label %leave, label %go
-leave:
-  ret ptr null
-go:
-  %thread = call ptr @PyEval_SaveThread()
-  %status = call i32 @"{native}"(ptr %result, ptr %exception, i64 %x0, i64 %x1, i64 %x2, i64 %x3, i64 %x4)
-  call void @PyEval_RestoreThread(ptr %thread)
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %done, label %out
-out:
-  %index = call ptr @PyTuple_GetItem(ptr %self, i64 0)
-  call void @PyErr_SetString(ptr %index, ptr @.structgen.bounds)
-  ret ptr null
-done:
-  %value = load i64, ptr %result
-  %object = call ptr @PyLong_FromLongLong(i64 %value)
-  ret ptr %object
-}}
-"""
-_ARGUMENT = """  %p{i} = getelementptr ptr, ptr %args, i64 {i}
-  %o{i} = load ptr, ptr %p{i}
-  %x{i} = call i64 @PyLong_AsLongLong(ptr %o{i})"""
-
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; 0 if all objects were written."""
@@ -100,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         package.__path__ = [str(PACKAGE)]
         sys.modules["structgen"] = package
         sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != PACKAGE / "kernels"]
-    from structgen.kernels import loading, objects
+    from structgen.kernels import functions, libraries, loading, objects
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     where = parser.add_mutually_exclusive_group(required=True)
@@ -108,11 +45,14 @@ def main(arguments: list[str] | None = None) -> int:
     where.add_argument("--cache", action="store_true", help="what the cache folder lacks, kernels side by side")
     parser.add_argument("--target", action="append", choices=sorted(objects.TARGETS), help="default: this platform")
     parser.add_argument("--kernel", action="append", choices=sorted(objects.ENTRIES), help="default: all")
-    parser.add_argument("--ship", action="store_true", help="all targets and kernels, and the hash of their sources")
+    parser.add_argument("--ship", action="store_true", help="shared libraries, and the hash of their sources")
     options = parser.parse_args(arguments)
+    if not functions.has_compiler():
+        print("structgen: kernels are compiled by numba: pip install 'structgen-lm[jit]'", file=sys.stderr)
+        return 1
     if options.cache:
         return 0 if loading.build(options.kernel) else 1
-    targets = sorted(objects.TARGETS) if options.ship else options.target or [objects.host_target()]
+    targets = options.target or [objects.host_target()]
     if None in targets:
         print("structgen: no object code can be made for this platform", file=sys.stderr)
         return 1
@@ -120,15 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.kernel or objects.ENTRIES:
         assembly = assemble(objects.ENTRIES[name])
         for target in targets:
-            path = objects.object_path(options.out, name, target, objects.is_checked())
-            triple = objects.TARGETS[target]
-            if name in objects.VECTORS and triple.startswith("x86_64"):
-                for width, (cpu, features, _) in objects.WIDER.items():
-                    wide = objects.object_path(
-                        options.out, objects.wider_name(name, width), target, objects.is_checked()
-                    )
-                    write(wide, emit(assembly, triple, cpu, features))
-            write(path, emit(assembly, triple))
+            for variant, (cpu, features) in objects.variants(name, target).items():
+                data = emit(assembly, objects.TARGETS[target], cpu, features, tells=name in objects.VECTORS)
+                if options.ship:
+                    path = objects.library_path(options.out, variant, target)
+                    libraries.link(data, target, path, objects.host_target())
+                else:
+                    path = objects.object_path(options.out, variant, target, objects.is_checked())
+                    write(path, objects.sealed(data))
     if options.ship:
         write(options.out / objects.SOURCES, objects.sources_hash().encode())
     return 0
@@ -139,40 +78,88 @@ def assemble(module: str) -> str:
     _translate_only()
     run = importlib.import_module(module).run
     (signature,) = run.signatures
-    from numba.core.compiler_lock import global_compiler_lock
-
-    with global_compiler_lock:
-        run.overloads[signature].library._ensure_finalized()  # links in what it calls
-    return str(run.inspect_llvm(signature))
+    library = run.overloads[signature].library
+    return str(_linked(library))
 
 
 def _translate_only() -> None:
-    """Have numba do no more than translate: it would emit machine code for each function on the way to the last, and
-    tell listeners of every call of LLVM. Together with a garbage collector that finds nothing, a third of the time."""
+    """Have numba do no more than translate: it would link each function with all that it calls, emit machine code for
+    it on the way to the last, and tell listeners of every call of LLVM. Together with a garbage collector that finds
+    nothing, a third of the time."""
     from numba.core import codegen, cpu, event
 
     from structgen.kernels import jit
 
     gc.disable()
     jit.KEPT = False
-    skipped = ((codegen.JITCodeLibrary, "_finalize_specific"), (cpu.CPUContext, "get_executable"), (event, "broadcast"))
+    skipped = (
+        (codegen.CPUCodeLibrary, "finalize"), (codegen.CPUCodeLibrary, "_optimize_functions"),
+        (cpu.CPUContext, "get_executable"), (event, "broadcast"),
+    )  # fmt: skip
     for owner, name in skipped:
-        if hasattr(owner, name):  # else a numba that does it otherwise, and only takes longer
-            setattr(owner, name, lambda *_: [].append)  # numba keeps what it takes for the code, a builtin, as a key
+        if not hasattr(owner, name):
+            raise RuntimeError(f"this version of numba has no {name}; structgen takes those of its extra jit")
+        setattr(owner, name, lambda *_: [].append)  # numba keeps what it takes for the code, a builtin, as a key
 
 
-def emit(assembly: str, triple: str, cpu: str = "", features: str = "") -> bytes:
+def _linked(library: Any) -> Any:
+    """The module of a library with those of all that it calls, each once."""
+    module, waiting, seen = library._final_module, [library], {library}
+    while waiting:
+        for other in waiting.pop()._linking_libraries:
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+                for function in other._final_module.functions:
+                    if not function.is_declaration and function.linkage.name == "external":
+                        function.linkage = "linkonce_odr"  # an operator's code stands in each library that uses it
+                module.link_in(other._final_module, preserve=True)  # other kernels call it, too
+    return module
+
+
+def emit(assembly: str, triple: str, cpu: str = "", features: str = "", tells: bool = False) -> bytes:
     """The object code of a kernel for a target; for processors like ``cpu`` at least (default: all).
 
+    Args:
+        tells: whether the object tells which processors of `structgen.kernels.objects.WIDER` run it is on.
+
     Raises:
-        RuntimeError: it would need more than C and Python have (`structgen.kernels.objects.EXTERNALS`).
+        RuntimeError: it would need more than the table has (`structgen.kernels.objects.NEEDS`).
     """
     from llvmlite import binding as llvm
 
-    from structgen.kernels.objects import EXTERNALS, SYMBOL, sealed
+    from structgen.kernels import glue
+    from structgen.kernels.objects import LEVEL, SYMBOL, TABLE
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default"
+    )
+    layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{triple}"\n'
+    native = _native(assembly)
+    assembly = re.sub(r"^target (datalayout|triple) = .*\n", "", assembly, flags=re.MULTILINE)
+    module = llvm.parse_assembly(layout + assembly)
+    module.link_in(llvm.parse_assembly(layout + glue.entry(native, triple, tells)))
+    exported = (SYMBOL, TABLE, LEVEL, f"{TABLE}.table")
+    for items in (module.functions, module.global_variables):
+        for item in items:
+            if not item.is_declaration and item.name not in exported:
+                item.linkage = "internal"
+    _optimise(llvm, module, machine)
+    module.link_in(llvm.parse_assembly(layout + glue.library(triple)))  # not to be optimised: LLVM calls it unasked
+    needed = {
+        item.name for items in (module.functions, module.global_variables) for item in items if item.is_declaration
+    }
+    unknown = {name for name in needed if not name.startswith("llvm.")}
+    if unknown:
+        raise RuntimeError(f"kernels may not refer to {sorted(unknown)}")
+    return bytes(machine.emit_object(module))
+
+
+def _native(assembly: str) -> str:
+    """The name of the function that numba made of a kernel."""
     natives = [
         name
         for name in _NATIVE.findall(assembly)
@@ -180,28 +167,7 @@ def emit(assembly: str, triple: str, cpu: str = "", features: str = "") -> bytes
     ]
     if len(natives) != 1:
         raise RuntimeError(f"expected one native entry, found {natives}")
-    machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default"
-    )
-    layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{triple}"\n'
-    assembly = re.sub(r"^target (datalayout|triple) = .*\n", "", assembly, flags=re.MULTILINE)
-    arguments = "\n".join(_ARGUMENT.format(i=i) for i in range(5))
-    module = llvm.parse_assembly(layout + assembly)
-    module.link_in(llvm.parse_assembly(layout + _ENTRY.format(native=natives[0], symbol=SYMBOL, arguments=arguments)))
-    for function in module.functions:
-        if not function.is_declaration and function.name != SYMBOL:
-            function.linkage = "internal"
-    for variable in module.global_variables:
-        if not variable.is_declaration:
-            variable.linkage = "internal"
-    _optimise(llvm, module, machine)
-    needed = {
-        item.name for items in (module.functions, module.global_variables) for item in items if item.is_declaration
-    }
-    unknown = {name for name in needed if not name.startswith("llvm.")} - EXTERNALS
-    if unknown:
-        raise RuntimeError(f"kernels may not refer to {sorted(unknown)}")
-    return sealed(bytes(machine.emit_object(module)))
+    return str(natives[0])
 
 
 def _optimise(llvm: Any, module: Any, machine: Any) -> None:

@@ -1,7 +1,8 @@
-"""Where a kernel comes from: an object in the package, one in the cache folder, one made now, or numba's JIT.
+"""Where a kernel comes from: a library in the package, an object in the cache folder, one made now, or numba's JIT.
 
-``kernel(name)`` tries them in this order. Making objects takes half a minute of processor time, once per
-installation, which is said while it goes on. ``STRUCTGEN_JIT=1`` forces the JIT, which debuggers see into.
+``kernel(name)`` tries them in this order. A library needs nothing; all that comes behind it needs numba, and is the
+only way to it. Making objects takes half a minute of processor time, once per installation, which is said while it
+goes on. ``STRUCTGEN_JIT=1`` forces the JIT, which debuggers see into.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from structgen import cache_folder as caches
-from structgen.kernels import objects
+from structgen.errors import KernelError
+from structgen.kernels import functions, objects
 from structgen.kernels.objects import Kernel
 from structgen.progress import Wait, waiting
 
@@ -29,59 +32,93 @@ KEPT = 6  # folders of objects of other versions of the sources that stay in the
 
 @cache
 def kernel(name: str) -> Kernel:
-    """The entry of a kernel (a name of `structgen.kernels.objects.ENTRIES`), ready to be called."""
+    """The entry of a kernel (a name of `structgen.kernels.objects.ENTRIES`), ready to be called.
+
+    Raises:
+        KernelError: it is not compiled, and numba is not installed.
+    """
     target = None if objects.is_on("STRUCTGEN_JIT") else objects.host_target()
     found = None if target is None else _shipped(name, target) or _made(name, target)
-    return found or importlib.import_module(objects.ENTRIES[name]).run  # type: ignore[no-any-return]
+    return found or _translated(name, target)
 
 
 def _shipped(name: str, target: str) -> Kernel | None:
-    """From an object of this package, if it was made from these sources and is whole."""
-    for each in _names(name):
-        path = objects.shipped_object(each, target, objects.is_checked())
-        try:
-            if path is not None:
-                return objects.load_object(path)
-        except (OSError, RuntimeError):  # one is made, as if there were none
-            continue
-    return None
+    """From libraries of this package, if they were made from these sources."""
+    if objects.is_checked():
+        return None
+    paths = {each: objects.shipped_library(each, target) for each in objects.variants(name, target)}
+    if paths[name] is None:
+        return None
+    try:
+        return _widest(name, {each: path for each, path in paths.items() if path}, functions.load_library)
+    except (OSError, RuntimeError) as error:
+        if not functions.has_compiler():
+            raise KernelError(f"{paths[name]} could not be loaded ({error}); {_INSTALL}") from error
+        return None  # an object is made, as if there were no library
 
 
 def _made(name: str, target: str) -> Kernel | None:
-    """From an object in the cache folder, which is made if it is not there, and made anew if it is damaged."""
+    """From objects in the cache folder, which are made if they are not there, and made anew if they are damaged."""
+    if not functions.has_compiler():
+        return None
     said = ""
     for _ in range(2):
-        paths = [objects.object_path(cache_folder(), each, target, objects.is_checked()) for each in _names(name)]
-        if not all(path.is_file() for path in paths):
+        paths = _cached(name, target)
+        if not all(path.is_file() for path in paths.values()):
             build()
-        path = next((path for path in paths if path.is_file()), None)
-        if path is None:
+        if not paths[name].is_file():
             return None  # and `build` has said why
         try:
-            return objects.load_object(path)
+            return _widest(name, paths, functions.load_object)
         except (OSError, RuntimeError) as error:
-            said = f"{path} could not be loaded ({error}); using numba's JIT"
-            if is_whole(path):
+            said = f"{paths[name]} could not be loaded ({error}); using numba's JIT"
+            damaged = [path for path in paths.values() if not is_whole(path)]
+            if not damaged:
                 break
-            with contextlib.suppress(OSError):
-                path.unlink()
+            for path in damaged:
+                with contextlib.suppress(OSError):
+                    path.unlink()
     warnings.warn(said, RuntimeWarning, stacklevel=4)
     return None
+
+
+def _widest(name: str, paths: dict[str, Path], load: Callable[[Path], functions.Loaded]) -> Kernel:
+    """The best of a kernel's variants that this processor runs; that for all of its platform tells which."""
+    base = load(paths[name])
+    wider = [path for each, path in paths.items() if each != name]
+    return load(wider[-base.level]).run if 0 < base.level <= len(wider) else base.run
+
+
+_INSTALL = "install what compiles it: pip install 'structgen-lm[jit]'"
+
+
+def _translated(name: str, target: str | None) -> Kernel:
+    """By numba's JIT. The one way to numba in this process."""
+    if not functions.has_compiler():
+        if objects.is_on("STRUCTGEN_JIT"):
+            why = "STRUCTGEN_JIT=1 asks for numba's JIT"
+        elif target is None:
+            why = f"no wheel has kernels for this platform ({sys.platform}, {platform.machine()})"
+        elif objects.is_checked():
+            why = "wheels have no kernels that check their accesses (NUMBA_BOUNDSCHECK=1)"
+        else:
+            why = f"{objects.SHIPPED} has no library of these sources for {target}"
+        raise KernelError(f"The kernel {name} is not compiled: {why}, and numba is not installed; {_INSTALL}")
+    return importlib.import_module(objects.ENTRIES[name]).run  # type: ignore[no-any-return]
 
 
 def is_whole(path: Path) -> bool:
     """Whether an object is as it was written."""
     try:
-        data = path.read_bytes()
+        return objects.unsealed(path.read_bytes()) is not None
     except OSError:
         return False
-    return data == objects.sealed(data[: -len(objects.sealed(b""))])
 
 
-def _names(name: str) -> list[str]:
-    """The objects of a kernel that this processor runs, the best first."""
-    wider = [objects.wider_name(name, width) for width in objects.widths()] if name in objects.VECTORS else []
-    return [*wider, name]
+def _cached(name: str, target: str) -> dict[str, Path]:
+    """Where the objects of a kernel lie in the cache folder."""
+    folder, checked = cache_folder(), objects.is_checked()
+    return {each: objects.object_path(folder, each, target, checked) for each in objects.variants(name, target)}
 
 
 @cache
@@ -114,17 +151,17 @@ def build(names: Sequence[str] | None = None) -> bool:
 
     Other processes that need them wait for this one (where the platform has file locks).
     """
-    folder, target, checked = cache_folder(), objects.host_target(), objects.is_checked()
+    folder, target = cache_folder(), objects.host_target()
     if target is None:
         return False
     with _locked(folder):
         missing = [
             name for name in names or objects.ENTRIES
-            if not all(objects.object_path(folder, each, target, checked).is_file() for each in _names(name))
+            if not all(path.is_file() for path in _cached(name, target).values())
         ]  # fmt: skip
         if not missing:
             return True
-        caches.make_folder(objects.object_path(folder, missing[0], target, checked).parent)
+        caches.make_folder(_cached(missing[0], target)[missing[0]].parent)
         with waiting("compiling structgen's kernels, once per installation", len(missing), once=True) as wait:
             failed = _run_builders(missing, folder, wait)
         _forget_old(folder)

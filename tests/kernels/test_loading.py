@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from structgen.kernels import build, loading, objects
+from structgen.kernels import build, functions, loading, objects
 
 # A kernel in a package of its own, so that the real ones need not be compiled: seconds in place of a minute.
 SMALL = """
@@ -70,7 +70,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kernels.mkdir(parents=True)
     for path in objects.FOLDER.glob("*.py"):
         shutil.copy(path, kernels)
-    for name in ("progress.py", "cache_folder.py"):  # how it is told that kernels are compiled, and where they lie
+    for name in ("progress.py", "cache_folder.py", "errors.py"):  # what tells of compiling, and where objects lie
         shutil.copy(objects.FOLDER.parent / name, copy)
     (kernels / "small.py").write_text(SMALL)
     source = (kernels / "objects.py").read_text()
@@ -167,17 +167,17 @@ def test_other_sources_are_built_anew(package: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("small.o"))) == 2
 
 
-def test_shipped_objects_of_other_sources_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shipped_libraries_of_other_sources_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "SHIPPED", tmp_path)
-    path = objects.object_path(tmp_path, "tokens", "linux-x86_64", checked=False)
+    path = objects.library_path(tmp_path, "tokens", "linux-x86_64")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    assert objects.shipped_object("tokens", "linux-x86_64", checked=False) is None
+    assert objects.shipped_library("tokens", "linux-x86_64") is None
     (tmp_path / "sources").write_text("another hash")
-    assert objects.shipped_object("tokens", "linux-x86_64", checked=False) is None
+    assert objects.shipped_library("tokens", "linux-x86_64") is None
     (tmp_path / "sources").write_text(objects.sources_hash())
-    assert objects.shipped_object("tokens", "linux-x86_64", checked=False) == path
-    assert objects.shipped_object("tokens", "linux-x86_64", checked=True) is None
+    assert objects.shipped_library("tokens", "linux-x86_64") == path
+    assert objects.shipped_library("json", "linux-x86_64") is None
 
 
 def test_a_folder_that_cannot_be_written_to(package: Path, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_broken_object_is_no_kernel(tmp_path: Path) -> None:
     broken = tmp_path / "tokens.o"
     broken.write_bytes(b"no object")
     with pytest.raises((OSError, RuntimeError)):
-        objects.load_object(broken)
+        functions.load_object(broken)
 
 
 IMPORTED = """
@@ -238,13 +238,16 @@ def test_importing_the_library_needs_no_compiler_and_no_models() -> None:
     assert found == []
 
 
-def test_a_platform_without_a_function_gets_no_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM itself would end the process."""
-    monkeypatch.setattr(objects, "EXTERNALS", frozenset({"no_such_function"}))
-    path = tmp_path / "tokens.o"
-    path.write_bytes(objects.sealed(b"... no_such_function ..."))
+def test_a_platform_without_a_function_gets_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of it would end the process."""
+    loading.build(["aligned"])
+    target = objects.host_target()
+    assert target is not None
+    path = objects.object_path(loading.cache_folder(), "aligned", target, objects.is_checked())
+    assert functions.load_object(path).level == 0
+    monkeypatch.setattr(functions, "NEEDS", {**objects.NEEDS, "no_such_function": "void ()"})
     with pytest.raises(RuntimeError, match="no_such_function"):
-        objects.load_object(path)
+        functions.load_object(path)
 
 
 SCATTERED = """
