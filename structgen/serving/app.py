@@ -86,7 +86,7 @@ class ApiServer:
         self.failure: BaseException | None = None
         self._drafts = model.drafts
         self._bodies = self._bodies_told = 0
-        self._places = WaitingPlaces(lambda: self.engine.room, self._no_room)
+        self._places = WaitingPlaces(lambda who: self.engine.room_for(who), self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""

@@ -26,6 +26,7 @@ from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.fair_pool import FairPool, PooledWork, result_of
+from structgen.serving.places import UnbegunOutputs
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tokenizing import InTurn
@@ -74,6 +75,7 @@ class RequestStream:
 
     def put(self, index: int, event: RowEvent) -> None:
         """Add an event of an output; in the loop's thread."""
+        self._engine.unbegun.discard(self)
         before = self._pending.get(index)
         self._pending[index] = event if before is None else event.after(before)
         self._arrived.set()
@@ -113,6 +115,7 @@ class AsyncEngine(AsyncWriting):
     Attributes:
         failure: what the model thread was lost by; None: it was not.
         is_prepared: whether what drafts is ready; until then all outputs wait.
+        unbegun: requests of which nothing came yet.
 
     Args:
         model: a generator, not to be used beside the engine; or a model that is elsewhere.
@@ -160,6 +163,7 @@ class AsyncEngine(AsyncWriting):
         self._reading = FairPool(1, "structgen-read", waiting=ANY_NUMBER, shares=shares)
         self._reading_long = FairPool(1, "structgen-read-long", waiting=ANY_NUMBER, shares=shares)
         self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=ANY_NUMBER, shares=shares)
+        self.unbegun = UnbegunOutputs[RequestStream]()
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
         self._inbox: deque[Callable[[], None]] = deque()
@@ -207,6 +211,10 @@ class AsyncEngine(AsyncWriting):
         """How many more outputs may come: those that can begin at once, and those that may wait."""
         return max(0, self.settings.max_rows - self.running) + self.settings.max_waiting - self.waiting
 
+    def room_for(self, who: str) -> int:
+        """The same with what would make way for this caller."""
+        return self.room + self.unbegun.excess(who)
+
     def retry_after(self) -> float:
         """Seconds in which what waits now should have been written."""
         tokens = (self.waiting + self.running / 2) * self._length
@@ -221,16 +229,17 @@ class AsyncEngine(AsyncWriting):
         self._check_process()
         if self.failure is not None or self._closed:
             raise RequestError("The model thread is gone.", status=503, type="server_error", code="model_thread_failed")
-        if len(requests) > self.room:
-            raise overloaded(
-                f"{self.waiting} outputs wait already, and at most {self.settings.max_waiting} may.", self.retry_after()
-            )
+        missing = len(requests) - self.room
+        if missing > 0 and not self._make_way(who, missing):
+            raise self._full()
         stream = RequestStream(self, len(requests))
+        self.unbegun.add(who, stream, len(requests))
         self._count_entering(len(requests))
         try:
             stream.making = self._making.submit(who, lambda _: self._make(stream, requests))
         except RequestError:
             self._count_entering(-len(requests))
+            self.unbegun.discard(stream)
             raise
 
         def never_made(result: Future[None]) -> None:
@@ -244,8 +253,23 @@ class AsyncEngine(AsyncWriting):
     def cancel(self, stream: RequestStream) -> None:
         """Forget the outputs of a request; within a step the model no longer works on them."""
         stream.is_left = True
+        self.unbegun.discard(stream)
         if stream.making is None or not self._making.give_up(stream.making):
             self._ask(lambda: self._leave(stream))
+
+    def _make_way(self, who: str, outputs: int) -> bool:
+        """Turn away so many outputs, that were not begun, of callers who have more than this one; False: there are
+        none. They are gone within a step."""
+        turned_away = self.unbegun.make_way(who, outputs)
+        for stream in turned_away:
+            self.cancel(stream)
+            self._bring([(stream, 0, RowEvent("", error=self._full()))])
+        return bool(turned_away)
+
+    def _full(self) -> RequestError:
+        return overloaded(
+            f"{self.waiting} outputs wait already, and at most {self.settings.max_waiting} may.", self.retry_after()
+        )
 
     def hurry(self) -> None:
         """Close all outputs that were begun, validly and soon."""

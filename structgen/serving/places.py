@@ -1,12 +1,16 @@
-"""Places of requests that are being read and compiled: where there is none left, who has most of them makes room."""
+"""Places of requests that wait: where there is none left, who has most of them makes room."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from structgen.serving.errors import RequestError
+
+_T = TypeVar("_T")
 
 
 class WaitingPlace:
@@ -25,11 +29,11 @@ class WaitingPlaces:
     """Requests that are being prepared, by caller.
 
     Args:
-        room: how many there may be now.
+        room: how many there may be now if a caller is to have one more.
         full: the error for one for which there is no place.
     """
 
-    def __init__(self, room: Callable[[], int], full: Callable[[], RequestError]) -> None:
+    def __init__(self, room: Callable[[str], int], full: Callable[[], RequestError]) -> None:
         self._room, self._full = room, full
         self._held: dict[str, list[WaitingPlace]] = {}
 
@@ -38,7 +42,7 @@ class WaitingPlaces:
 
     def check(self, who: str) -> None:
         """Raise RequestError where a caller would be given no place."""
-        if len(self) >= self._room() and self._greediest(who) is None:
+        if len(self) >= self._room(who) and self._greediest(who) is None:
             raise self._full()
 
     @contextmanager
@@ -49,7 +53,7 @@ class WaitingPlaces:
             RequestError: there is none.
         """
         self.check(who)
-        if len(self) >= self._room() and (greediest := self._greediest(who)) is not None:
+        if len(self) >= self._room(who) and (greediest := self._greediest(who)) is not None:
             victim = self._held[greediest][-1]
             self._leave(greediest, victim)
             if not victim.turned_away.done():
@@ -73,3 +77,56 @@ class WaitingPlaces:
             places.remove(place)
         if not places:
             self._held.pop(who, None)
+
+
+class UnbegunOutputs(Generic[_T]):
+    """Requests whose outputs nobody has begun to write, by caller. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sizes: dict[str, dict[_T, int]] = {}
+        self._owners: dict[_T, str] = {}
+
+    def add(self, who: str, request: _T, outputs: int) -> None:
+        """A caller's request with so many outputs waits."""
+        with self._lock:
+            self._sizes.setdefault(who, {})[request] = outputs
+            self._owners[request] = who
+
+    def discard(self, request: _T) -> None:
+        """It waits no longer."""
+        with self._lock:
+            self._discard(request)
+
+    def excess(self, who: str) -> int:
+        """How many outputs could make way for one of a caller."""
+        with self._lock:
+            own = sum(self._sizes.get(who, {}).values()) + 1
+            return sum(max(0, sum(sizes.values()) - own) for caller, sizes in self._sizes.items() if caller != who)
+
+    def make_way(self, who: str, outputs: int) -> list[_T]:
+        """Take out the last requests of callers who have more outputs here than this one would have, until so many
+        outputs are out; none if there are not as many."""
+        with self._lock:
+            sums = {caller: sum(sizes.values()) for caller, sizes in self._sizes.items()}
+            order = {caller: list(sizes.items()) for caller, sizes in self._sizes.items()}
+            own, found, freed = sums.get(who, 0) + outputs, list[_T](), 0
+            while freed < outputs:
+                greediest = max((caller for caller in sums if caller != who), key=sums.__getitem__, default=None)
+                if greediest is None or sums[greediest] <= own:
+                    return []
+                request, size = order[greediest].pop()
+                found.append(request)
+                freed += size
+                sums[greediest] -= size
+            for request in found:
+                self._discard(request)
+            return found
+
+    def _discard(self, request: _T) -> None:
+        who = self._owners.pop(request, None)
+        if who is not None:
+            sizes = self._sizes[who]
+            del sizes[request]
+            if not sizes:
+                del self._sizes[who]

@@ -158,6 +158,27 @@ def test_a_full_queue_turns_away() -> None:
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
 
 
+def test_a_caller_who_fills_the_queue_makes_way() -> None:
+    """Its last request is turned away; requests of which something came are not."""
+
+    async def scenario(engine: AsyncEngine) -> None:
+        greedy = [engine.submit(requests(1, max_new_tokens=60), "greedy") for _ in range(5)]
+        reading = [asyncio.ensure_future(stream.last()) for stream in greedy]
+        await asyncio.sleep(0.05)
+        with pytest.raises(RequestError):
+            while True:
+                greedy.append(engine.submit(requests(1, max_new_tokens=60), "greedy"))
+                reading.append(asyncio.ensure_future(greedy[-1].last()))
+        good = engine.submit(requests(1, max_new_tokens=5), "good")
+        assert len((await good.last())[0].end.token_ids) == 5
+        ended = await asyncio.gather(*reading, return_exceptions=True)
+        assert isinstance(ended[-1], RequestError) and ended[-1].status == 429
+        assert not any(isinstance(each, Exception) for each in ended[:-1])
+        assert engine.is_idle and engine.unbegun.excess("anybody") == 0
+
+    run(scenario, generator(0.002), max_rows=1, max_waiting=5)
+
+
 def test_rows_that_are_free_do_not_count_as_waiting() -> None:
     async def scenario(engine: AsyncEngine) -> list[int]:
         streams, turned_away = [], 0

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("starlette")
 
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.places import WaitingPlace, WaitingPlaces
+from structgen.serving.places import UnbegunOutputs, WaitingPlace, WaitingPlaces
 
 
 def test_who_has_most_makes_room() -> None:
     async def scenario() -> None:
-        places = WaitingPlaces(lambda: 4, lambda: overloaded("full", 1.0))
+        places = WaitingPlaces(lambda _: 4, lambda: overloaded("full", 1.0))
         with ExitStack() as held:
             greedy = [held.enter_context(places.held("greedy")) for _ in range(4)]
             with pytest.raises(RequestError, match="full"):
@@ -39,10 +39,27 @@ def test_who_has_most_makes_room() -> None:
 
 def test_one_without_room() -> None:
     async def scenario() -> WaitingPlace:
-        places = WaitingPlaces(lambda: 0, lambda: overloaded("full", 1.0))
+        places = WaitingPlaces(lambda _: 0, lambda: overloaded("full", 1.0))
         with pytest.raises(RequestError, match="full"), places.held("a"):
             raise AssertionError("there is no place")
-        with WaitingPlaces(lambda: 1, lambda: overloaded("full", 1.0)).held("a") as place:
+        with WaitingPlaces(lambda _: 1, lambda: overloaded("full", 1.0)).held("a") as place:
             return place
 
     asyncio.run(scenario())
+
+
+def test_unbegun_outputs_of_who_has_most_make_way() -> None:
+    outputs = UnbegunOutputs[str]()
+    for number in range(5):
+        outputs.add("greedy", f"greedy {number}", 2)
+    outputs.add("other", "other 0", 3)
+    assert outputs.excess("good") == 9 + 2 and outputs.excess("greedy") == 0
+    assert outputs.make_way("greedy", 1) == []
+    assert outputs.make_way("good", 9) == [], "more than there are"
+    assert outputs.make_way("good", 3) == ["greedy 4", "greedy 3"]
+    assert outputs.make_way("other", 1) == ["greedy 2"]
+    assert outputs.make_way("other", 1) == [], "as many as it would have"
+    outputs.discard("greedy 0")
+    outputs.discard("greedy 0")
+    assert outputs.make_way("good", 2) == ["other 0"]
+    assert outputs.make_way("good", 2) == [] and outputs.excess("good") == 1
