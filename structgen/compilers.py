@@ -275,6 +275,8 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
     try:
         return compile_grammar(grammar, vocabulary)
     except EmptyLanguageError:
+        if not dfa.is_empty:  # the vocabulary cannot spell it
+            raise
         raise EmptyLanguageError(
             f"no text matches {pattern!r:.200} as a whole: something in it excludes what stands beside it",
             hint="Nothing stands before and behind the output that (?<=...), (?=...) or \\b could look at.",

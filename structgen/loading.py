@@ -113,14 +113,11 @@ def _refuse_lone_file(name_or_path: Name) -> None:
     """Refuse what is named like a file and is no model's, rather than look for a model of that name in the network.
 
     Raises:
-        ModelError: there is no such file, or it is not a whole model.
+        ModelError: there is no such file.
     """
     path = None if name_or_path is None else Path(name_or_path)
-    if path is not None and path.suffix in OTHER_FILES and not path.is_dir():
-        found = "is not a model by itself" if path.exists() else "is not there"
-        raise ModelError(
-            f"There is no file of a model {str(path)!r}: it {found}. Give a GGUF file, a folder or a Hugging Face id."
-        )
+    if path is not None and path.suffix in OTHER_FILES and not path.exists():
+        raise ModelError(f"There is no file of a model {str(path)!r}. Give a GGUF file, a folder or a Hugging Face id.")
 
 
 def load_tokenizer(name_or_path: Name = None, *, backend: str | None = None) -> Any:

@@ -240,7 +240,9 @@ def test_a_batch_tells_that_it_goes_on_and_of_each_row(caplog: pytest.LogCapture
     told = [event for event in events if event.what == "writing a batch"]
     assert [event.total for event in told] == [4] * len(told) and {event.done for event in told} >= {0, 1, 2, 3}
     with caplog.at_level(logging.INFO, "structgen"):
-        Generator(Slow(WORDS.size), CharTokenizer(eos=1), vocabulary=WORDS).batch(list("abcd"), batch_size=1)
+        Generator(Slow(WORDS.size), CharTokenizer(eos=1), vocabulary=WORDS).batch(
+            list("abcd"), batch_size=1, max_new_tokens=20
+        )
     assert any(message.startswith("writing a batch (") for message in caplog.messages)
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from structgen.constraints.base import Constraint
 from structgen.constraints.cache import COMPILED, content_key, joined
 from structgen.constraints.composed import tag_dispatch
-from structgen.constraints.text import choice, gbnf, lark, regex
+from structgen.constraints.text import LarkConstraint, choice, gbnf, regex
 from structgen.decoding.closing import shortest_completion
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.engines.protocols import Grammar, Matcher
@@ -48,8 +48,8 @@ EXAMPLES: tuple[Callable[[], Constraint], ...] = (
     lambda: choice(["a"]),
     lambda: regex("a"),
     lambda: gbnf('root ::= "a"'),
-    lambda: lark('start: "a"'),
-    lambda: lark('start: "a"', lexer="contextual"),
+    lambda: LarkConstraint('start: "a"'),
+    lambda: LarkConstraint('start: "a"', lexer="contextual"),
 )
 """One constraint of each kind: what they load is there before a stranger's comes."""
 

@@ -86,7 +86,7 @@ def test_how_json_is_spelled() -> None:
         (["validate", '{"pattern": "("}', "-"], "at /pattern"),
         (["validate", '{"$ref": 5}', "-"], "expected a string"),
         (["validate", '{"pattern": "(a)\\\\1\\\\p{L}"}', "-"], "Backreferences"),
-        (["compare-distributions", "p", "--choice", "a", "-n", "1", "--plot", "/no/such/x.png"], "No such file"),
+        (["compare-distributions", "p", "--choice", "a", "-n", "1", "--plot", "/no/such/x.png"], "no folder /no/such"),
     ],
 )
 def test_what_is_wrong_is_said_and_ends_with_2(arguments: list[str], message: str) -> None:

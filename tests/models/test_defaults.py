@@ -20,10 +20,10 @@ from structgen.models.tiny import TinyModel
         (TinyModel(8), ModelDefaults()),
         (SimpleNamespace(parameter_count=0), ModelDefaults()),
         (SimpleNamespace(parameter_count=SMALL), ModelDefaults()),
-        (SimpleNamespace(parameter_count=SMALL - 1), ModelDefaults("skeleton", 0.2)),
+        (SimpleNamespace(parameter_count=SMALL - 1), ModelDefaults("skeleton", 0.2, max_tokens=256)),
         (
             SimpleNamespace(parameter_count=5, sampling_settings={"temperature": 0.6, "top_p": 0.95, "top_k": 20.0}),
-            ModelDefaults("skeleton", 0.6, 0.95, 20),
+            ModelDefaults("skeleton", 0.6, 0.95, 20, max_tokens=256),
         ),
         (SimpleNamespace(sampling_settings={"min_p": 0.1, "typical_p": 0.9}), ModelDefaults(min_p=0.1)),
         (
@@ -70,10 +70,12 @@ def test_generation_configurations(config: Any, expected: Any) -> None:
 
 
 def test_other_settings_take_the_place_of_all() -> None:
-    small = ModelDefaults("skeleton", 0.6, 0.95, 20, repetition_penalty=1.2, max_new_tokens=9)
-    assert small.with_settings({}) == ModelDefaults("skeleton", 0.2)
+    small = ModelDefaults("skeleton", 0.6, 0.95, 20, repetition_penalty=1.2, max_new_tokens=9, max_tokens=256)
+    assert small.with_settings({}) == ModelDefaults("skeleton", 0.2, max_tokens=256)
     assert ModelDefaults(temperature=0.6).with_settings({}) == ModelDefaults()
-    assert small.with_settings({"temperature": 0.9, "top_k": 5}) == ModelDefaults("skeleton", 0.9, top_k=5)
+    assert small.with_settings({"temperature": 0.9, "top_k": 5}) == ModelDefaults(
+        "skeleton", 0.9, top_k=5, max_tokens=256
+    )
 
 
 def test_files_of_generation_settings(tmp_path: Path) -> None:

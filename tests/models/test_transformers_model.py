@@ -55,13 +55,13 @@ def test_sizes(model: TransformersModel) -> None:
 
 def test_what_it_tells_of_itself(model: TransformersModel) -> None:
     own, count = model.model.generation_config, sum(weights.numel() for weights in set(model.model.parameters()))
-    assert model.parameter_count == count and defaults_of(model) == ModelDefaults("skeleton", 0.2)
+    assert model.parameter_count == count and defaults_of(model) == ModelDefaults("skeleton", 0.2, max_tokens=256)
     before = {name: getattr(own, name) for name in ("do_sample", "temperature", "top_p", "top_k")}
     try:
         own.do_sample, own.temperature, own.top_p, own.top_k = True, 0.6, 0.95, 20
-        assert defaults_of(model) == ModelDefaults("skeleton", 0.6, 0.95, 20)
+        assert defaults_of(model) == ModelDefaults("skeleton", 0.6, 0.95, 20, max_tokens=256)
         own.do_sample = False  # what its authors have drawn greedily names no temperature
-        assert defaults_of(model) == ModelDefaults("skeleton", 0.2)
+        assert defaults_of(model) == ModelDefaults("skeleton", 0.2, max_tokens=256)
     finally:
         for name, value in before.items():
             setattr(own, name, value)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import structgen
+from structgen.constraints.cache import COMPILED
 from structgen.engines.bitmask import allocate_token_bitmask
 from structgen.serving.sending import received, sent
 from structgen.vocabulary.special_tokens import SpecialToken
@@ -79,6 +80,7 @@ def walked(one: Any, other: Any, seed: int) -> None:
 def test_what_is_received_is_what_was_sent(name: str) -> None:
     vocabulary = NAMED if name in OF_TOKENS else VOCABULARY
     constraint = (CONSTRAINTS | OF_TOKENS)[name]()
+    COMPILED.clear()  # one that other tests have used holds more
     grammar = constraint.compile(vocabulary)
     grammar.matcher().shortest_completion()  # what it has worked out since does not harm
     data = sent(grammar, vocabulary)
