@@ -170,7 +170,8 @@ def test_a_caller_who_fills_the_queue_makes_way() -> None:
                 greedy.append(engine.submit(requests(1, max_new_tokens=60), "greedy"))
                 reading.append(asyncio.ensure_future(greedy[-1].last()))
         good = engine.submit(requests(1, max_new_tokens=5), "good")
-        assert len((await good.last())[0].end.token_ids) == 5
+        end = (await good.last())[0].end
+        assert end is not None and len(end.token_ids) == 5
         ended = await asyncio.gather(*reading, return_exceptions=True)
         assert isinstance(ended[-1], RequestError) and ended[-1].status == 429
         assert not any(isinstance(each, Exception) for each in ended[:-1])
