@@ -65,6 +65,11 @@ class _Lost:
     message: str
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """What the host answers first."""
+
+
 class TrialHost:
     """The process that trials are forked from. Thread-safe; one that was lost is replaced when it is needed.
 
@@ -96,20 +101,28 @@ class TrialHost:
             LostWorker: the process was lost.
             WorkerError: none could be started.
         """
-        number, answers = self._begin(job)
-        told = False
-        with answers:
-            try:
-                while not answers.poll(LOOK_S):
-                    if not told and not is_wanted():
-                        told = True
-                        self._say(number)
-                answer = answers.recv()
-            except (EOFError, OSError):
-                raise LostWorker("unwanted" if told else "crash", "the process was lost", None) from None
-        if isinstance(answer, _Lost):
-            raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
-        return answer
+        for is_last in (False, True):
+            number, answers = self._begin(job)
+            told = begun = False
+            with answers:
+                try:
+                    while True:
+                        while not answers.poll(LOOK_S):
+                            if not told and not is_wanted():
+                                told = True
+                                self._say(number)
+                        answer = answers.recv()
+                        if not isinstance(answer, _Begun):
+                            break
+                        begun = True
+                except (EOFError, OSError):
+                    if not (begun or told or is_last):  # the host was lost before it read of the job
+                        continue
+                    raise LostWorker("unwanted" if told else "crash", "the process was lost", None) from None
+            if isinstance(answer, _Lost):
+                raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
+            return answer
+        raise AssertionError("the last attempt has an answer or raises")
 
     def close(self) -> None:
         """End the host and its trials, which are lost."""
@@ -272,6 +285,8 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
                 number, job = control.recv()
                 if job is not None:
                     answer = Connection(reduction.recv_handle(control), readable=False)
+                    with suppress(OSError):  # nobody reads
+                        answer.send(_Begun())
                     trials[number] = _forked(attempt, job, answer, [control, *trials.values()])
                 elif number in trials:
                     trials[number].end("unwanted")
