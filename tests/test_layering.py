@@ -47,6 +47,7 @@ STAGES: list[set[str]] = [
     {
         "engines.matcher",
         "engines.state_matcher",
+        "engines.shared_machine",
         "engines.laws",
         "engines.captures",
         "engines.drafts",

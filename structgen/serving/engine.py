@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from structgen.progress import ProgressCallback, report_progress
 from structgen.serving.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.serving.errors import RequestError, overloaded
 from structgen.serving.fair_pool import FairPool, PooledWork, result_of
-from structgen.serving.places import UnbegunOutputs
+from structgen.serving.places import Holdings
 from structgen.serving.rows import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.serving.settings import ServingSettings
 from structgen.serving.tokenizing import InTurn
@@ -163,7 +164,7 @@ class AsyncEngine(AsyncWriting):
         self._reading = FairPool(1, "structgen-read", waiting=ANY_NUMBER, shares=shares)
         self._reading_long = FairPool(1, "structgen-read-long", waiting=ANY_NUMBER, shares=shares)
         self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=ANY_NUMBER, shares=shares)
-        self.unbegun = UnbegunOutputs[RequestStream]()
+        self.unbegun = Holdings[RequestStream]()
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
         self._inbox: deque[Callable[[], None]] = deque()
@@ -263,7 +264,8 @@ class AsyncEngine(AsyncWriting):
         turned_away = self.unbegun.make_way(who, outputs)
         for stream in turned_away:
             self.cancel(stream)
-            self._bring([(stream, 0, RowEvent("", error=self._full()))])
+            with suppress(RuntimeError):  # the loop is closed: nobody reads
+                stream.loop.call_soon_threadsafe(stream.put, 0, RowEvent("", error=self._full()))
         return bool(turned_away)
 
     def _full(self) -> RequestError:

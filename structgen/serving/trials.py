@@ -65,9 +65,8 @@ class _Lost:
     message: str
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """What the host answers first."""
+class _NeverBegun(LostWorker):
+    """The host was lost before it read of the job."""
 
 
 class TrialHost:
@@ -101,28 +100,30 @@ class TrialHost:
             LostWorker: the process was lost.
             WorkerError: none could be started.
         """
-        for is_last in (False, True):
-            number, answers = self._begin(job)
-            told = begun = False
-            with answers:
-                try:
-                    while True:
-                        while not answers.poll(LOOK_S):
-                            if not told and not is_wanted():
-                                told = True
-                                self._say(number)
-                        answer = answers.recv()
-                        if not isinstance(answer, _Begun):
-                            break
-                        begun = True
-                except (EOFError, OSError):
-                    if not (begun or told or is_last):  # the host was lost before it read of the job
-                        continue
-                    raise LostWorker("unwanted" if told else "crash", "the process was lost", None) from None
-            if isinstance(answer, _Lost):
-                raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
-            return answer
-        raise AssertionError("the last attempt has an answer or raises")
+        try:
+            return self._tried(job, is_wanted)
+        except _NeverBegun:
+            return self._tried(job, is_wanted)  # in the next host
+
+    def _tried(self, job: TrialJob, is_wanted: Callable[[], bool]) -> Any:
+        """What comes of a job. Errors as ``run``."""
+        number, answers = self._begin(job)
+        told, found = False, list[Any]()  # that the host has read of the job, then what came of it
+        with answers:
+            try:
+                while len(found) < 2:
+                    while not answers.poll(LOOK_S):
+                        if not told and not is_wanted():
+                            told = True
+                            self._say(number)
+                    found.append(answers.recv())
+            except (EOFError, OSError):
+                lost = LostWorker if told or found else _NeverBegun
+                raise lost("unwanted" if told else "crash", "the process was lost", None) from None
+        answer = found[1]
+        if isinstance(answer, _Lost):
+            raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
+        return answer
 
     def close(self) -> None:
         """End the host and its trials, which are lost."""
@@ -286,7 +287,7 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
                 if job is not None:
                     answer = Connection(reduction.recv_handle(control), readable=False)
                     with suppress(OSError):  # nobody reads
-                        answer.send(_Begun())
+                        answer.send(None)  # it was read
                     trials[number] = _forked(attempt, job, answer, [control, *trials.values()])
                 elif number in trials:
                     trials[number].end("unwanted")

@@ -94,19 +94,26 @@ def test_what_several_ask_for_is_compiled_once() -> None:
     run(scenario)
 
 
+async def begun_after_leaving(
+    tasks: list[asyncio.Task[Any]], compiler: AsyncCompiler, held: Held, following: str
+) -> list[str]:
+    """What was begun, in order, when all tasks were left once one had begun, and another pattern was asked for then."""
+    await until(lambda: len(held.begun) == 1)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await until(lambda: held.unwanted == len(held.begun))
+    held.gate.set()
+    await asked(compiler, following)
+    return [constraint.pattern for constraint in held.begun]
+
+
 def test_what_nobody_waits_for_is_given_up() -> None:
     """Of twenty that are left, what is under way ends, most others never begin, and the next is compiled at once."""
 
     async def scenario(compiler: AsyncCompiler, held: Held) -> None:
         tasks = [asked(compiler, f"left{number}") for number in range(20)]
-        await until(lambda: len(held.begun) == 1)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await until(lambda: held.unwanted == len(held.begun))
-        held.gate.set()
-        await asked(compiler, "next")
-        patterns = [constraint.pattern for constraint in held.begun]
+        patterns = await begun_after_leaving(tasks, compiler, held, "next")
         assert patterns[-1] == "next" and len(patterns) < 10  # one may begin while others are being given up
 
     run(scenario)
@@ -235,14 +242,7 @@ def test_who_waits_at_any_stage_has_what_comes_of_it() -> None:
 def test_what_nobody_waits_for_is_given_up_at_any_stage() -> None:
     async def scenario(compiler: AsyncCompiler, held: Held) -> None:
         tasks = [asked(compiler, f"slow left {number}", str(number)) for number in range(10)]
-        await until(lambda: len(held.begun) == 1)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await until(lambda: held.unwanted == len(held.begun))
-        held.gate.set()
-        await asked(compiler, "slow next")
-        patterns = [constraint.pattern for constraint in held.begun]
+        patterns = await begun_after_leaving(tasks, compiler, held, "slow next")
         assert patterns[-1] == "slow next" and len(patterns) < 6  # one may begin while others are being given up
         assert not compiler._running
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from structgen.serving.errors import RequestError, overloaded
-from structgen.serving.places import UnbegunOutputs, WaitingPlace, WaitingPlaces
+from structgen.serving.places import Holdings, WaitingPlace, WaitingPlaces
 
 
 def test_who_has_most_makes_room() -> None:
@@ -49,7 +49,7 @@ def test_one_without_room() -> None:
 
 
 def test_unbegun_outputs_of_who_has_most_make_way() -> None:
-    outputs = UnbegunOutputs[str]()
+    outputs = Holdings[str]()
     for number in range(5):
         outputs.add("greedy", f"greedy {number}", 2)
     outputs.add("other", "other 0", 3)

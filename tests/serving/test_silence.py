@@ -153,12 +153,18 @@ def test_openai_raises_what_fails_late() -> None:
                 list(ask())
 
 
+def being_written(server: Any, tokens: int) -> threading.Thread:
+    """The thread of a request that is being written."""
+    thread = threading.Thread(target=lambda: list(lines_of(server, CHAT, max_tokens=tokens)))
+    thread.start()
+    while not server.server.engine.running:
+        time.sleep(0.01)
+    return thread
+
+
 def test_while_others_are_written() -> None:
     with serving(generator(0.05), max_rows=1, silence_seconds=0.2) as server:
-        first = threading.Thread(target=lambda: list(lines_of(server, CHAT, max_tokens=20)))
-        first.start()
-        while not server.server.engine.running:
-            time.sleep(0.01)
+        first = being_written(server, 20)
         lines = list(lines_of(server, CHAT))
         first.join()
         assert ": waiting for the model" in {text for _, text in comments(lines)}
@@ -166,10 +172,7 @@ def test_while_others_are_written() -> None:
 
 def test_who_leaves_in_the_silence_is_noticed() -> None:
     with serving(generator(0.02), max_rows=1, silence_seconds=0.1) as server:
-        first = threading.Thread(target=lambda: list(lines_of(server, CHAT, max_tokens=100)))
-        first.start()
-        while not server.server.engine.running:
-            time.sleep(0.01)
+        first = being_written(server, 100)
         lines = lines_of(server, CHAT, max_tokens=100_000)
         assert next(lines)[1].startswith(":")
         lines.close()  # type: ignore[attr-defined]

@@ -10,8 +10,8 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_GOLDEN, _FIRST, _SECOND = map(np.uint64, (GOLDEN, FIRST, SECOND))
 _ONE, _ELEVEN, _TWENTY_SEVEN, _THIRTY, _THIRTY_ONE = map(np.uint64, (1, 11, 27, 30, 31))
 _ALL = (1 << 64) - 1
 _TO_UNIT = 2.0**-53
@@ -22,7 +22,7 @@ def seed_or_entropy(seed: int | None) -> int:
     if seed is None:
         return secrets.randbits(64)
     while seed >> 64:
-        seed = (seed & _ALL) ^ (seed >> 64) * int(_GOLDEN)
+        seed = (seed & _ALL) ^ (seed >> 64) * GOLDEN
     return seed
 
 
@@ -35,7 +35,7 @@ def uniforms(seeds: npt.ArrayLike, positions: npt.ArrayLike, attempt: int = 0) -
         positions: int64 [R], tokens of the output before the one that is drawn.
         attempt: how many draws for the same position were turned down.
     """
-    turned = np.uint64(attempt * int(_SECOND) & _ALL)  # sums and products of arrays wrap without a word
+    turned = np.uint64(attempt * SECOND & _ALL)  # sums and products of arrays wrap without a word
     start = _mixed(np.asarray(seeds, np.uint64) + turned)
     state = start + (np.asarray(positions, np.int64).astype(np.uint64) + _ONE) * _GOLDEN
     return np.asarray((_mixed(state) >> _ELEVEN) * _TO_UNIT)
@@ -43,8 +43,8 @@ def uniforms(seeds: npt.ArrayLike, positions: npt.ArrayLike, attempt: int = 0) -
 
 def uniform(seed: int, position: int, attempt: int = 0) -> float:
     """One of ``uniforms``, in a tenth of the time. ``seed`` is below 2**64."""
-    start = _mixed_int(seed + attempt * 0x94D049BB133111EB & _ALL)
-    return (_mixed_int(start + (position + 1) * 0x9E3779B97F4A7C15 & _ALL) >> 11) * _TO_UNIT
+    start = _mixed_int(seed + attempt * SECOND & _ALL)
+    return (_mixed_int(start + (position + 1) * GOLDEN & _ALL) >> 11) * _TO_UNIT
 
 
 def generator(seed: int, position: int) -> np.random.Generator:
@@ -59,6 +59,6 @@ def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _mixed_int(state: int) -> int:
-    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _ALL
-    state = (state ^ state >> 27) * 0x94D049BB133111EB & _ALL
+    state = (state ^ state >> 30) * FIRST & _ALL
+    state = (state ^ state >> 27) * SECOND & _ALL
     return state ^ state >> 31

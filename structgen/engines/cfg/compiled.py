@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 from structgen.engines.byte_sets import EVERY_BYTE
 from structgen.engines.cfg.analysis import analyse
@@ -15,6 +13,7 @@ from structgen.engines.cfg.lexicon import lexicon
 from structgen.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.engines.cfg.matcher import CfgMatcher
 from structgen.engines.protocols import Grammar
+from structgen.engines.shared_machine import SharedMachine
 from structgen.errors import EmptyLanguageError
 from structgen.grammar.normal_form import ContextFreeGrammar
 from structgen.grammar.spelling import spellable, unspellable, warn_narrowed
@@ -25,7 +24,7 @@ from structgen.vocabulary.vocabulary import Vocabulary, check_vocabulary
 MASK_BYTES = ROW_BYTES = 128 << 20
 
 
-class CfgGrammar:
+class CfgGrammar(SharedMachine[CfgMachine]):
     """A context-free grammar as token-level automaton over a vocabulary. Make one with `compile_grammar`.
 
     Attributes:
@@ -58,30 +57,11 @@ class CfgGrammar:
             raise unspellable(error, vocabulary, self._given) from None
         self.automata = CfgAutomata(source, self.tables)
         self._limits = mask_bytes, row_bytes
-        self._lock = threading.Lock()
-        self._machine = self._new_machine()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the machine, which grows with what is read."""
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_machine")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """The same grammar with a new machine."""
-        vars(self).update(state)
-        self._lock = threading.Lock()
-        self._machine = self._new_machine()
+        self._begin()
 
     def matcher(self) -> CfgMatcher:
         """See `Grammar.matcher`. O(1)."""
         return CfgMatcher(self)
-
-    def machine(self) -> CfgMachine:
-        """The machine that new matchers share; a fresh one once its rows have outgrown their bound."""
-        if self._machine.is_full:
-            with self._lock:
-                if self._machine.is_full:
-                    self._machine = self._new_machine()
-        return self._machine
 
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(grammar)."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from structgen.engines.lalr.proofs import prove
 from structgen.engines.lalr.tables import LalrTables, read_tables
 from structgen.engines.lalr.trust import with_trust
 from structgen.engines.lalr.witness import FAR_STEPS
+from structgen.engines.shared_machine import SharedMachine
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 from structgen.grammar.spelling import bytes_apart, held_characters, missing_characters, unspellable, warn_narrowed
 from structgen.kernels.lalr import machine as k
@@ -26,7 +25,7 @@ MASK_BYTES = ROW_BYTES = 128 << 20
 LEAST_BYTES = 80 << 10  # what a grammar takes besides its tables and what its machine tells; measured
 
 
-class LalrGrammar:
+class LalrGrammar(SharedMachine[LalrMachine]):
     """A grammar as Lark's LALR parser with its contextual lexer reads it. Make one with `compile_contextual`.
 
     Attributes:
@@ -44,8 +43,7 @@ class LalrGrammar:
         if self.narrowed:
             warn_narrowed(self.narrowed)
         self._proofs = prove(self.tables)
-        self._lock = threading.Lock()
-        self._machine = self._new_machine()
+        self._begin()
         machine, text = self._machine, self.tables.text
         if machine.live(machine.start) != k.YES and not machine.witnesses.is_live(machine.start):
             if not machine.witnesses.undecided:
@@ -54,27 +52,9 @@ class LalrGrammar:
                 message = "no text of the language was found, nor that there is none"
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the machine, which grows with what is read."""
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_machine")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """The same grammar with a new machine."""
-        vars(self).update(state)
-        self._lock = threading.Lock()
-        self._machine = self._new_machine()
-
     def matcher(self) -> LalrMatcher:
         """See `Grammar.matcher`. O(1)."""
         return LalrMatcher(self)
-
-    def machine(self) -> LalrMachine:
-        """The machine that new matchers share; a fresh one once its states have outgrown their bound."""
-        if self._machine.is_full:
-            with self._lock:
-                if self._machine.is_full:
-                    self._machine = self._new_machine()
-        return self._machine
 
     def machine_after(self, outgrown: LalrMachine) -> LalrMachine:
         """The machine that a matcher of one that is outgrown may move to."""
