@@ -22,7 +22,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
 # Tests of numba kernels; run a second time with bounds checks.
-KERNEL_TESTS = $(wildcard tests/kernels tests/automata/test_dfa.py tests/vocabulary/test_trie.py)
+KERNEL_TESTS = $(wildcard tests/core/kernels tests/core/regex/test_dfa.py tests/core/vocabulary/test_trie.py)
 
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, each of which would compile all
 # that it imports, and pytest would rewrite its plugins in each of its processes.
@@ -46,8 +46,8 @@ test: $(VENV)/.dev
 
 # With and without checks of array bounds; what the cache folder has already is not made again.
 kernels: $(VENV)/.dev
-	$(BIN)/python structgen/kernels/build.py --cache
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python structgen/kernels/build.py --cache
+	$(BIN)/python structgen/core/kernels/build.py --cache
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python structgen/core/kernels/build.py --cache
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -55,7 +55,7 @@ lint: $(VENV)/.dev
 
 fuzz: $(VENV)/.dev
 	@if [ "$(CHECKED)" != 0 ]; then export NUMBA_BOUNDSCHECK=1; fi; \
-	$(BIN)/python structgen/kernels/build.py --cache && \
+	$(BIN)/python structgen/core/kernels/build.py --cache && \
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(TEXTS),--texts $(TEXTS)) $(if $(LOG),--log $(LOG))
 
@@ -78,13 +78,13 @@ test-browser: $(VENV)/.dev docs
 	BROWSER_MODULES=$(CURDIR)/.cache/browser $(BIN)/python -m pytest -q tests/browser
 
 # Clients that ask for different versions of openai cannot share an environment: each file of versions is one.
-CLIENTS := $(patsubst tests/serving/clients/%.txt,.cache/clients/%,$(wildcard tests/serving/clients/*.txt))
+CLIENTS := $(patsubst tests/server/clients/%.txt,.cache/clients/%,$(wildcard tests/server/clients/*.txt))
 
 test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
-		$(BIN)/python -m pytest -q -rs tests/serving/clients tests/integrations/in_process
+		$(BIN)/python -m pytest -q -rs tests/server/clients tests/integrations/in_process
 
-.cache/clients/%/.installed: tests/serving/clients/%.txt
+.cache/clients/%/.installed: tests/server/clients/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
@@ -144,7 +144,7 @@ $(VENV)/.runtime: $(BIN)/pip pyproject.toml constraints.txt
 	@# The kernels compile while the rest downloads; what is not there then is made by the first import.
 	$(PIP_INSTALL) numba llvmlite platformdirs
 	@# Where llama.cpp has no wheel, transformers runs the model: compiling takes longer than downloading torch.
-	@$(BIN)/python structgen/kernels/build.py --cache & kernels=$$!; \
+	@$(BIN)/python structgen/core/kernels/build.py --cache & kernels=$$!; \
 		$(PIP_INSTALL) --only-binary cyllama -e '.[llamacpp,cli]' || $(PIP_INSTALL) -e '.[transformers,cli]' \
 			|| { kill $$kernels; exit 1; }; \
 		wait $$kernels || true

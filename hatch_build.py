@@ -1,4 +1,4 @@
-"""Puts the kernels' machine code into wheels, for one platform each (see structgen/kernels/build.py).
+"""Puts the kernels' machine code into wheels, for one platform each (see structgen/core/kernels/build.py).
 
 Of this machine's platform by default. ``STRUCTGEN_PLATFORM`` names another one (`TAGS`), or ``any``: a wheel without
 machine code, whose kernels numba compiles when they are first used (the extra ``jit``).

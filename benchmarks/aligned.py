@@ -29,11 +29,11 @@ import numpy.typing as npt
 
 import structgen
 from structgen.benchmarking.table import markdown_table
-from structgen.decoding.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
-from structgen.decoding.aligned.drafts import PromptCopy
-from structgen.decoding.aligned.methods import SPECIFICATIONS
-from structgen.models.tiny import TinyModel
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
+from structgen.generation.aligned.drafts import PromptCopy
+from structgen.generation.aligned.methods import SPECIFICATIONS
+from structgen.generation.models.tiny import TinyModel
 
 N = 300
 LENGTH = 7  # tokens of a text in the enumerable set
@@ -184,7 +184,7 @@ def gad(options: argparse.Namespace) -> None:
     """Append one JSON line a task to the output."""
     import torch
 
-    from structgen.models.transformers_store import load_transformers
+    from structgen.generation.models.transformers_store import load_transformers
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(options.threads)

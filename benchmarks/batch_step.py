@@ -30,8 +30,8 @@ import torch
 import structgen
 from structgen.benchmarking.coverage import choose_files
 from structgen.benchmarking.vocabularies import load_vocabulary
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams
+from structgen.generation.decoding.output import Output
+from structgen.generation.sampling import SamplingParams
 
 BONUS = 40.0
 SIZE = 128_000  # tokens: the first of o200k's, which is a vocabulary of its own
@@ -98,7 +98,7 @@ class Own:
         self._vocabulary, self._temperature = vocabulary, temperature
         self._outputs = [self._output(place[0], row) for row, place in enumerate(rows.places)]
         try:
-            from structgen.decoding.choosing import choose
+            from structgen.generation.decoding.choosing import choose
         except ImportError:  # an older checkout
             self._choose = None
         else:

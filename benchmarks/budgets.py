@@ -16,12 +16,12 @@ import numpy as np
 
 from structgen import JsonOptions
 from structgen.benchmarking.table import markdown_table
-from structgen.engines.json.goals.graph import GoalGraph
-from structgen.engines.json.goals.liveness import reachable
-from structgen.engines.json.goals.node import GoalNode
-from structgen.engines.json.goals.specs import CountedSpec, KeyClasses, StringSpec
+from structgen.core.engines.json.goals.graph import GoalGraph
+from structgen.core.engines.json.goals.liveness import reachable
+from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.goals.specs import CountedSpec, KeyClasses, StringSpec
+from structgen.core.json_schema.lowering import lower
 from structgen.errors import ConstraintError
-from structgen.json_schema.lowering import lower
 
 SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 

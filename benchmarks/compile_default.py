@@ -25,9 +25,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout
 
 import structgen
-from structgen import compilers
 from structgen.benchmarking.vocabularies import load_vocabulary
-from structgen.constraints.tools import tool_call
+from structgen.core import compilers
+from structgen.core.constraints.tools import tool_call
 
 GRAMMARS = Path(__file__).parents[1] / "grammars"
 VOCABULARIES = ("built-in", "o200k", "cl100k", "bytes")
@@ -40,9 +40,9 @@ Make = Callable[[structgen.Vocabulary], Any]
 def vocabulary_called(name: str, tokenizers: Path) -> structgen.Vocabulary:
     """A vocabulary with its special tokens' names, where the tokenizer is the built-in model's."""
     if name == "built-in":
-        from structgen.models.built_in import default_model_file
-        from structgen.models.llamacpp.files import open_file
-        from structgen.models.llamacpp.tokenizer import GgufTokenizer
+        from structgen.generation.models.built_in import default_model_file
+        from structgen.generation.models.llamacpp.files import open_file
+        from structgen.generation.models.llamacpp.tokenizer import GgufTokenizer
 
         return structgen.Vocabulary.from_transformers(GgufTokenizer(open_file(default_model_file())))
     bench = load_vocabulary(name, tokenizers)
@@ -122,7 +122,7 @@ def first_mask(make: Make, vocabulary: structgen.Vocabulary) -> tuple[float, flo
 
 def measure(name: str, data: Path, vocabulary: structgen.Vocabulary, again: int) -> dict[str, float]:
     """The figures of one constraint, in this process."""
-    from structgen.constraints.cache import COMPILED
+    from structgen.core.constraints.cache import COMPILED
 
     warnings.simplefilter("ignore")
     warm, wanted = constraints(data, "")[name]

@@ -28,7 +28,7 @@ import structgen
 from structgen.benchmarking.engines import new_row
 from structgen.benchmarking.table import markdown_table
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
-from structgen.constraints.base import Constraint
+from structgen.core.constraints.base import Constraint
 
 CALL = {
     "type": "object",

@@ -60,7 +60,7 @@ def bare_worker(threads: int) -> None:
     """A loop over cyllama, and nothing else."""
     import cyllama.llama.llama_cpp as library
 
-    from structgen.models.built_in import default_model_file
+    from structgen.generation.models.built_in import default_model_file
 
     class Sized(library.LlamaModel):
         """Contexts ask models for ``n_vocab``, which these lack in 0.2.18."""
@@ -100,7 +100,7 @@ def bare_worker(threads: int) -> None:
 
 def structgen_worker() -> None:
     """``Generator()`` as it comes."""
-    from structgen.generator import Generator
+    from structgen.generation.generator import Generator
 
     generator = Generator()
 
@@ -283,7 +283,7 @@ def own_batches_worker() -> None:
     from cyllama.api import GenerationConfig
     from cyllama.batching import BatchGenerator
 
-    from structgen.models.built_in import default_model_file
+    from structgen.generation.models.built_in import default_model_file
 
     texts = [body["messages"][0]["content"] for body in bodies(REQUESTS, False)]
     generator = BatchGenerator(str(default_model_file()), batch_size=8192, n_ctx=8192, n_seq_max=REQUESTS)
@@ -300,7 +300,7 @@ def own_batches_worker() -> None:
 
 def together(_: argparse.Namespace) -> dict[str, Any]:
     """32 requests at once, one by one, and of the wheel's own server."""
-    from structgen.models.built_in import default_model_file
+    from structgen.generation.models.built_in import default_model_file
 
     port = free_port()
     arguments = ["-m", "structgen.cli.main", "serve", "--name", "default", "--port", str(port)]
@@ -333,7 +333,7 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
 
 def turns(_: argparse.Namespace) -> dict[str, Any]:
     """Tokens that the second turn of a chat reads again."""
-    from structgen.generator import Generator
+    from structgen.generation.generator import Generator
 
     generator = Generator()
     reader, found = generator.reader, {}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import structgen
-from structgen.decoding.speculative.drafts import make_speculator
-from structgen.decoding.speculative.speculator import Row
-from structgen.decoding.speculative.tree import Node
+from structgen.generation.speculative.drafts import make_speculator
+from structgen.generation.speculative.speculator import Row
+from structgen.generation.speculative.tree import Node
 
 SCHEMA = {
     "type": "object",

@@ -43,7 +43,7 @@ from structgen.benchmarking.peers import LLGuidanceBatch
 from structgen.benchmarking.plots import COLOURS, OTHER, svg_text
 from structgen.benchmarking.table import markdown_table
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
-from structgen.workers import Limits, Watch, Worker
+from structgen.core.workers import Limits, Watch, Worker
 
 JSON = Any
 Case = tuple[JSON, JSON]  # a schema and a value

@@ -233,7 +233,7 @@ _SMALL: dict[str, Any] = {
 def compiler(kind: Kind) -> Callable[[Any], Any]:
     """What compiles inputs of a kind, for single bytes."""
     import structgen
-    from structgen import compilers as api
+    from structgen.core import compilers as api
 
     vocabulary = structgen.Vocabulary([*(bytes([b]) for b in range(256)), None], eos_token_ids=256)
     compilers: dict[str, Callable[[Any], Any]] = {
@@ -250,7 +250,7 @@ def compiler(kind: Kind) -> Callable[[Any], Any]:
 
 def slowest_mask(grammar: Any) -> float:
     """Seconds of the slowest mask of a walk that takes the lowest byte allowed, 30 bytes at most."""
-    from structgen.engines.bitmask import allocate_token_bitmask
+    from structgen.core.engines.bitmask import allocate_token_bitmask
 
     matcher = grammar.matcher()
     bitmask = allocate_token_bitmask(1, 257)

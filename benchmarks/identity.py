@@ -19,13 +19,13 @@ from speculative import json_tasks
 
 import structgen
 from structgen.benchmarking.table import markdown_table
-from structgen.decoding.speculative.drafts import NAMES
-from structgen.decoding.speculative.forced import CanonicalTokens, ForcedDrafter
-from structgen.decoding.speculative.length import Fixed
-from structgen.decoding.speculative.ngram import NgramDrafter
-from structgen.decoding.speculative.recycling import RecyclingDrafter
-from structgen.decoding.speculative.speculator import Speculator
 from structgen.errors import StructgenError
+from structgen.generation.speculative.drafts import NAMES
+from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
+from structgen.generation.speculative.length import Fixed
+from structgen.generation.speculative.ngram import NgramDrafter
+from structgen.generation.speculative.recycling import RecyclingDrafter
+from structgen.generation.speculative.speculator import Speculator
 
 BATCH = 4
 

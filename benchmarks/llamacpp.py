@@ -38,9 +38,9 @@ READERS = ("llama_cpp", "cyllama", "transformers")
 
 def make(reader: str) -> Any:
     """A generator of the built-in model."""
-    from structgen.generator import Generator
-    from structgen.models.built_in import default_model_file
-    from structgen.models.llamacpp.model import load_gguf
+    from structgen.generation.generator import Generator
+    from structgen.generation.models.built_in import default_model_file
+    from structgen.generation.models.llamacpp.model import load_gguf
 
     if reader == "transformers":
         return Generator(backend="transformers")

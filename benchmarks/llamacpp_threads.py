@@ -25,9 +25,9 @@ sys.path.insert(0, str(ROOT))  # what is measured
 
 from default_path import busy  # noqa: E402
 
-from structgen.models.llamacpp.files import open_file  # noqa: E402
-from structgen.models.llamacpp.threads import TimedContext  # noqa: E402
-from tests.models.llamacpp.gguf_files import byte_level  # noqa: E402
+from structgen.generation.models.llamacpp.files import open_file  # noqa: E402
+from structgen.generation.models.llamacpp.threads import TimedContext  # noqa: E402
+from tests.generation.models.llamacpp.gguf_files import byte_level  # noqa: E402
 
 PROMPT, BATCH = 128, 8
 ROUNDS = 3

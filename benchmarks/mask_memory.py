@@ -25,7 +25,7 @@ import structgen
 from structgen.benchmarking.coverage import choose_files
 from structgen.benchmarking.engines import own_vocabulary
 from structgen.benchmarking.vocabularies import NAMES, load_vocabulary
-from structgen.engines.json.matcher import JsonMatcher
+from structgen.core.engines.json.matcher import JsonMatcher
 
 # Options, and how instances are spelled under them.
 STYLES: dict[str, tuple[structgen.JsonOptions, dict[str, Any]]] = {

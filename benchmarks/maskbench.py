@@ -30,7 +30,7 @@ from structgen.benchmarking.judge import Record, Timing
 from structgen.benchmarking.plots import cumulative_shares, svg_text
 from structgen.benchmarking.table import columns, common_schemas, compile_times, step_times, tables
 from structgen.benchmarking.vocabularies import NAMES
-from structgen.workers import WorkerError
+from structgen.core.workers import WorkerError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ RESULTS.json keeps what was done: a run that was broken off goes on from there. 
 folder or Hugging Face id; none: the built-in model), ``--backend transformers`` (the same weights in bfloat16, on some
 processors twice as fast for batches as llama.cpp), ``--items 200`` of each task, ``--arms none,schema``, ``--seed 0``,
 ``--minutes 25`` at the most.
-An arm is a form of ``structgen.json_schema.forms``, behind a colon where it stands: "user" (before the text, where
+An arm is a form of ``structgen.core.json_schema.forms``, behind a colon where it stands: "user" (before the text, where
 structgen puts it), "behind" (the text) or "system".
 """
 
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from structgen import Generator, json_schema
-from structgen.json_schema.forms import FORMS
-from structgen.models.built_in import default_model_file
-from structgen.models.llamacpp.model import load_gguf
+from structgen.core.json_schema.forms import FORMS
+from structgen.generation.models.built_in import default_model_file
+from structgen.generation.models.llamacpp.model import load_gguf
 
 ARMS = "none,skeleton,schema:behind,typescript,example,schema,skeleton:system,skeleton:behind"
 CHUNK = 25  # items that are written at once, and saved

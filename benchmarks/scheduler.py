@@ -108,11 +108,11 @@ def rows(draft: str | None, count: int) -> None:
 
 def beside(count: int) -> None:
     """Steps of rows that are written, without and with a prompt that joins."""
-    from structgen.decoding.batching.request import Request, State
-    from structgen.decoding.batching.scheduler import Scheduler
-    from structgen.decoding.output import Output
-    from structgen.decoding.sampling import SamplingParams
-    from structgen.models.readers import ragged_reader
+    from structgen.generation.decoding.output import Output
+    from structgen.generation.models.readers import ragged_reader
+    from structgen.generation.sampling import SamplingParams
+    from structgen.generation.scheduler.request import Request, State
+    from structgen.generation.scheduler.scheduler import Scheduler
 
     generator = Generator(backend="transformers")
     reader = ragged_reader(generator.model, 0)

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicLayer
 
-from structgen.generator import Generator
-from structgen.models.transformers_model import TransformersModel
-from structgen.models.transformers_store import load_transformers
+from structgen.generation.generator import Generator
+from structgen.generation.models.transformers_model import TransformersModel
+from structgen.generation.models.transformers_store import load_transformers
 
 ROOM = 64  # tokens
 

@@ -31,9 +31,9 @@ from typing import Any
 
 import structgen
 from structgen.benchmarking.table import markdown_table
-from structgen.decoding.output import GenerationStats
-from structgen.decoding.speculative.datastore import Datastore
 from structgen.errors import StructgenError
+from structgen.generation.decoding.output import GenerationStats
+from structgen.generation.speculative.datastore import Datastore
 
 SOURCES = ("Kubernetes", "Glaiveai2K", "Github_easy", "Github_medium", "Snowplow")
 MAX_PROMPT_TOKENS = 620

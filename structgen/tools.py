@@ -22,16 +22,16 @@ from typing import Any, Literal, Unpack
 
 import pydantic_core
 
-from structgen.constraints.tools import OnImpossible, tool_call
-from structgen.decoding.prompts import Prompt, as_messages
+from structgen.core.constraints.tools import OnImpossible, tool_call
+from structgen.core.tool_calls.calls import ToolCall
+from structgen.core.tool_calls.definitions import read_tools
+from structgen.core.tool_calls.functions import PythonTool, tool
+from structgen.core.tool_calls.templates import tool_format
 from structgen.errors import OptionsError, ToolCallError
-from structgen.generation_options import GenerationOptions
-from structgen.generator import Generator
+from structgen.generation.decoding.prompts import Prompt, as_messages
+from structgen.generation.generator import Generator
+from structgen.generation.options import GenerationOptions
 from structgen.options import JsonOptions, check_choice, check_count
-from structgen.tool_calls.calls import ToolCall
-from structgen.tool_calls.definitions import read_tools
-from structgen.tool_calls.functions import PythonTool, tool
-from structgen.tool_calls.templates import tool_format
 
 __all__ = ["CalledTool", "PythonTool", "ToolRun", "run", "tool"]
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import os
 
-from structgen.kernels.loading import cache_folder
+from structgen.core.kernels.loading import cache_folder
 
 os.environ.setdefault("STRUCTGEN_KERNELS_DIR", str(cache_folder().parent))

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from structgen.workers import Watch
+from structgen.core.workers import Watch
 
 
 class Echo:

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.byte_sets import EVERY_BYTE
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.engines.byte_sets import EVERY_BYTE
+from structgen.core.vocabulary.vocabulary import Vocabulary
 
 
 def vocabulary(*longer: bytes, eos: int = 2) -> Vocabulary:

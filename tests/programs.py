@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.models.llamacpp.gguf_files import byte_level, write_llama
+from tests.generation.models.llamacpp.gguf_files import byte_level, write_llama
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 240
@@ -49,8 +49,8 @@ def exit_codes(programs: Mapping[str, str], folder: Path, model: Path | None = N
 
 def _use(model: Path) -> None:
     """Let every name of a model be that of a file."""
-    from structgen import loading
-    from structgen.models.llamacpp.model import load_gguf
+    from structgen.generation import loading
+    from structgen.generation.models.llamacpp.model import load_gguf
 
     loading.load_model = lambda name=None, **options: load_gguf(model, threads=1)
 
@@ -59,11 +59,11 @@ def _main(written: Path, model: Path, files: list[Path]) -> None:
     """Fork for each file; a child goes on as if Python had been started with its file."""
     import pydantic  # noqa: F401
 
-    import structgen.batch_files.job
-    import structgen.generator
-    import structgen.models.llamacpp.with_cyllama
+    import structgen.generation.batch_files.job
+    import structgen.generation.generator
+    import structgen.generation.models.llamacpp.with_cyllama
     import structgen.tools  # noqa: F401
-    from structgen.kernels.loading import kernel
+    from structgen.core.kernels.loading import kernel
 
     for name in ("json", "cfg"):
         kernel(name)

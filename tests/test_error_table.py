@@ -19,16 +19,16 @@ import pytest
 import structgen as sg
 import structgen.tools
 from structgen import errors
-from structgen.automata import dfa
-from structgen.batch_files.rows import RowFile
-from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.batching.request import Request
-from structgen.decoding.batching.scheduler import Scheduler
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams
-from structgen.engines.captures import chart
-from structgen.models.tiny import TinyModel
-from structgen.vocabulary.vocabulary import TextVocabulary
+from structgen.core.engines.captures import chart
+from structgen.core.regex import dfa
+from structgen.core.vocabulary.vocabulary import TextVocabulary
+from structgen.generation.batch_files.rows import RowFile
+from structgen.generation.decoding.output import Output
+from structgen.generation.models.tiny import TinyModel
+from structgen.generation.sampling import SamplingParams
+from structgen.generation.scheduler.budget import SchedulerLimits
+from structgen.generation.scheduler.request import Request
+from structgen.generation.scheduler.scheduler import Scheduler
 from tests.fakes import CharTokenizer, vocabulary
 
 BYTES = TextVocabulary()
@@ -96,7 +96,7 @@ def too_late() -> None:
     scheduler = Scheduler(generator().reader)
     handle = scheduler.submit(Request([2], output))
     scheduler.step()
-    from structgen.decoding.batching.row_tasks import _too_late
+    from structgen.generation.scheduler.row_tasks import _too_late
 
     scheduler._fail(handle, errors.MaskTimeoutError(_too_late(handle, 0.5)))
     assert handle.error is not None
@@ -121,7 +121,7 @@ def no_answer() -> None:
 
 
 def no_numba() -> None:
-    from structgen.kernels import functions, loading
+    from structgen.core.kernels import functions, loading
 
     before, jit = functions.has_compiler, os.environ.get("STRUCTGEN_JIT")
     functions.has_compiler = lambda: False

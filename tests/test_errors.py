@@ -12,7 +12,7 @@ import pytest
 
 import structgen
 from structgen import errors
-from structgen.vocabulary.vocabulary import TextVocabulary
+from structgen.core.vocabulary.vocabulary import TextVocabulary
 
 # Something for every argument that errors of the tree need.
 ARGUMENTS: dict[str, Any] = {

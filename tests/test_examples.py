@@ -16,7 +16,7 @@ import pydantic
 import pytest
 
 from structgen import Generator, Vocabulary
-from structgen.models.tiny import TinyModel
+from structgen.generation.models.tiny import TinyModel
 
 FOLDER = Path(__file__).parents[1] / "examples"
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)

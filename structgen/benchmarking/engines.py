@@ -99,7 +99,7 @@ def new_row(vocabulary: BenchVocabulary) -> npt.NDArray[np.int32]:
 
 def own_vocabulary(vocabulary: BenchVocabulary) -> Any:
     """It as a ``structgen.Vocabulary``."""
-    from structgen.vocabulary.vocabulary import Vocabulary
+    from structgen.core.vocabulary.vocabulary import Vocabulary
 
     return Vocabulary(
         vocabulary.tokens, eos_token_ids=[vocabulary.eos_token_id], special_token_ids=vocabulary.special_token_ids
@@ -151,8 +151,8 @@ class Structgen:
 
     def grammar_compiler(self, lark: str, gbnf: str) -> Callable[[], Starts]:
         """See GrammarEngine. Lark's own loader reads the text here."""
-        from structgen.engines.cfg.compiled import compile_grammar
-        from structgen.grammar.lark_reader import read_lark
+        from structgen.core.engines.cfg.compiled import compile_grammar
+        from structgen.core.grammars.lark_reader import read_lark
 
         normal = read_lark(lark).grammar
         return lambda: self._sessions(compile_grammar(normal, self._vocabulary))

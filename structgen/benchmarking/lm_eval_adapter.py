@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from structgen.constraints.json import JsonSchemaConstraint, json_schema
-from structgen.decoding.batching.inline import write
-from structgen.decoding.batching.request import Request
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.core.constraints.json import JsonSchemaConstraint, json_schema
 from structgen.errors import ConstraintError, GenerationError, IncompleteOutputError, ModelError
-from structgen.generator import Generator
+from structgen.generation.decoding.output import Output
+from structgen.generation.generator import Generator
+from structgen.generation.sampling import SamplingParams, masked_log_probs, to_numpy
+from structgen.generation.scheduler.inline import write
+from structgen.generation.scheduler.request import Request
 
 try:
     from lm_eval.api.model import LM

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.benchmarking.engines import Session
-from structgen.decoding.choosing import choose
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams, to_numpy
-from structgen.models.language_model import LanguageModel
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.decoding.choosing import choose
+from structgen.generation.decoding.output import Output
+from structgen.generation.models.language_model import LanguageModel
+from structgen.generation.sampling import SamplingParams, to_numpy
 
 Row = npt.NDArray[np.float32]
 Mark = Callable[[str | None], None]

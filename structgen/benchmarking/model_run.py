@@ -14,7 +14,7 @@ from structgen.benchmarking.coverage import machine
 from structgen.benchmarking.model_server import DECODER, Job, ModelServer, ModelSetting, Record, without
 from structgen.benchmarking.records import RecordFile
 from structgen.benchmarking.schemas import Case
-from structgen.workers import Limits, LostWorker, Worker
+from structgen.core.workers import Limits, LostWorker, Worker
 
 
 def run_benchmark(

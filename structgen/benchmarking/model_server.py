@@ -18,11 +18,11 @@ from structgen.benchmarking.prompts import as_prompt, schema_prompt
 from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
 from structgen.benchmarking.vocabularies import BenchVocabulary
-from structgen.decoding.prompts import prompt_token_ids
-from structgen.decoding.sampling import SamplingParams
+from structgen.core.workers import Watch
 from structgen.errors import IncompleteOutputError
-from structgen.generator import Generator
-from structgen.workers import Watch
+from structgen.generation.decoding.prompts import prompt_token_ids
+from structgen.generation.generator import Generator
+from structgen.generation.sampling import SamplingParams
 
 # structgen's masks under structgen's own decoder: forced tokens without the model, closing within the budget.
 DECODER = "structgen_decoder"
@@ -59,7 +59,7 @@ class ModelSetting:
 
     def describe(self) -> dict[str, Any]:
         """What must agree between two runs for their records to stand in one file (not which engines took part)."""
-        from structgen.models.built_in import DEFAULT_MODEL
+        from structgen.generation.models.built_in import DEFAULT_MODEL
 
         names = ("dtype", "pace", "temperature", "seed", "max_new_tokens", "max_prompt_tokens", "shots")
         return {"model": self.model or DEFAULT_MODEL, **{name: getattr(self, name) for name in names}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from structgen.decoding.prompts import Prompt, prompt_token_ids
+from structgen.generation.decoding.prompts import Prompt, prompt_token_ids
 
 TASK = (
     "You write one JSON value that is valid under the JSON Schema you are given. "

@@ -16,7 +16,7 @@ from typing import Any
 from structgen.benchmarking.prompts import as_prompt
 from structgen.benchmarking.schemas import Case, DataError
 from structgen.benchmarking.summary import Record, engines_of, select
-from structgen.generator import Generator
+from structgen.generation.generator import Generator
 
 REASONING_LENGTH = 240  # characters
 NAMES = (

@@ -14,7 +14,7 @@ import numpy as np
 from structgen.benchmarking import summary
 from structgen.benchmarking.summary import Record
 from structgen.benchmarking.table import markdown_table
-from structgen.whole_files import replacing
+from structgen.core.whole_files import replacing
 
 NAMES = {
     "structgen": "structgen",

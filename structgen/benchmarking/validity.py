@@ -36,7 +36,7 @@ def first_error(schema: Any, value: Any) -> str:
     """The most relevant error, "" if the value is valid."""
     import jsonschema
 
-    from structgen.json_schema.exact_validator import exact_validator
+    from structgen.core.json_schema.exact_validator import exact_validator
 
     kind = exact_validator(jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator))
     error = jsonschema.exceptions.best_match(kind(schema, format_checker=kind.FORMAT_CHECKER).iter_errors(value))

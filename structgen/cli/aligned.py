@@ -13,11 +13,11 @@ from rich.text import Text
 
 from structgen.cli.common import INCOMPLETE, BadInput, print_json
 from structgen.cli.consoles import err, out
-from structgen.constraints.base import Constraint
-from structgen.decoding.aligned import METHODS, Budget, SampleRun
-from structgen.decoding.aligned.compare import Comparison, compare, plot
-from structgen.decoding.aligned.methods import SPECIFICATIONS
-from structgen.generator import Generator
+from structgen.core.constraints.base import Constraint
+from structgen.generation.aligned import METHODS, Budget, SampleRun
+from structgen.generation.aligned.compare import Comparison, compare, plot
+from structgen.generation.aligned.methods import SPECIFICATIONS
+from structgen.generation.generator import Generator
 
 
 def run_sample(

@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from structgen.batch_files.job import BatchJob, RowLine
-from structgen.batch_files.output import OutputFile, encoded
-from structgen.batch_files.rows import PromptRow, RowFile
 from structgen.cli.common import INCOMPLETE, BadInput, print_json, read_bytes, read_text
 from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.errors import InputFileError
+from structgen.generation.batch_files.job import BatchJob, RowLine
+from structgen.generation.batch_files.output import OutputFile, encoded
+from structgen.generation.batch_files.rows import PromptRow, RowFile
 from structgen.options import JsonOptions
 
 MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once

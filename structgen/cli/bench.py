@@ -245,7 +245,7 @@ def _run(
     cases: list[Case], setting: ModelSetting, out: Path, workers: int, time_limit: float, memory_limit: float
 ) -> list[dict[str, Any]]:
     from structgen.benchmarking.model_run import run_benchmark
-    from structgen.workers import Limits
+    from structgen.core.workers import Limits
 
     err.print(f"[dim]{len(cases)} schemas, records in {out}[/]")
     return run_benchmark(cases, setting, Limits(time_limit, int(memory_limit * GIB)), out, workers=workers)
@@ -255,7 +255,7 @@ def _run(
 def _as_bad_input() -> Iterator[None]:
     """What is wrong with data, models and packages, as the command line reports it."""
     from structgen.benchmarking.schemas import DataError
-    from structgen.workers import WorkerError
+    from structgen.core.workers import WorkerError
 
     try:
         yield

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, fail, print_json
 from structgen.cli.consoles import err, out
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.json_schema.report import Report
 from structgen.errors import EmptyLanguageError, GrammarWarning, UnsatisfiableSchemaError, UnsupportedSchemaError
-from structgen.json_schema.report import Report
 from structgen.options import OPEN_DIGITS
 
 MOST_PLACES = 5  # that are listed of open objects

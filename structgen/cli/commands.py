@@ -54,7 +54,7 @@ from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
 from structgen.errors import IncompleteOutputError
 
 if TYPE_CHECKING:
-    from structgen.generator import Generator
+    from structgen.generation.generator import Generator
 
 app = typer.Typer(
     cls=JsonErrors,
@@ -200,8 +200,8 @@ def batch(
 
     structgen batch people.jsonl --schema person.json -o answers.jsonl
     """
-    from structgen.batch_files.job import BatchJob
     from structgen.cli import batch as batches
+    from structgen.generation.batch_files.job import BatchJob
 
     with exit_codes(as_json):
         json_options = source.json_options()
@@ -290,7 +290,7 @@ def sample(
     """Draw texts from the model's own distribution. It is that given the constraint, which masks alone distort. Exit
     code 3 if a budget ran out first."""
     from structgen.cli import aligned
-    from structgen.decoding.aligned import Budget
+    from structgen.generation.aligned import Budget
 
     with exit_codes(as_json):
         constraint = source.required(checked=True)
@@ -323,7 +323,7 @@ def compare_distributions(
     """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets
     are for each."""
     from structgen.cli import aligned
-    from structgen.decoding.aligned import Budget
+    from structgen.generation.aligned import Budget
 
     with exit_codes(as_json):
         constraint = source.required(checked=True)
@@ -418,8 +418,8 @@ def serve(
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
-    from structgen.models.built_in import DEFAULT_MODEL
-    from structgen.serving.settings import ServingSettings
+    from structgen.generation.models.built_in import DEFAULT_MODEL
+    from structgen.server.settings import ServingSettings
 
     with exit_codes():
         serving.check_installed()
@@ -449,6 +449,6 @@ def serve(
 
 def load(options: ModelOptions, draft: list[str] | None = None) -> Generator:
     """The generator of a command."""
-    from structgen.generator import Generator
+    from structgen.generation.generator import Generator
 
     return Generator(**dataclasses.asdict(options), draft=draft)

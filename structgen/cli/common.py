@@ -25,8 +25,8 @@ from structgen.errors import (
 from structgen.progress import report_progress
 
 if TYPE_CHECKING:
-    from structgen.generation_results import GenerationResult
-    from structgen.vocabulary.vocabulary import Vocabulary
+    from structgen.core.vocabulary.vocabulary import Vocabulary
+    from structgen.generation.results import GenerationResult
 
 INVALID = 1
 BAD_INPUT = 2
@@ -60,7 +60,7 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
 def fail(error: Exception, code: int, as_json: bool) -> NoReturn:
     """Report an error (as JSON for scripts) on standard error, and exit."""
     if as_json:
-        from structgen.batch_files.job import error_fields
+        from structgen.generation.batch_files.job import error_fields
 
         print_json({"error": error_fields(error)}, sys.stderr)
     else:
@@ -156,7 +156,7 @@ def read_text(path: str) -> str:
 def byte_vocabulary() -> Vocabulary:
     """All 256 bytes and an end of sequence: enough to judge schemas and texts without a model, with the names of
     special tokens as text."""
-    from structgen.vocabulary.vocabulary import TextVocabulary
+    from structgen.core.vocabulary.vocabulary import TextVocabulary
 
     return TextVocabulary()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from structgen.cli.common import BadInput, print_json, read_text
 from structgen.cli.consoles import out
-from structgen.decoding.speculative.datastore import Datastore, is_datastore
-from structgen.loading import load_tokenizer
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.loading import load_tokenizer
+from structgen.generation.speculative.datastore import Datastore, is_datastore
 
 
 def run(files: list[Path], output: Path, lines: bool, model: str | None, as_json: bool) -> int:

@@ -12,10 +12,10 @@ import structgen
 from structgen.cli.common import INVALID, BadInput, print_json, summary
 from structgen.cli.consoles import out
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import JsonSchemaConstraint, json_schema
-from structgen.generation_results import GenerationResult
-from structgen.generator import Generator
-from structgen.json_text import loads_exact
+from structgen.core.constraints.json import JsonSchemaConstraint, json_schema
+from structgen.core.json_text import loads_exact
+from structgen.generation.generator import Generator
+from structgen.generation.results import GenerationResult
 from structgen.options import JsonOptions
 
 EXAMPLES = {

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.consoles import err
 from structgen.cli.validate import first_refused_offset
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.json_text import loads_exact
 from structgen.errors import StructgenError
-from structgen.json_text import loads_exact
 from structgen.options import JsonOptions
 
 MOST = 0.5  # of a text: beyond, what was asked for is the smaller part

@@ -19,12 +19,12 @@ from rich.markup import escape
 from structgen.cli.common import BAD_INPUT, BadInput
 from structgen.cli.consoles import err
 from structgen.cli.options import ModelOptions
-from structgen.generator import Generator
-from structgen.models.defaults import read_sampling_settings
+from structgen.generation.generator import Generator
+from structgen.generation.models.defaults import read_sampling_settings
 from structgen.progress import report_progress, waiting
-from structgen.serving.logs import LogWaits, log_event, log_to_stderr, tame_loop
-from structgen.serving.rows import ServedModel
-from structgen.serving.settings import ServingSettings
+from structgen.server.logs import LogWaits, log_event, log_to_stderr, tame_loop
+from structgen.server.rows import ServedModel
+from structgen.server.settings import ServingSettings
 
 KEYS_VARIABLE = "STRUCTGEN_API_KEYS"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -105,8 +105,8 @@ def run(
     """
     import uvicorn
 
-    from structgen.serving.app import ApiServer
-    from structgen.serving.connections import server_config
+    from structgen.server.app import ApiServer
+    from structgen.server.connections import server_config
 
     log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over

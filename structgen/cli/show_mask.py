@@ -12,9 +12,9 @@ from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, print_json
 from structgen.cli.consoles import err, out
-from structgen.constraints.base import Constraint
-from structgen.decoding.sampling import allowed_token_ids
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.constraints.base import Constraint
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.sampling import allowed_token_ids
 
 
 def run(constraint: Constraint, text: str, tokenizer: str | None, limit: int, as_json: bool) -> int:
@@ -88,7 +88,7 @@ def _name(value: int) -> str:
 def _vocabulary(tokenizer: str | None) -> Vocabulary:
     if tokenizer is None:
         return byte_vocabulary()
-    from structgen.loading import load_tokenizer
+    from structgen.generation.loading import load_tokenizer
 
     return Vocabulary.from_transformers(load_tokenizer(None if tokenizer == "default" else tokenizer))
 

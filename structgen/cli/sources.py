@@ -12,7 +12,7 @@ from structgen.cli.common import BadInput, byte_vocabulary, read_text
 from structgen.options import JsonOptions, refuse_name
 
 if TYPE_CHECKING:
-    from structgen.constraints.base import Constraint
+    from structgen.core.constraints.base import Constraint
 
 GRAMMARS = (".lark", ".gbnf", ".ebnf")
 """File endings of grammars: Lark's language (llguidance's if it begins with %llguidance), GBNF, XGrammar's EBNF."""
@@ -132,7 +132,7 @@ def _value(text: str) -> bool | int | str | None:
 
 def _grammar(file: str) -> Constraint:
     from structgen import gbnf, lark
-    from structgen.batch_files.specification import lark_dialect
+    from structgen.generation.batch_files.specification import lark_dialect
 
     path = Path(file)
     if path.suffix not in GRAMMARS:

@@ -10,11 +10,11 @@ from jsonschema.validators import validator_for
 
 from structgen.cli.common import INVALID, BadInput, byte_vocabulary, print_json
 from structgen.cli.consoles import err, out
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint, Schema
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint, Schema
+from structgen.core.json_schema.exact_validator import exact_validator
+from structgen.core.json_text import loads_exact
 from structgen.errors import EmptyLanguageError, GenerationError, UnsatisfiableSchemaError, UnsupportedSchemaError
-from structgen.json_schema.exact_validator import exact_validator
-from structgen.json_text import loads_exact
 
 CHUNK = 4096
 

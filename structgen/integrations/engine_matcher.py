@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.bitmask import fill_next_token_bitmasks
-from structgen.engines.protocols import Grammar, Matcher
+from structgen.core.engines.bitmask import fill_next_token_bitmasks
+from structgen.core.engines.protocols import Grammar, Matcher
 
 Bitmask = npt.NDArray[np.int32]
 

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from structgen.constraints.base import Constraint
-from structgen.constraints.cache import Same
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.cache import Same
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
 from structgen.options import JsonOptions
-from structgen.serving.errors import RequestError
-from structgen.serving.formats import structured_constraint
-from structgen.serving.openai_types import StructuredOutputs
-from structgen.serving.reading import read_request
-from structgen.serving.settings import ServingSettings
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.server.errors import RequestError
+from structgen.server.formats import structured_constraint
+from structgen.server.openai_types import StructuredOutputs
+from structgen.server.reading import read_request
+from structgen.server.settings import ServingSettings
 
 _LIMITS = ServingSettings()
 KEPT_VOCABULARIES = 4

@@ -18,20 +18,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from structgen.constraints.base import Constraint
-from structgen.decoding.batching.budget import SchedulerLimits
-from structgen.decoding.sampling.uniforms import seed_or_entropy
-from structgen.engines.protocols import Grammar
+from structgen.core.constraints.base import Constraint
+from structgen.core.engines.protocols import Grammar
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
-from structgen.generator import Generator
+from structgen.generation.generator import Generator
+from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.sampling.uniforms import seed_or_entropy
+from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.integrations.ray_cluster import connect, raised_by
-from structgen.models.defaults import ModelDefaults
-from structgen.serving.engine import AsyncEngine
-from structgen.serving.rows import RowEvent, RowRequest, WrittenSoFar
-from structgen.serving.settings import ServingSettings
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.server.engine import AsyncEngine
+from structgen.server.rows import RowEvent, RowRequest, WrittenSoFar
+from structgen.server.settings import ServingSettings
 
-LOG = logging.getLogger("structgen.serving")
+LOG = logging.getLogger("structgen.server")
 APPLICATION = "structgen"
 MAX_LOSSES = 5  # replicas that one output may lose
 STEP_SECONDS = 0.005  # in which requests wait that come while outputs are written

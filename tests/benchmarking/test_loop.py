@@ -14,7 +14,7 @@ from tiny_bench import EOS, VOCABULARY, Lying, load
 from structgen.benchmarking.engines import Engine, Structgen, Unconstrained
 from structgen.benchmarking.loop import DecoderDraft, Draft, MaskedDraft, draw, log_prob, write_by_turns, write_together
 from structgen.benchmarking.model_server import bench_vocabulary
-from structgen.decoding.sampling import SamplingParams
+from structgen.generation.sampling import SamplingParams
 
 PROMPT = list(b"a prompt")
 SCHEMAS = [{"type": "object"}, {"type": "array", "items": {"enum": ["x", "yy"]}, "minItems": 1}, {"type": "string"}]

@@ -11,7 +11,7 @@ from structgen.benchmarking.model_run import run_benchmark
 from structgen.benchmarking.model_server import DECODER, ModelSetting
 from structgen.benchmarking.schemas import Case
 from structgen.benchmarking.validity import judge_text
-from structgen.workers import Limits
+from structgen.core.workers import Limits
 
 SCHEMAS = {
     "plain": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]},

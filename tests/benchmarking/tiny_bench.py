@@ -11,9 +11,9 @@ import numpy as np
 
 from structgen.benchmarking.engines import Session, Structgen
 from structgen.benchmarking.vocabularies import BenchVocabulary
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
 
 EOS = 256
 VOCABULARY = Vocabulary([bytes([byte]) for byte in range(256)] + [None, b'": ', b'{"', b'"}'], eos_token_ids=EOS)

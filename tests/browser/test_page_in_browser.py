@@ -14,8 +14,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
-from tests.serving.tiny import EOS, VOCABULARY, generator
-from tests.serving.tiny_server import serving
+from tests.server.tiny import EOS, VOCABULARY, generator
+from tests.server.tiny_server import serving
 
 
 @pytest.fixture(scope="module")

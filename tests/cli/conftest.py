@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from structgen.cli import commands
-from structgen.generator import Generator
-from structgen.models.tiny import TinyModel
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
 
 

@@ -13,10 +13,10 @@ import pytest
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.show_mask import byte_ranges, show_bytes
 from structgen.cli.validate import schema_errors
-from structgen.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.json_text import loads_exact
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import UnsupportedSchemaError
-from structgen.json_text import loads_exact
-from structgen.vocabulary.vocabulary import Vocabulary
 from tests.cli.running import run
 
 ENUM = '{"enum": ["red", "green", "grey"]}'

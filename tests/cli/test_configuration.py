@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 from structgen.cli import serve
 from structgen.cli.commands import app
-from structgen.models.llamacpp.files import is_installed
-from tests.models.llamacpp.gguf_files import write_llama
+from structgen.generation.models.llamacpp.files import is_installed
+from tests.generation.models.llamacpp.gguf_files import write_llama
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structgen.cli.open_objects import advice, undeclared_share
-from structgen.constraints.json import json_schema
+from structgen.core.constraints.json import json_schema
 from structgen.options import JsonOptions
 from tests.cli.running import run
 

@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from structgen.cli import serve
-from structgen.serving.settings import ServingSettings
-from tests.serving.tiny import generator
+from structgen.server.settings import ServingSettings
+from tests.server.tiny import generator
 settings = ServingSettings(model_names=("tiny",), drain_seconds=float(sys.argv[2]), compile_workers=0)
 raise SystemExit(serve.run(lambda: generator(0.005), settings, "127.0.0.1", int(sys.argv[1])))
 """
@@ -114,8 +114,8 @@ def test_a_port_in_use_is_told(port: int) -> None:
 PREPARING = """
 import sys, time
 from structgen.cli import serve
-from structgen.serving.settings import ServingSettings
-from tests.serving import tiny
+from structgen.server.settings import ServingSettings
+from tests.server import tiny
 {change}
 settings = ServingSettings(model_names=("tiny",), compile_workers=0)
 raise SystemExit(serve.run(lambda: tiny.generator(draft="auto"), settings, "127.0.0.1", int(sys.argv[1])))
@@ -137,7 +137,7 @@ def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> N
     httpx2 = pytest.importorskip("httpx2")
     process = preparing(
         port,
-        "from structgen.decoding.speculative import drafts\n"
+        "from structgen.generation.speculative import drafts\n"
         "drafts.prepare_for_trees = lambda *_: time.sleep(100)  # weights are copied",
     )
     until = time.monotonic() + 60

@@ -12,7 +12,7 @@ from typing import Any
 
 from structgen import JsonOptions, compile_json_schema, compile_regex
 from structgen.errors import ConstraintError
-from tests.automata import ecma_oracle
+from tests.core.regex import ecma_oracle
 from tests.fuzz.ecma import searcher, to_python
 from tests.fuzz.random_grammars import mutated
 from tests.fuzz.vocabularies import COUNT, vocabulary

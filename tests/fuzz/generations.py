@@ -18,7 +18,7 @@ from structgen.errors import (
     TokenizerError,
     UnsatisfiableTargetError,
 )
-from structgen.models.tiny import TinyModel
+from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
 from tests.fuzz.judge import BeyondJudgeError, Judge, read
 from tests.fuzz.schemas import HUGE, Schemas

@@ -14,10 +14,10 @@ import pydantic_core
 
 from structgen import GenerationError, JsonOptions, json_schema
 from structgen.errors import ConstraintError
+from tests.core.python_types.random_types import random_type
 from tests.fuzz.instances import Instances
 from tests.fuzz.vocabularies import COUNT, vocabulary
 from tests.fuzz.walks import Walk, Wrong, accepts
-from tests.python_types.random_types import random_type
 
 Case = dict[str, Any]
 ALPHABET = b'"{}[],:0123ab-. tfn'

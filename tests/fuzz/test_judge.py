@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.automata import ecma_oracle
+from tests.core.regex import ecma_oracle
 from tests.fuzz.ecma import searcher
 from tests.fuzz.judge import BeyondJudgeError, Judge, read
 from tests.suite import official

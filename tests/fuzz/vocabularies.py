@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
 
 PIECES = [
     *(b'"', b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\t", b"  ", b"\n  ", b"a", b"b", b"ab", b"foo", b"x1"),

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.laws import BrokenLawError, check_state, mask_of
-from structgen.engines.protocols import Grammar, Matcher
+from structgen.core.engines.laws import BrokenLawError, check_state, mask_of
+from structgen.core.engines.protocols import Grammar, Matcher
 
 Judge = Callable[[bytes], str | None]
 """What is wrong with a whole text; None: nothing."""
@@ -84,7 +84,7 @@ class Walk:
         return chosen
 
     def compare(self, allowed: npt.NDArray[np.bool_]) -> None:
-        """The laws that hold in every state (`structgen.engines.laws`), and that the mask is the one seen before."""
+        """The laws that hold in every state (`core.engines.laws`), and that the mask is the one seen before."""
         try:
             again = check_state(self.matcher, text=self.text)
         except BrokenLawError as error:

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("lark")
 
 from structgen import Vocabulary, compile_choice, compile_gbnf, compile_lark
-from structgen.engines.cfg.compiled import CfgGrammar
-from structgen.kernels.cfg import machine as k
+from structgen.core.engines.cfg.compiled import CfgGrammar
+from structgen.core.kernels.cfg import machine as k
 from tests.grammars.shipped import BYTES, accepts, grammar
 
 WORDS = [f"option {number * 7919 % 10_000}" for number in range(10_000)]

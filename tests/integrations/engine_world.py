@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import json_schema
-from structgen.constraints.text import choice, gbnf, lark, regex
-from structgen.engines.bitmask import allocate_token_bitmask
-from structgen.engines.protocols import Matcher
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import json_schema
+from structgen.core.constraints.text import choice, gbnf, lark, regex
+from structgen.core.engines.bitmask import allocate_token_bitmask
+from structgen.core.engines.protocols import Matcher
+from structgen.core.vocabulary.tokenizer_json import byte_alphabet
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import StructgenError
-from structgen.vocabulary.tokenizer_json import byte_alphabet
-from structgen.vocabulary.vocabulary import Vocabulary
+from tests.core.json_schema.random_schemas import Schemas
 from tests.fuzz.expressions import random_pattern
 from tests.fuzz.random_grammars import random_rules, to_gbnf, to_lark
-from tests.json_schema.random_schemas import Schemas
 
 MERGES = ["t h", "th e", "i n", "Ġ the", '" ,', '" :', '": Ġ', '{ "']
 MERGES += ["a b", "ab c", "1 0", "10 0", "u e", "r ue", "a l"]

@@ -45,7 +45,12 @@ def test_all_kinds_occur() -> None:
 
 def test_every_module_has_tests() -> None:
     for path in run.modules(
-        ["structgen/engines/json", "structgen/json_schema", "structgen/automata", "structgen/engines/composed"]
+        [
+            "structgen/core/engines/json",
+            "structgen/core/json_schema",
+            "structgen/core/regex",
+            "structgen/core/engines/composed",
+        ]
     ):
         assert run.tests_of(path)
     assert all(tests for tests in run.TESTS.values())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from structgen.kernels import libraries, objects
+from structgen.core.kernels import libraries, objects
 
 ROOT = Path(__file__).parents[2]
 HOST = objects.host_target()
@@ -101,14 +101,14 @@ def test_it_holds_libraries_of_this_platform_only(built: tuple[Path, float]) -> 
     wheel, _ = built
     assert "-py3-none-" in wheel.name and not wheel.name.endswith("-any.whl")
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.startswith("structgen/kernels/objects/")]
+        names = [name for name in archive.namelist() if name.startswith("structgen/core/kernels/objects/")]
         metadata = next(archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
     expected = {
-        objects.library_path(Path("structgen/kernels/objects"), variant, str(HOST)).as_posix()
+        objects.library_path(Path("structgen/core/kernels/objects"), variant, str(HOST)).as_posix()
         for name in objects.ENTRIES
         for variant in objects.variants(name, str(HOST))
     }
-    assert set(names) == {*expected, "structgen/kernels/objects/sources"}
+    assert set(names) == {*expected, "structgen/core/kernels/objects/sources"}
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra" not in line]
     assert not [line for line in needed if "numba" in line or "llvmlite" in line]
 

@@ -12,10 +12,10 @@ import pydantic
 
 import structgen
 from structgen import ChoiceResult, GenerationResult, Generator, StreamEvent, StructgenError
-from structgen.decoding.aligned import PrefixStore, Sampler, SampleRun
+from structgen.core.tool_calls.calls import ToolCall
+from structgen.generation.aligned import PrefixStore, Sampler, SampleRun
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator, RemoteResult
-from structgen.serving.engine import AsyncEngine
-from structgen.tool_calls.calls import ToolCall
+from structgen.server.engine import AsyncEngine
 
 
 class Person(pydantic.BaseModel):

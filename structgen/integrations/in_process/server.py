@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from structgen.errors import ModelError
 
 if TYPE_CHECKING:
-    from structgen.serving.settings import ServingSettings
+    from structgen.server.settings import ServingSettings
 
 _T = TypeVar("_T")
 MODEL_NAME = "structgen"
@@ -27,7 +27,7 @@ class InProcessServer:
 
     Args:
         generator: model, tokenizer and vocabulary; anything else is what ``Generator`` takes; None: the built-in model.
-        **settings: see ``structgen.serving.settings.ServingSettings``. Constraints are compiled in this process
+        **settings: see ``structgen.server.settings.ServingSettings``. Constraints are compiled in this process
             (``compile_workers=0``) unless it is said otherwise: who writes them is who runs it. Requests that name no
             ``max_tokens`` get ``default_max_tokens``: 2048, and 256 for models that are known to have fewer than a
             billion parameters, so that an agent with such a model stops at its steps in seconds.
@@ -138,11 +138,11 @@ class Exchange:
 
 def _application(generator: Any, settings: dict[str, Any]) -> tuple[Any, str]:
     """The application, and the name of its model."""
-    from structgen.generator import Generator
+    from structgen.generation.generator import Generator
 
     try:
-        from structgen.serving.app import ApiServer
-        from structgen.serving.settings import ServingSettings
+        from structgen.server.app import ApiServer
+        from structgen.server.settings import ServingSettings
     except ImportError as error:
         raise ModelError(f"The server in this process needs {error.name}: {INSTALL}") from error
     checked = _settings(ServingSettings, {"model_names": (MODEL_NAME,), "compile_workers": 0, **settings})

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from structgen.constraints.base import Constraint
-from structgen.decoding.prompts import Prompt, Telling, as_messages, noted
-from structgen.decoding.refusals import Refusal, reason_of
+from structgen.core.constraints.base import Constraint
 from structgen.errors import GenerationError, RemoteOutputError, RemoteServerError
+from structgen.generation.decoding.prompts import Prompt, Telling, as_messages, noted
+from structgen.generation.decoding.refusals import Refusal, reason_of
 from structgen.integrations.remote.checking import TextCheck, check_of, found_within
 from structgen.integrations.remote.forms import CONTINUE, PROMPT, Form, ServerKnowledge, forms_of, is_for_good, refuses
 from structgen.integrations.remote.results import Attempt, Outcome, RemoteResult, total

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint
-from structgen.constraints.parts import BYTES
-from structgen.engines.protocols import Grammar, Matcher
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.parts import BYTES
+from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.options import JsonOptions
 
 MAX_CANDIDATES = 64

@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
-from structgen.constraints.base import T
-from structgen.constraints.json import as_constraint
-from structgen.constraints.sources import Source, Texts
-from structgen.decoding.prompts import Prompt, telling
+from structgen.core.constraints.base import T
+from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.sources import Source, Texts
 from structgen.errors import IntegrationError, RemoteServerError
+from structgen.generation.decoding.prompts import Prompt, telling
 from structgen.integrations.remote.asking import Asking, usage_of
 from structgen.integrations.remote.forms import ServerKnowledge
 from structgen.integrations.remote.results import RemoteEvent, RemoteResult
@@ -23,7 +23,7 @@ from structgen.options import check_count
 if TYPE_CHECKING:
     import openai
 
-    from structgen.constraints.sources import TypeForm
+    from structgen.core.constraints.sources import TypeForm
 
 DEFAULT_ATTEMPTS = 3
 

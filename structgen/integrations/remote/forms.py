@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from structgen.constraints.base import Constraint
-from structgen.constraints.json import JsonSchemaConstraint
-from structgen.constraints.text import ChoiceConstraint, GbnfConstraint, LarkConstraint, RegexConstraint
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.text import ChoiceConstraint, GbnfConstraint, LarkConstraint, RegexConstraint
 
 PROMPT = "prompt"
 CONTINUE = "continue"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, Literal
 
-from structgen.constraints.base import Constraint, T_co, partial_of
+from structgen.core.constraints.base import Constraint, T_co, partial_of
 
 Outcome = Literal["conforms", "violates", "truncated", "refused"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.constraints.json import as_constraint
-from structgen.engines.protocols import Grammar
+from structgen.core.constraints.json import as_constraint
+from structgen.core.engines.protocols import Grammar
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError, TokenizerError
 from structgen.options import check_count
-from structgen.vocabulary.vocabulary import Vocabulary
 
 
 def vocabulary_of(tokenizer: Any, vocab_size: int | None, eos_token_ids: int | Iterable[int] | None) -> Vocabulary:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from structgen.engines.protocols import Grammar
+from structgen.core.engines.protocols import Grammar
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.generation.models.transformers_model import TransformersModel
 from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, vocabulary_of
 from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import ConstrainedRow, check_budget
-from structgen.models.transformers_model import TransformersModel
-from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor

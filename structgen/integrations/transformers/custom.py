@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from structgen.decoding.batching.inline import write
-from structgen.decoding.batching.request import Event, Request
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams
-from structgen.engines.protocols import Grammar
+from structgen.core.engines.protocols import Grammar
 from structgen.errors import GenerationError, OptionsError
-from structgen.generator import Generator
+from structgen.generation.decoding.output import Output
+from structgen.generation.generator import Generator
+from structgen.generation.models.language_model import reads_asynchronously
+from structgen.generation.models.transformers_model import TransformersModel
+from structgen.generation.sampling import SamplingParams
+from structgen.generation.scheduler.inline import write
+from structgen.generation.scheduler.request import Event, Request
 from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, vocabulary_of
-from structgen.models.language_model import reads_asynchronously
-from structgen.models.transformers_model import TransformersModel
 
 if TYPE_CHECKING:
     from torch import Tensor

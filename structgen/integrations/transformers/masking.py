@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.core.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
 from structgen.integrations.transformers.row import ConstrainedRow
-from structgen.vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from torch import Tensor

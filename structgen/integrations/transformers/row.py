@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from structgen.decoding.closing import Closer, Speller, closing_tokens
-from structgen.engines.protocols import Grammar, Matcher
+from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.errors import IncompleteOutputError
+from structgen.generation.decoding.closing import Closer, Speller, closing_tokens
 
 
 class ConstrainedRow:

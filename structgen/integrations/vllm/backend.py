@@ -13,8 +13,8 @@ from vllm.v1.structured_output.backend_types import (
     StructuredOutputOptions,
 )
 
-from structgen.engines.bitmask import allocate_token_bitmask
-from structgen.engines.protocols import Grammar
+from structgen.core.engines.bitmask import allocate_token_bitmask
+from structgen.core.engines.protocols import Grammar
 from structgen.integrations.engine_matcher import RequestMatcher
 from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary
 from structgen.integrations.vllm.settings import json_options
@@ -83,7 +83,7 @@ class VllmGrammar(StructuredOutputGrammar):
 @dataclass
 class VllmBackend(StructuredOutputBackend):
     """The backend of an engine. Compiled forms are kept for the process, up to a number and a sum of bytes
-    (`structgen.constraints.cache`)."""
+    (`structgen.core.constraints.cache`)."""
 
     def compile_grammar(
         self,

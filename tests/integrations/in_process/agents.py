@@ -21,7 +21,7 @@ from structgen.integrations.in_process import (
     pydantic_ai_model,
     smolagents_model,
 )
-from tests.serving.tiny import generator
+from tests.server.tiny import generator
 
 PROMPT = "The login page is down for everybody!"
 

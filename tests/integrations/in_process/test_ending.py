@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import json, sys, threading, time
 from structgen.integrations.in_process import InProcessServer
-from tests.serving.tiny import generator
+from tests.server.tiny import generator
 
 server = InProcessServer(generator(), default_max_tokens=60)
 schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "integer"}}}

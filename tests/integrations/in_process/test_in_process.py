@@ -19,8 +19,8 @@ pytest.importorskip("prometheus_client")
 import structgen  # noqa: E402
 from structgen.integrations.in_process import InProcessServer, async_openai_client, openai_client  # noqa: E402
 from structgen.integrations.in_process.transports import http_client  # noqa: E402
-from tests.serving.tiny import generator  # noqa: E402
-from tests.serving.tiny_server import serving  # noqa: E402
+from tests.server.tiny import generator  # noqa: E402
+from tests.server.tiny_server import serving  # noqa: E402
 
 MESSAGES: Any = [{"role": "user", "content": "A ticket, please."}]
 

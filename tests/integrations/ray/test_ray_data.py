@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch_files.killed_runs import COUNT, command, run, run_and_kill, write_rows
+from tests.generation.batch_files.killed_runs import COUNT, command, run, run_and_kill, write_rows
 from tests.tiny_folder import make_folder
 
 pytest.importorskip("ray", reason="ray is not installed; make test-ray installs it")

@@ -14,9 +14,9 @@ import pytest
 
 import structgen
 from structgen.errors import IncompleteOutputError
-from structgen.generator import Generator
-from structgen.serving.engine import AsyncEngine
-from structgen.serving.settings import ServingSettings
+from structgen.generation.generator import Generator
+from structgen.server.engine import AsyncEngine
+from structgen.server.settings import ServingSettings
 from tests.tiny_folder import make_folder
 
 ray = pytest.importorskip("ray", reason="ray is not installed; make test-ray installs it")

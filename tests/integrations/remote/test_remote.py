@@ -18,9 +18,9 @@ from structgen import GenerationError, StructgenError, choice, gbnf, json_schema
 from structgen.errors import ConstraintError, IntegrationError, OptionsError, RemoteOutputError, RemoteServerError
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator
 from structgen.integrations.remote.checking import TextCheck, check_of
+from tests.core.json_schema.random_schemas import Schemas
 from tests.integrations.remote.servers import Answer, ScriptedServer, in_turn, refusal
-from tests.json_schema.random_schemas import Schemas
-from tests.serving.tiny_server import serving
+from tests.server.tiny_server import serving
 
 SCHEMA = {
     "type": "object",

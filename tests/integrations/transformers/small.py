@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 
 import structgen
-from structgen.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import Vocabulary
 
 EOS = (0, 1)
 PAD = 2

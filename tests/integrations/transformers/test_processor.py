@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import structgen
-from structgen.decoding.output import Output
-from structgen.decoding.sampling import SamplingParams
-from structgen.engines.protocols import Grammar
+from structgen.core.engines.protocols import Grammar
 from structgen.errors import (
     ConstraintError,
     GenerationError,
@@ -22,9 +20,11 @@ from structgen.errors import (
     OptionsError,
     TokenizerError,
 )
+from structgen.generation.decoding.output import Output
+from structgen.generation.models.transformers_model import TransformersModel
+from structgen.generation.sampling import SamplingParams
 from structgen.integrations.transformers import GrammarLogitsProcessor
-from structgen.models.transformers_model import TransformersModel
-from tests.decoding.plain_loop import decode
+from tests.generation.decoding.plain_loop import decode
 from tests.integrations.transformers.small import (
     CASES,
     EOS,

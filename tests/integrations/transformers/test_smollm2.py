@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from structgen.generation.models.built_in import DEFAULT_MODEL_PACKAGE
+from structgen.generation.models.transformers_store import default_model_folder
 from structgen.integrations.transformers import GrammarLogitsProcessor, generate
-from structgen.models.built_in import DEFAULT_MODEL_PACKAGE
-from structgen.models.transformers_store import default_model_folder
 
 for package in ("torch", "transformers", "gguf", "accelerate", DEFAULT_MODEL_PACKAGE):
     if importlib.util.find_spec(package) is None:

@@ -1,0 +1,347 @@
+"""Compilers: from what a user writes (a schema, a grammar, an expression, tags) to the engine that runs it.
+
+The only place that knows all engines. Each compiler gives a `structgen.core.engines.protocols.Grammar`. What reads a
+language is loaded when a text in it comes.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkable
+
+from structgen.core.engines.captures.capturing import CapturingGrammar, capturing, with_captures
+from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.core.engines.composed.grammar import ComposedGrammar, embed
+from structgen.core.engines.composed.json_lines import check_lines, embed_lines
+from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
+from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
+from structgen.core.engines.protocols import Grammar
+from structgen.core.grammars.captured import CapturesOption, checked_captures
+from structgen.core.grammars.embedded_schema import EmbeddedSchema
+from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
+from structgen.core.grammars.limits import MAX_STATES, limited
+from structgen.core.grammars.regular import regular_grammar
+from structgen.core.grammars.sources import load_text, named_file
+from structgen.core.grammars.token_terminals import resolved
+from structgen.core.regex.dfa import from_strings
+from structgen.core.regex.pattern import full_match_dfa
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import (
+    ConstraintError,
+    EmptyLanguageError,
+    GrammarWarning,
+    OptionsError,
+    PatternTooComplexError,
+    SchemaError,
+)
+from structgen.options import JsonOptions, check_count
+from structgen.progress import waiting
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+    from structgen.core.engines.lalr.compiled import LalrGrammar
+    from structgen.core.grammars.gbnf import GbnfDialect
+
+__all__ = [
+    "LarkDialect",
+    "Syntax",
+    "check_arguments",
+    "compile_choice",
+    "compile_gbnf",
+    "compile_json_lines",
+    "compile_json_schema",
+    "compile_lark",
+    "compile_lark_source",
+    "compile_regex",
+    "compile_tag_dispatch",
+]
+
+Syntax = Literal["python", "ecma"]
+LarkDialect = Literal["lark", "llguidance"]
+LEXERS = ("dynamic", "contextual")
+LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
+"""What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """A constraint, as the package ``constraints`` has them."""
+
+    def compile(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form over a vocabulary."""
+        ...
+
+
+def compile_lark(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    **unknown: Never,
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
+    """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
+    as ``<name>``, ``<[7]>``, ``<[3,5-9]>`` or ``<[^3]>``.
+
+    Args:
+        source: the grammar's text, or a path to it (``Path``, or a string of one line that ends in ``.lark``).
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        lexer: "dynamic": the context-free language; every split of the text into terminals counts, as with Lark's
+            Earley parser and its lexer ``dynamic_complete``. "contextual": exactly what Lark's LALR parser accepts
+            with its contextual lexer, which takes the first match and no other; with an indenter if the grammar
+            declares ``_INDENT`` and ``_DEDENT`` (as Lark's ``PythonIndenter``).
+        json_options: how the JSON of ``%json`` may be spelled. The key ``x-structgen`` of a schema there changes single
+            options: ``%json {"x-structgen": {"whitespace": "compact"}, ...}``.
+        captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
+        dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
+        grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
+        **unknown: none; of options that only Lark has, the error says what they are here.
+
+    Raises:
+        GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
+            and a caret).
+        EmptyLanguageError: no text is in the language.
+        SchemaError: a schema behind ``%json`` cannot be used.
+        ConstraintError: the package lark is missing, or the file cannot be read.
+        OptionsError: another option, ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no
+            ``%json``, or ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names
+            what is no rule or terminal, or none that is used.
+
+    Warns:
+        GrammarWarning: rules that are never used.
+    """
+    if unknown:
+        refuse_lark_options(unknown, LARK_OPTIONS)
+    return compile_lark_source(
+        named_file(source),
+        vocabulary,
+        start,
+        lexer,
+        json_options=json_options,
+        captures=captures,
+        dialect=dialect,
+        grammars=grammars,
+    )
+
+
+@waiting("compiling the grammar")
+def compile_lark_source(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "dynamic",
+    *,
+    json_options: JsonOptions | None = None,
+    captures: CapturesOption = (),
+    dialect: LarkDialect = "lark",
+    grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
+    """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
+    if lexer not in LEXERS:
+        refuse_lexer(lexer)
+    if dialect == "llguidance":
+        if lexer != "dynamic":
+            raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
+        if checked_captures(captures):
+            raise OptionsError("captures are named in the grammar in the dialect 'llguidance': name[capture]: ...")
+        return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
+    if dialect != "lark" or grammars:
+        wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
+        raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}", option="dialect", value=dialect)
+    if lexer == "contextual":
+        from structgen.core.engines.lalr.compiled import compile_contextual  # its kernel is loaded where it is used
+
+        if json_options is not None:
+            raise OptionsError("json_options are for %json, which lexer='contextual' does not have")
+        if checked_captures(captures):
+            raise OptionsError(
+                "captures need lexer='dynamic': what Lark's LALR parser takes does not show in the rules alone, "
+                "but in its lexer; parse the output with Lark itself"
+            )
+        return compile_contextual(source, vocabulary, start)
+    from structgen.core.grammars.lark_reader import read_lark
+
+    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=4)
+    grammar, naming = resolved(read.grammar, vocabulary, read.text)
+    if read.embedded:
+        return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
+    return with_captures(compile_grammar(grammar, naming))
+
+
+def _compile_llguidance(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str,
+    json_options: JsonOptions | None,
+    grammars: Mapping[str, str | Grammar | Compilable],
+) -> CfgGrammar | ComposedGrammar:
+    """See `compile_lark`."""
+    from structgen.core.grammars.dialects.llguidance.reader import read_llguidance
+
+    texts = {name: given for name, given in grammars.items() if isinstance(given, str)}
+    others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
+    read = read_llguidance(source, start, json_options, texts, others)
+    for warning in read.warnings:
+        warnings.warn(warning, GrammarWarning, stacklevel=5)
+    grammar, naming = resolved(read.grammar, vocabulary, read.text)
+    if not (read.embedded or read.references):
+        return compile_grammar(grammar, naming)
+    contents = _schemas(read.embedded, vocabulary, naming)
+    for terminal, name in read.references.items():
+        other = others[name]
+        contents[terminal] = other.compile(vocabulary.within(naming)) if isinstance(other, Compilable) else other
+    return embed(grammar, contents, naming)
+
+
+@waiting("compiling the grammar")
+def compile_gbnf(
+    source: str | Path,
+    vocabulary: Vocabulary,
+    start: str = "root",
+    *,
+    max_repetitions: int | None = None,
+    captures: CapturesOption = (),
+    dialect: GbnfDialect = "llama.cpp",
+) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+    """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
+    ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
+
+    Args:
+        source: the grammar.
+        vocabulary: the model's tokens.
+        start: the rule that outputs must match.
+        max_repetitions: the largest number that ``{n,m}`` may have; None: 2,000 in llama.cpp, as there, and as many as
+            32 bits can say in XGrammar.
+        captures: rules whose texts `Matcher.captures` names, or these with the names.
+        dialect: "llama.cpp" or "xgrammar".
+
+    Raises:
+        GrammarError: not a legal grammar (line, column and a caret).
+        EmptyLanguageError: no text is in the language.
+        ConstraintError: the file cannot be read.
+        OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
+            that is used.
+    """
+    from structgen.core.grammars.gbnf import MAX_REPEAT, read_gbnf
+
+    if dialect not in MAX_REPEAT:
+        raise OptionsError(
+            f"dialect must be 'llama.cpp' or 'xgrammar', not {dialect!r}", option="dialect", value=dialect
+        )
+    if max_repetitions is not None:
+        check_count("max_repetitions", max_repetitions, 0)
+    text = load_text(source)[0]
+    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
+    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
+
+
+@waiting("compiling the regular expression")
+def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python") -> CfgGrammar:
+    """Compile a regular expression that the whole output must match.
+
+    Args:
+        pattern: the expression.
+        vocabulary: the model's tokens.
+        syntax: "python" (module ``re``, flags inside: ``(?i)...``) or "ecma" (JavaScript, with the flag u; what is not
+            legal there is read as without the flag, but characters are code points in both).
+
+    Raises:
+        PatternError: not a legal expression, or not a regular one (backreferences).
+        PatternTooComplexError: its automaton is too large, takes too long to make, or groups are nested too deeply.
+        EmptyLanguageError: it matches no text.
+        OptionsError: another ``syntax``.
+    """
+    from structgen.core.grammars.python_regex import python_regex_dfa
+
+    if syntax not in ("python", "ecma"):
+        raise OptionsError(f"syntax must be 'python' or 'ecma', not {syntax!r}", option="syntax", value=syntax)
+    if not isinstance(pattern, str):
+        raise ConstraintError(f"a regular expression is text, not {type(pattern).__name__}")
+    with limited(partial(_pattern_refusal, pattern)):
+        dfa = python_regex_dfa(pattern) if syntax == "python" else full_match_dfa(pattern)
+        grammar = regular_grammar(dfa, "regex", pattern)
+    try:
+        return compile_grammar(grammar, vocabulary)
+    except EmptyLanguageError:
+        if not dfa.is_empty:  # the vocabulary cannot spell it
+            raise
+        raise EmptyLanguageError(
+            f"no text matches {pattern!r:.200} as a whole: something in it excludes what stands beside it",
+            hint="Nothing stands before and behind the output that (?<=...), (?=...) or \\b could look at.",
+        ) from None
+
+
+@waiting("compiling the choice")
+def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
+    """Compile a choice: the output is one of these texts. O(characters).
+
+    Raises:
+        ConstraintError: no options, or something that is no text.
+        TooComplexError: the options have too many characters, beginnings that they share counted once.
+    """
+    words = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
+    wrong = next((word for word in words if not isinstance(word, str)), None)
+    if not words or wrong is not None:
+        raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    dfa = from_strings(words, MAX_STATES)
+    return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def compile_json_lines(
+    schema: Any,
+    vocabulary: Vocabulary,
+    *,
+    min_lines: int = 0,
+    max_lines: int | None = None,
+    options: JsonOptions | None = None,
+    registry: Registry[Any] | None = None,
+) -> ComposedGrammar | CfgGrammar:
+    """Compile JSON lines (jsonlines.org): values of a schema with a line feed between them, and perhaps after the last.
+
+    Args:
+        schema: of each value, as `compile_json_schema` takes it.
+        vocabulary: the model's tokens.
+        min_lines: values that there must be.
+        max_lines: values that there may be; None: any number.
+        options: how the JSON may be spelled; ``whitespace`` must be "single" or "compact", which have no line feeds.
+        registry: other documents that the schema refers to.
+
+    Raises:
+        SchemaError: the schema cannot be used.
+        OptionsError: counts that cannot be met, or whitespace with line feeds.
+    """
+    options = options or JsonOptions()
+    check_lines(min_lines, max_lines, options)
+    return embed_lines(compile_json_schema(schema, vocabulary, options, registry), min_lines, max_lines)
+
+
+compile_tag_dispatch = waiting("compiling tagged text")(capturing(_compile_tag_dispatch))
+
+
+def _schemas(schemas: Mapping[int, EmbeddedSchema], vocabulary: Vocabulary, naming: Vocabulary) -> dict[int, Grammar]:
+    """What reads the terminals, by number, of a grammar over ``naming`` that are JSON values of these schemas."""
+    contents: dict[int, Grammar] = {}
+    vocabulary = vocabulary.within(naming)
+    for terminal, (schema, options) in schemas.items():
+        try:
+            contents[terminal] = compile_json_schema(schema, vocabulary, options)
+        except SchemaError as error:
+            error.add_note(f"The schema is that of %json {json.dumps(schema, default=str)[:100]} in the grammar.")
+            raise
+    return contents
+
+
+def _pattern_refusal(pattern: str, message: str, budget: str, limit: int) -> Exception:
+    return PatternTooComplexError(message, budget=budget, limit=limit, pattern=pattern)

@@ -1,0 +1,194 @@
+"""Token bitmasks: allocate them, fill them for a batch, apply them to logits.
+
+int32[batch, ceil(V / 32)]; bit t % 32 of word t // 32 says whether token t is allowed, as in xgrammar, llguidance and
+vLLM.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.core.engines.logits import host_logits
+from structgen.core.kernels.calls import writable_address
+from structgen.core.kernels.sampling import calls
+from structgen.errors import BitmaskError
+
+if TYPE_CHECKING:
+    from structgen.core.engines.protocols import Matcher
+
+# Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
+MASKS_PER_THREAD = 64
+LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
+_INT32 = np.dtype(np.int32)
+
+
+def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
+    """A bitmask with all tokens allowed: int32[batch_size, ceil(vocab_size / 32)], all -1.
+
+    Raises:
+        BitmaskError: a size is not positive.
+    """
+    if not (isinstance(batch_size, Integral) and isinstance(vocab_size, Integral) and min(batch_size, vocab_size) >= 1):
+        raise BitmaskError(f"sizes must be positive, got batch_size={batch_size!r}, vocab_size={vocab_size!r}")
+    return np.full((batch_size, -(-vocab_size // 32)), -1, np.int32)
+
+
+def check_row(bitmask: npt.NDArray[np.int32], index: int, vocab_size: int) -> tuple[int, int]:
+    """Address of the first row and number of rows, after checking dtype, shape, layout and that row ``index`` exists.
+
+    Raises:
+        BitmaskError: what is wrong, and what is wanted.
+    """
+    width = -(-vocab_size // 32)
+    if not isinstance(bitmask, np.ndarray) or bitmask.dtype != _INT32:
+        raise BitmaskError(f"the bitmask is {getattr(bitmask, 'dtype', type(bitmask).__name__)}; {_wanted(width)}")
+    shape = bitmask.shape
+    if len(shape) not in (1, 2) or shape[-1] != width:
+        raise BitmaskError(f"the bitmask has shape {shape}; {_wanted(width)} (vocabulary of {vocab_size} tokens)")
+    try:
+        address = writable_address(bitmask)
+    except TypeError:
+        raise BitmaskError(f"the bitmask is not contiguous or not writeable; {_wanted(width)}") from None
+    rows = shape[0] if len(shape) == 2 else 1
+    if not 0 <= index < rows:
+        raise BitmaskError(f"row {index} is out of range; the bitmask has {rows} rows")
+    return address, rows
+
+
+def _wanted(width: int) -> str:
+    return f"wanted a C-contiguous int32 array of shape [batch, {width}]; allocate_token_bitmask makes one"
+
+
+@lru_cache(1)
+def worker_threads() -> ThreadPoolExecutor:
+    """Threads for kernels over rows, as many as there are processors."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="structgen-mask")
+
+
+def in_parts(part: Callable[[int, int], None], rows: int, threads: int) -> None:
+    """Call ``part(first, last)`` for all rows, in so many threads at most; each takes what is left, so that a busy
+    processor holds up little."""
+    threads = min(rows, threads)
+    if threads > 1:  # asking for the processors takes longer than a small batch on some systems
+        threads = min(os.cpu_count() or 1, threads)
+    if threads < 2:
+        part(0, rows)
+        return
+    bounds = np.linspace(0, rows, min(rows, PARTS_PER_THREAD * threads) + 1).astype(int).tolist()
+    left = iter(list(pairwise(bounds)))
+
+    def work() -> None:
+        for first, last in left:
+            part(first, last)
+
+    helping = [worker_threads().submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helping if not helper.cancel()]  # what has not begun finds nothing left
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+def threads_for_logits(rows: int, columns: int) -> int:
+    """How many threads pay for a kernel over logits."""
+    return rows * columns // LOGITS_PER_THREAD
+
+
+def check_apart(matchers: Sequence[Matcher | None]) -> None:
+    """Refuse one matcher in two rows.
+
+    Raises:
+        BitmaskError: says so.
+    """
+    if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
+        raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
+
+
+def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
+    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is. Large batches use several threads.
+
+    Raises:
+        BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
+    """
+    check_apart(matchers)
+
+    def part(first: int, last: int) -> None:
+        for index in range(first, last):
+            matcher = matchers[index]
+            if matcher is not None:
+                matcher.fill_next_token_bitmask(bitmask, index)
+
+    try:
+        in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
+    except AttributeError:
+        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_next_token_bitmask")]
+        if not kinds:
+            raise
+        raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {kinds[0].__name__}") from None
+
+
+def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) -> None:
+    """Set the logits of disallowed tokens to -inf: one call for a batch, where the logits are.
+
+    Args:
+        logits: floating numpy array or torch tensor on any device, [V'] or [batch, V']; mutated. Tokens from the mask's
+            width on are disallowed.
+        bitmask: int32 [rows, words], numpy or torch.
+        indices: the rows of ``logits`` to mask, each with the mask row of the same number: a sequence, an array or a
+            tensor of integers; None: all.
+
+    Raises:
+        BitmaskError: shapes or dtypes that do not fit.
+    """
+    if _is_on_a_device(logits):
+        from structgen.core.engines.apply import apply_bitmask
+
+        apply_bitmask(logits, bitmask, indices)
+        return
+    mask = _host_bitmask(bitmask)
+    batch = logits[None] if getattr(logits, "ndim", 0) == 1 else logits
+    found = host_logits(batch)
+    if indices is None:
+        rows = np.arange(found.rows)
+    else:
+        rows = np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
+        rows = rows.astype(np.int64) if rows.size == 0 else rows
+    fits = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
+    if not fits or (rows.size and not 0 <= rows.min() <= rows.max() < min(found.rows, len(mask))):
+        raise BitmaskError(f"rows {rows.tolist()!r:.200} do not fit {found.rows} rows of logits, {len(mask)} mask rows")
+    words = mask.shape[1]
+    logits_rows, mask_rows = found.address + found.stride * rows, mask.ctypes.data + 4 * words * rows
+
+    def part(first: int, last: int) -> None:
+        own = slice(first, last)
+        calls.apply(logits_rows[own], mask_rows[own], columns=found.columns, words=words, kind=found.kind)
+
+    in_parts(part, len(rows), threads_for_logits(len(rows), found.columns))
+    if found.owner is not batch:  # whose rows do not lie side by side
+        batch[...] = found.owner
+
+
+def _is_on_a_device(logits: Any) -> bool:
+    """Whether they are a torch tensor that the processor does not see."""
+    device = getattr(logits, "device", None)
+    return device is not None and getattr(device, "type", "cpu") != "cpu"
+
+
+def _host_bitmask(bitmask: Any) -> npt.NDArray[np.int32]:
+    """The bitmask as a C-contiguous numpy array [rows, words]."""
+    given = bitmask if isinstance(bitmask, np.ndarray) else np.asarray(getattr(bitmask, "cpu", lambda: bitmask)())
+    mask = np.ascontiguousarray(np.atleast_2d(given))
+    if mask.dtype != np.int32 or mask.ndim != 2:
+        raise BitmaskError(f"the bitmask is {given.dtype} with shape {given.shape}; wanted int32 [batch, words]")
+    return mask

@@ -1,0 +1,98 @@
+"""A branch: one way to read the text so far. A composed state is a small set of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from structgen.core.engines.cfg.matcher import CfgMatcher
+from structgen.core.engines.protocols import TOO_LONG, Matcher
+
+if TYPE_CHECKING:
+    from structgen.core.engines.composed.grammar import Content
+
+
+MOST_REMEMBERED = 1 << 12
+_SERIALS = count()
+
+
+class Branch:
+    """A matcher that reads the text at its end: of the grammar around, or of an embedded one.
+
+    Attributes:
+        matcher: where this reading stands.
+        content: what it reads; None: the grammar around.
+        after: the grammar around behind the embedded text, never advanced (None for the grammar around).
+        ends: bytes[256], 1 for bytes behind which another text can begin.
+        steps: steps of the matcher, to roll back by.
+        serial: a number of its own.
+        closing: a shortest text behind the embedded one, once known.
+    """
+
+    __slots__ = ("_memo", "after", "closing", "content", "ends", "matcher", "serial", "steps")
+
+    def __init__(self, matcher: Matcher, content: Content | None, after: CfgMatcher | None, ends: bytes) -> None:
+        self.matcher = matcher
+        self.content = content
+        self.after = after
+        self.ends = ends
+        self.steps = 0
+        self.serial = next(_SERIALS)
+        self._memo: dict[Hashable, tuple[int, Any]] = {}
+        self.closing: bytes | None = None
+
+    def completion_bound(self) -> int:
+        """Bytes of `shortest_completion`, or more; see `Matcher.completion_bound`."""
+        own = self.matcher.completion_bound()
+        return own if self.after is None else min(own + self.after.completion_bound(), TOO_LONG)
+
+    def shortest_completion(self) -> bytes:
+        """A shortest text of what it reads, and of the grammar around behind it.
+
+        Raises:
+            CompletionTooLongError: every text of what it reads is too long.
+        """
+        own = self.matcher.shortest_completion()
+        if self.closing is None:
+            self.closing = b"" if self.after is None else self.after.shortest_completion()
+        return own + self.closing
+
+    def key(self) -> Hashable:
+        """Equal for branches with the same future, whichever matcher; None where that cannot be told."""
+        state = self.matcher.state_key()
+        return None if state is None else (id(self.content), state, self.after and self.after.state_key())
+
+    def own_key(self) -> Hashable:
+        """Equal for the same future of this branch while it is not rolled back; None where that cannot be told."""
+        state = self.matcher.state_key(own=True)
+        return None if state is None else (self.serial, state)
+
+    def recall(self, key: Hashable) -> Any:
+        """What was remembered under a key made of own keys, or None."""
+        known = self._memo.get(key)
+        return None if known is None else known[1]
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep a value until the branch is rolled back behind where it stands now."""
+        if len(self._memo) >= MOST_REMEMBERED:
+            self._memo = {}
+        self._memo[key] = self.steps, value
+
+    def go_back(self, steps: int) -> None:
+        """Undo all but the first ``steps`` steps."""
+        if steps < self.steps:
+            self.matcher.rollback(self.steps - steps)
+            self.steps = steps
+            # What was written after that place will be written anew; keys of before say what they said.
+            self._memo = {key: known for key, known in self._memo.items() if known[0] <= steps}
+
+    def fork(self) -> Branch:
+        """The same, apart, with its history."""
+        twin = Branch(self.matcher.fork(), self.content, self.after, self.ends)
+        twin.steps = self.steps
+        return twin
+
+    def copy(self) -> Branch:
+        """The same, apart, without its history."""
+        return Branch(self.matcher.copy(), self.content, self.after, self.ends)

@@ -1,0 +1,293 @@
+"""Grammars inside a context-free grammar: some of its terminals are texts that other grammars read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.core.engines.byte_sets import byte_set, flags
+from structgen.core.engines.cfg.analysis import CfgTables
+from structgen.core.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar, compile_grammar
+from structgen.core.engines.cfg.completion import CfgCompletions
+from structgen.core.engines.cfg.last_bytes import bytes_before, last_bytes_of
+from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
+from structgen.core.engines.composed.branch import Branch
+from structgen.core.engines.composed.crossings import crossing_index
+from structgen.core.engines.composed.matcher import ComposedMatcher
+from structgen.core.engines.protocols import Grammar
+from structgen.core.grammars.inlining import inlined
+from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule
+from structgen.core.grammars.token_terminals import resolved
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import ConstraintError
+
+
+class Content:
+    """A grammar that reads a terminal of another.
+
+    Attributes:
+        grammar: the grammar.
+        last: bytes that its texts can end with, as a set.
+        ends: bytes[256], 1 for these bytes.
+        first: bytes that its texts can begin with, as a set.
+        is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
+        shortest: a shortest text.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        start = grammar.matcher()
+        self.grammar = grammar
+        self.last = grammar.last_bytes()
+        self.ends = flags(self.last)
+        self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
+        self.is_nullable = start.is_accepting()
+        self.shortest = start.shortest_completion()
+
+
+class ComposedGrammar:
+    """A context-free grammar some of whose terminals are read by other grammars. Make one with `embed`.
+
+    Attributes:
+        source: the normal form of the grammar around.
+        vocabulary: the tokens that masks are over.
+        outer: the grammar around.
+        contents: what reads each embedded terminal.
+        before: bytes that can stand right before an embedded text, as a set.
+        ends: bytes[256], 1 for these bytes.
+        first: bytes that embedded texts can begin with, as a set.
+        crossings: the places inside the tokens.
+        end_bits: word and bit of each end of sequence in a row.
+    """
+
+    def __init__(self, source: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary) -> None:
+        shared: dict[int, Content] = {}
+        self.source = source
+        self.vocabulary = vocabulary
+        self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
+        source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
+        self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
+        self.before = bytes_before(source, contents)
+        self._last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
+        self.ends: bytes = flags(self.before)
+        self.first = 0
+        for content in self.contents.values():
+            self.first |= content.first
+        bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
+        self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
+        self._begin()
+
+    def _begin(self) -> None:
+        """What is found while texts are read, or of the vocabulary alone."""
+        self.crossings = crossing_index(self.vocabulary.text_only)  # a special token is in one text only
+        self._memo: dict[Hashable, Any] = {}
+        self._machine: CfgMachine | None = None
+        self._lock = threading.Lock()
+        self._scratch = threading.local()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is found while texts are read."""
+        return {name: value for name, value in vars(self).items() if name not in _FOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same grammar, of which nothing was read."""
+        vars(self).update(state)
+        self._begin()
+
+    def matcher(self) -> ComposedMatcher:
+        """See `Grammar.matcher`."""
+        machine = self.outer.machine()
+        if machine is not self._machine:  # what is known of the old one's configurations says nothing of the new one's
+            with self._lock:
+                self._memo, self._machine = {}, machine
+        return ComposedMatcher(self)
+
+    def last_bytes(self) -> int:
+        """See `Grammar.last_bytes`. O(1)."""
+        return self._last
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
+        """See `Grammar.normal_form`."""
+        return self.source, {t: content.grammar for t, content in self.contents.items()}
+
+    @property
+    def completions_are_shortest(self) -> bool:
+        """See `Grammar.completions_are_shortest`: embedded texts need not be, nor readings that were given up."""
+        return False
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the outer grammar and of the embedded ones."""
+        grammars = {id(content.grammar): content.grammar for content in self.contents.values()}
+        return self.outer.memory_bytes + sum(grammar.memory_bytes for grammar in grammars.values())
+
+    @property
+    def is_outdated(self) -> bool:
+        """See `CompiledCache`: an embedded grammar is."""
+        return any(getattr(content.grammar, "is_outdated", False) for content in self.contents.values())
+
+    def is_wide(self, branch: Branch) -> bool:
+        """Whether what a branch reads can end nearly everywhere, such as a line of text."""
+        return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+
+    def scratch(self, rows: int) -> npt.NDArray[np.int32]:
+        """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""
+        found: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
+        if found is None or len(found) < rows:
+            found = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
+        return found
+
+    def recall(self, key: Hashable) -> Any:
+        """What was remembered under a key, or None."""
+        return self._memo.get(key)
+
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep a value until there are too many."""
+        if len(self._memo) >= MOST_REMEMBERED:
+            self._memo = {}
+        self._memo[key] = value
+
+
+_FOUND = ("crossings", "_memo", "_machine", "_lock", "_scratch")
+MOST_REMEMBERED = 1 << 14
+WIDE = 64
+"""A text that can end with more bytes than this crosses in so many tokens that those allowed anyway are left out."""
+
+
+def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> ContextFreeGrammar:
+    """The grammar with these embedded terminals made optional: their empty text is left to the rules."""
+    if not nullable:
+        return source
+    optional = {~t: len(source.nonterminals) + i for i, t in enumerate(sorted(nullable))}
+    names = tuple(f"{source.terminals[~symbol].name}?" for symbol in optional)
+    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.place) for r in source.rules]
+    for symbol, number in optional.items():
+        rules += [Rule(number, (symbol,)), Rule(number, ())]
+    return replace(source, nonterminals=source.nonterminals + names, rules=tuple(rules))
+
+
+class _Outer(CfgGrammar):
+    """A grammar with embedded terminals that knows their shortest texts."""
+
+    def __init__(self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes]) -> None:
+        super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, ROW_BYTES)
+        self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
+
+    @cached_property
+    def completions(self) -> CfgCompletions:
+        """Shortest texts, embedded ones included."""
+        return _OuterCompletions(self.source, self.tables, self.automata, self._words)
+
+
+class _OuterCompletions(CfgCompletions):
+    def __init__(
+        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes]
+    ) -> None:
+        super().__init__(grammar, tables, automata)
+        self._of_embedded = words
+
+    def class_word(self, kind: int) -> bytes:
+        """A shortest text of a class of terminals."""
+        word = self._of_embedded.get(kind)
+        return super().class_word(kind) if word is None else word
+
+    def class_length(self, kind: int) -> int:
+        """Bytes of `class_word`."""
+        word = self._of_embedded.get(kind)
+        return super().class_length(kind) if word is None else len(word)
+
+
+def embed(
+    grammar: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary | None = None
+) -> ComposedGrammar | CfgGrammar:
+    """Compile a context-free grammar some of whose terminals are read by other grammars.
+
+    A text is in the language if it splits into texts of terminals as the rules say, where an embedded terminal's texts
+    are those of its grammar. Every split counts, as everywhere in the context-free machine. Contents that are such
+    grammars themselves are put in place of their terminals, so that however deep they nest, the machine reads one
+    grammar: a `CfgGrammar`, where no content of another kind is left.
+
+    Args:
+        grammar: the normal form (`structgen.core.grammars.lark_reader.read_lark` and its like give it). The automata of
+            embedded terminals are not looked at.
+        contents: compiled grammars, of any kind, by terminal number.
+        vocabulary: the model's tokens; None: that of the contents. The grammar's own names the special tokens that
+            it and the contents name.
+
+    Raises:
+        ConstraintError: no such terminal, it is ignored between others, or the vocabularies differ.
+        EmptyLanguageError: no text is in the language.
+    """
+    for terminal, content in contents.items():
+        if not 0 <= terminal < len(grammar.terminals):
+            raise ConstraintError(
+                f"there is no terminal {terminal} to embed a grammar in; there are 0 to {len(grammar.terminals) - 1}"
+            )
+        if terminal in grammar.ignored:
+            raise ConstraintError(
+                f"the terminal {grammar.terminals[terminal].name} is ignored, so no grammar can be embedded in it. "
+                "Ignore a terminal with a pattern."
+            )
+        vocabulary = vocabulary or content.vocabulary
+    if vocabulary is None:
+        raise ConstraintError("without embedded grammars a vocabulary is needed; or use compile_grammar")
+    grammar, vocabulary = resolved(grammar, vocabulary)
+    joint = vocabulary.naming(token for content in contents.values() for token in content.vocabulary.named)
+    for terminal, content in contents.items():
+        if not content.vocabulary.reads_within(joint):
+            raise _other_vocabulary(grammar.terminals[terminal].name, content.vocabulary, joint)
+    grammar, left = _in_place(grammar, contents)
+    return ComposedGrammar(grammar, left, joint) if left else compile_grammar(grammar, joint)
+
+
+MAX_INLINED = 1 << 18
+"""What is put in place weighs at most so much, as the machine has bounds; other contents stay apart."""
+
+
+def _in_place(
+    grammar: ContextFreeGrammar, contents: Mapping[int, Grammar]
+) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
+    """A grammar with the rules of those contents that have some put in their place, and the contents that are left."""
+    if grammar.captures and grammar.ignored:  # a capture could not tell what is ignored around it any more
+        return grammar, dict(contents)
+    left = dict[int, Grammar]()
+    parts: dict[int, tuple[ContextFreeGrammar, Mapping[int, Grammar]]] = {}
+    weights = {id(grammar): _weight(grammar)}
+    for t, content in contents.items():
+        form = content.normal_form()
+        if form is not None and id(form[0]) not in weights:
+            weight = _weight(form[0])
+            if weight + sum(weights.values()) <= MAX_INLINED:
+                weights[id(form[0])] = weight
+        if form is None or id(form[0]) not in weights:
+            left[t] = content
+        else:
+            parts[t] = form
+    if parts:
+        grammar, moved = inlined(grammar, parts, left)
+        left |= {moved[t] + inner: below for t, (_, own) in parts.items() for inner, below in own.items()}
+    return grammar, left
+
+
+def _weight(grammar: ContextFreeGrammar) -> int:
+    """Symbols in rules; terminals, of which the machine takes fewer, count as 16."""
+    return sum(len(rule.rhs) + 1 for rule in grammar.rules) + 16 * len(grammar.terminals)
+
+
+def _other_vocabulary(name: str, found: Vocabulary, wanted: Vocabulary) -> ConstraintError:
+    taken = [i for i in wanted.named - found.named if i < found.size and (found.tokens[i] or i in found.eos_token_ids)]
+    if found.size == wanted.size and taken:
+        names = ", ".join(wanted.names_of(token) for token in sorted(taken)[:5])
+        return ConstraintError(
+            f"the grammar for {name} takes as text, or as the end, what stands for itself beside it: {names}. Compile "
+            f"it for vocabulary.naming({sorted(taken)[:5]})"
+        )
+    return ConstraintError(
+        f"the grammar for {name} is compiled for another vocabulary ({found!r}, not {wanted!r}). Compile all for the "
+        "same."
+    )

@@ -1,0 +1,383 @@
+"""Shortest JSON texts of goals: what each value costs at least in bytes, and which choices that takes.
+
+Costs are the least solution of a system of equations over the nodes (Knuth's generalisation of Dijkstra's algorithm:
+the cost of an object or array is more than that of any of its members), solved for the nodes that a question leads to
+and kept. They are exact but for a few things: of optional members that only fill an object up to ``minProperties``
+the cheapest each are taken, and of those that meet obligations the cheapest for one after the other; where both a
+pattern and a length bind, characters are counted instead of bytes; an indented line counts as if it were
+``USUAL_DEPTH`` deep; and that items must be distinct is left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count, islice, product
+
+import numpy as np
+
+from structgen.core.engines.json.completion.cheapest_words import (
+    NEVER,
+    Words,
+    any_text,
+    code_points,
+    shortest_of_length,
+    spelled,
+)
+from structgen.core.engines.json.completion.forms import EnumForm, Member, ObjectForm, Open, ValuePlan, bits_of
+from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
+from structgen.core.engines.json.goals.liveness import array_live, is_live, object_live
+from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.goals.number_values import value_texts
+from structgen.core.engines.json.goals.specs import (
+    ArraySpec,
+    CountedSpec,
+    EnumSpec,
+    KeyClasses,
+    ObjectSpec,
+    StringSpec,
+)
+from structgen.core.regex.dfa import Dfa
+from structgen.errors import CompletionTooLongError
+from structgen.options import JsonOptions
+
+USUAL_DEPTH = 2
+# Strings with more characters are not written to complete an output.
+MAX_CHARACTERS = 1 << 20
+# Values with more bytes are not written, nor are longer completions: long strings and arrays multiply where they nest.
+MAX_BYTES = 1 << 23
+MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
+
+Items = tuple[GoalNode, ...]
+
+
+class DistinctItems(tuple[GoalNode, ...]):
+    """Items no two of which may be equal."""
+
+    __slots__ = ()
+
+
+class Values:
+    """Costs and texts of the nodes of one grammar. Threads may share it: a race computes the same thing twice.
+
+    Attributes:
+        bytes: of the texts that are kept.
+    """
+
+    def __init__(self, options: JsonOptions) -> None:
+        self._max_states = options.max_automaton_states
+        self._indent = options.whitespace if isinstance(options.whitespace, int) else None
+        self.ordered = options.key_order == "declared"
+        self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
+        self.colon = b":" if self._indent is None else b": "
+        self.objects = ObjectPlans(self.cost, self.ordered, len(self.colon) + self._line)
+        self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        self._texts: dict[tuple[GoalNode, int], bytes] = {}
+        self.bytes = 0
+        self._words: dict[bytes, Words] = {}
+        self._forms: dict[int, ObjectForm] = {}
+        self._enums: dict[int, EnumForm] = {}
+
+    # --- layout ---
+    def line(self, depth: int) -> bytes:
+        """What stands before a member, item or closing bracket at a depth: nothing, or a newline and its indent."""
+        return b"" if self._indent is None else b"\n" + b" " * (self._indent * depth)
+
+    def object_form(self, spec: ObjectSpec) -> ObjectForm:
+        """The form of a spec (by identity)."""
+        form = self._forms.get(id(spec))
+        if form is None:
+            form = self._forms[id(spec)] = ObjectForm(spec, self._max_states)
+        return form
+
+    def enum_form(self, spec: EnumSpec) -> EnumForm:
+        """The form of a spec (by identity)."""
+        form = self._enums.get(id(spec))
+        if form is None:
+            form = self._enums[id(spec)] = EnumForm(spec)
+        return form
+
+    # --- values ---
+    def cost(self, node: GoalNode) -> int:
+        """Bytes of the shortest text of a node; `NEVER` if it has none."""
+        found = self._found.get(node)
+        if found is None:
+            self._solve(node)
+            found = self._found.get(node)
+        return found[0] if found else NEVER
+
+    def text(self, node: GoalNode, depth: int = 0) -> bytes:
+        """The shortest text of a live node whose container is at ``depth`` (0: none)."""
+        key = (node, 0 if self._indent is None else depth)
+        text = self._texts.get(key)
+        if text is None:
+            if self.cost(node) > MAX_BYTES:
+                raise CompletionTooLongError("every value that fits here is too long to be written to the end")
+            text = self._texts[key] = self._write(self._found[node][1], depth)
+            self.bytes += len(text)
+        return text
+
+    def is_sure(self, node: GoalNode) -> bool:
+        """Whether the shortest text of a node is surely valid: no items must differ, no member meets obligations."""
+        found, met = [node], {node}
+        for child in found:
+            choice = self._found[child][1]
+            if isinstance(choice, DistinctItems) and len(choice) > 1:
+                return False
+            if isinstance(choice, ValuePlan) and choice.obliged:
+                return False
+            if not isinstance(choice, bytes):
+                parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
+                found += {*parts} - met
+                met.update(parts)
+        return True
+
+    def _write(self, choice: bytes | Items | ValuePlan, depth: int) -> bytes:
+        if isinstance(choice, bytes):
+            return choice
+        if isinstance(choice, ValuePlan):
+            parts = [self.member(member, depth + 1) for member in choice.members]
+        elif isinstance(choice, DistinctItems):
+            parts = self.distinct_texts(choice, depth + 1)
+        else:
+            parts = [self.text(node, depth + 1) for node in choice]
+        opening, closing = (b"{", b"}") if isinstance(choice, ValuePlan) else (b"[", b"]")
+        return self._bracketed(opening, parts, closing, depth) if parts else opening + closing
+
+    def member(self, member: Member, depth: int) -> bytes:
+        """A member of an object at ``depth``."""
+        return member.key + self.colon[1:] + self.text(member.node, depth)
+
+    def distinct(self, node: GoalNode, depth: int = 0) -> Iterator[bytes]:
+        """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
+        a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
+        """
+        yield from (word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1)
+        for choice in node.numbers:
+            yield from value_texts(choice.automaton)
+        for spec in node.strings:
+            yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
+        yield self.text(node, depth)
+        for array in node.arrays:
+            if array_live(array, is_live):
+                yield from self._other_arrays(array, depth)
+        for members in node.objects:
+            if object_live(members, is_live):
+                yield from self._other_objects(members, depth)
+
+    def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
+        """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
+        values: dict[GoalNode, Iterator[bytes]] = {}
+        used: dict[bytes, None] = {}
+        for node in nodes:
+            shortest = self.text(node, depth)
+            if shortest in used:
+                more = islice(values.setdefault(node, self.distinct(node, depth)), len(used) + MAX_PARTS)
+                shortest = next((text for text in more if text not in used), shortest)
+            used[shortest] = None
+        return list(used) if len(used) == len(nodes) else [self.text(node, depth) for node in nodes]
+
+    def _other_arrays(self, spec: ArraySpec | CountedSpec, depth: int) -> Iterator[bytes]:
+        """The shortest array with an item more, or with another last one."""
+        items = self.items(spec)
+        if items is None:
+            return
+        texts = self.distinct_texts(items, depth + 1) if spec.distinct else [self.text(n, depth + 1) for n in items]
+        if isinstance(spec, ArraySpec) and (spec.most is None or spec.most > len(items)):
+            following = item(spec, len(items))
+            if following.live:
+                for text in self.distinct(following, depth + 1):
+                    yield self._bracketed(b"[", [*texts, text], b"]", depth)
+        if items:
+            for text in self.distinct(items[-1], depth + 1):
+                yield self._bracketed(b"[", [*texts[:-1], text], b"]", depth)
+
+    def _other_objects(self, spec: ObjectSpec, depth: int) -> Iterator[bytes]:
+        """The shortest object with a member more, or with another value of a member."""
+        form = self.object_form(spec)
+        plan = self.objects.plan(Open(form), False)
+        if plan is None:
+            return
+        members = [self.member(member, depth + 1) for member in plan.members]
+        taken = {member.key for member in plan.members}
+        if spec.most is None or spec.most > len(members):
+            for bit in bits_of(form.allowed):
+                if form.keys[bit] not in taken:
+                    for text in islice(self.distinct(form.nodes[bit], depth + 1), MAX_WORDS):
+                        yield self._bracketed(b"{", [*members, form.keys[bit] + self.colon[1:] + text], b"}", depth)
+            for _, member in self.objects.undeclared(Open(form), self.cost):
+                if member.key not in taken:
+                    yield self._bracketed(b"{", [*members, self.member(member, depth + 1)], b"}", depth)
+        for place, member in enumerate(plan.members):
+            for text in self.distinct(member.node, depth + 1):
+                changed = member.key + self.colon[1:] + text
+                yield self._bracketed(b"{", [*members[:place], changed, *members[place + 1 :]], b"}", depth)
+
+    def _bracketed(self, opening: bytes, parts: list[bytes], closing: bytes, depth: int) -> bytes:
+        line = self.line(depth + 1)
+        return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
+
+    def _strings(self, spec: EnumSpec | StringSpec) -> Iterator[bytes]:
+        """The strings of a spec (decoded)."""
+        if isinstance(spec, EnumSpec):
+            form = self.enum_form(spec)
+            yield from (form.texts[i] for i in np.argsort(form.lengths, kind="stable").tolist())
+        elif spec.dfa is None:
+            yield from lettered(spec.least, spec.most)
+        else:
+            least, most = spec.least, NEVER if spec.most is None else spec.most
+            texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
+            yield from (text for text in texts if least <= code_points(text) <= most)
+
+    def _solve(self, root: GoalNode) -> None:
+        """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
+        nodes = [root]
+        parents: dict[GoalNode, list[GoalNode]] = {root: []}
+        for node in nodes:
+            for child in set(_needed(node)):
+                if child not in self._found and child.live:
+                    if child not in parents:
+                        parents[child] = []
+                        nodes.append(child)
+                    parents[child].append(node)
+        trial: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        for node in nodes:
+            scalar = self._scalar(node)
+            if scalar is not None:
+                trial[node] = (len(scalar), scalar)
+
+        def cost(node: GoalNode) -> int:
+            found = self._found.get(node) or trial.get(node)
+            return found[0] if found else NEVER
+
+        work = deque(reversed(nodes))
+        while work:
+            node = work.popleft()
+            choice = self._compound(node, cost)
+            if choice is not None and choice[0] < cost(node):
+                trial[node] = choice
+                work.extend(parents[node])
+        self._found.update(trial)
+
+    def _scalar(self, node: GoalNode) -> bytes | None:
+        """The shortest text that is no object and no array."""
+        texts = [word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1]
+        texts += [choice.automaton.shortest(choice.automaton.start) for choice in node.numbers]
+        for spec in node.strings:
+            if isinstance(spec, EnumSpec):
+                form = self.enum_form(spec)
+                texts.append(b'"' + form.rest(0, len(form.texts), 0) + b'"')
+            elif spec.least <= MAX_CHARACTERS:
+                texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
+        return min(texts, key=len, default=None)
+
+    def _compound(self, node: GoalNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
+        """The cheapest object or array, as far as ``cost`` knows its parts."""
+        best: tuple[int, Items | ValuePlan] | None = None
+        for array in node.arrays:
+            if array_live(array, is_live):
+                items = self.items(array, cost)
+                total = NEVER if items is None else 2 + self._items_cost(items, cost)
+                if items is not None and total < (best[0] if best else NEVER):
+                    best = (total, DistinctItems(items) if array.distinct else items)
+        for spec in node.objects:
+            if object_live(spec, is_live):
+                plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
+                if plan is not None:
+                    total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
+                    if total < (best[0] if best else NEVER):
+                        best = (total, plan)
+        return best
+
+    def items(self, spec: ArraySpec | CountedSpec, cost: Costs | None = None, start: int = 0) -> Items | None:
+        """The nodes of the fewest (cheapest) items that complete an array, from ``start`` items or that state on."""
+        if isinstance(spec, CountedSpec):
+            return self._counted_items(spec, cost or self.cost, start)
+        if spec.least - start > MAX_PARTS:
+            return None
+        return tuple(item(spec, index) for index in range(start, spec.least))
+
+    def _counted_items(self, spec: CountedSpec, cost: Costs, start: int) -> Items | None:
+        """The cheapest way from a state of a counted array to one where it may close (Dijkstra's algorithm)."""
+        heap: list[tuple[int, int, int, Items]] = [(0, 0, start, ())]
+        order = count()
+        done: set[int] = set()
+        while heap:
+            price, _, state, nodes = heappop(heap)
+            if state in done:
+                continue
+            done.add(state)
+            if spec.states[state].closes:
+                return nodes
+            for node, after in spec.states[state].choices:
+                step = cost(node) if node.live and spec.live[after] else NEVER
+                if step < NEVER and after not in done:
+                    heappush(heap, (price + step + 1 + self._line, next(order), after, (*nodes, node)))
+        return None
+
+    def _items_cost(self, items: Items, cost: Costs) -> int:
+        if not items:
+            return 0
+        return sum(map(cost, items)) + (1 + self._line) * len(items) - 1 + self._line
+
+    # --- strings ---
+    def words(self, dfa: Dfa | None) -> Words:
+        """The texts of an automaton (None: any text)."""
+        if dfa is None:
+            return any_text(0)
+        words = self._words.get(dfa.digest)
+        if words is None:
+            words = self._words[dfa.digest] = Words(dfa.transitions, np.where(dfa.accepting, 0, NEVER))
+        return words
+
+    def string_rest(self, spec: StringSpec, state: int, length: int) -> bytes:
+        """What completes a string (spelled, without the quote) from a state of its automaton, ``length`` read."""
+        if spec.least - length > MAX_CHARACTERS:
+            missing = spec.least - length
+            raise CompletionTooLongError(f"the string needs {missing} more characters, too many to be written")
+        text = self.words(spec.dfa).suffix(state)
+        total = length + code_points(text)
+        if total < spec.least and spec.distances is None:
+            text += b"a" * (spec.least - total)
+        elif spec.distances is not None and not spec.least <= total <= (total if spec.most is None else spec.most):
+            assert spec.dfa is not None
+            text = shortest_of_length(spec.dfa, spec.distances, state, max(spec.least - length, 0))
+        return spelled(text)
+
+
+def lettered(least: int, most: int | None) -> Iterator[bytes]:
+    """Strings of lower-case letters within a length, shortest first."""
+    for length in count(least):
+        if most is not None and length > most:
+            return
+        for letters in product(b"abcdefghijklmnopqrstuvwxyz", repeat=length):
+            yield bytes(letters)
+
+
+def item(spec: ArraySpec, index: int) -> GoalNode:
+    """The node of an array's item."""
+    return spec.prefix[index] if index < len(spec.prefix) else spec.rest
+
+
+def _needed(node: GoalNode) -> Iterator[GoalNode]:
+    """The nodes that the cost of a node may depend on."""
+    for array in node.arrays:
+        if isinstance(array, CountedSpec):
+            for state in array.states:
+                yield from (child for child, _ in state.choices)
+            continue
+        yield from array.prefix[: array.least]
+        if array.least > len(array.prefix):
+            yield array.rest
+    for spec in node.objects:
+        for ways in (*spec.choices.values(), *spec.other_choices):
+            yield from (child for child, _ in ways)
+        if spec.least > len(spec.required) or spec.duties:
+            yield from spec.keys.values()
+            if isinstance(spec.others, KeyClasses):
+                yield from spec.others.nodes
+            elif spec.others is not None:
+                yield spec.others
+        else:
+            yield from (spec.keys[name] for name in spec.required)

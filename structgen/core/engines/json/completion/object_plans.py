@@ -1,0 +1,201 @@
+"""The cheapest members that complete an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, any_text, spelled
+from structgen.core.engines.json.completion.forms import Member, ObjectForm, Open, ValuePlan, bits_of, key_hash
+from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.goals.specs import Choice
+from structgen.core.regex.labelled import every_text
+
+Costs = Callable[[GoalNode], int]
+MAX_PARTS = 1 << 14
+"""Containers with more parts are not written to complete an output."""
+
+
+class ObjectPlans:
+    """Plans of members for the objects of one grammar.
+
+    Args:
+        cost: bytes of the shortest text of a node; what is asked with another takes its place.
+        ordered: whether members come in declared order.
+        around: bytes of what stands around a member: colon, line break and indent.
+    """
+
+    def __init__(self, cost: Costs, ordered: bool, around: int) -> None:
+        self._cost = cost
+        self._ordered = ordered
+        self._around = around
+
+    def plan(self, state: Open, forced: bool, cost: Costs | None = None) -> ValuePlan | None:
+        """The cheapest members that complete an object; at least one if ``forced``. None if it cannot be done."""
+        cost = cost or self._cost
+        form, spec = state.form, state.form.spec
+        early = (1 << state.seen.bit_length()) - 1 if self._ordered else 0
+        free = 0 if self._ordered and state.others else form.allowed & ~state.seen & ~early
+        add = form.missing(state.seen)
+        if add & ~free:
+            return None
+        size = state.size + add.bit_count()
+        if spec.most is not None and size > spec.most:
+            return None
+        least = max(spec.least, state.size + 1 if forced else 0)
+        if least - state.size > MAX_PARTS:
+            return None
+        members: list[tuple[int, Member]] = []
+        ways = self._meeting(state, free, add, cost) if spec.duties else {}
+        if ways is None:
+            return None
+        for key, chosen in ways.items():
+            if isinstance(key, int):
+                size += 0 if add >> key & 1 else 1
+                add |= 1 << key
+            else:
+                members.append((cost(chosen) + len(key), Member(key, chosen)))
+                size += 1
+        fresh = (found for found in self.undeclared(state, cost) if found[1].key not in ways)
+        following = next(fresh, None) if size < least else None
+        while size < least:
+            limit = NEVER if spec.most is None else spec.most - size
+            price, more = self._filler(form, free & ~add, state.seen | add, limit, least - size, cost)
+            if following is not None and following[0] <= price:
+                members.append(following)
+                size += 1
+                following = next(fresh, None)
+            elif more:
+                add |= more
+                size += more.bit_count()
+            else:
+                return None
+        declared = [Member(form.keys[bit], ways.get(bit, form.nodes[bit])) for bit in bits_of(add)]
+        total = sum(price for price, _ in members) + self.price(form, add, cost)
+        total += (size - state.size) * (self._around)
+        if total >= NEVER:
+            return None
+        return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
+
+    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
+        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
+
+        For each obligation the cheapest; if the object has no room for these, those that meet the most at once.
+        """
+        most = state.form.spec.most
+        room = NEVER if most is None else most - state.size - add.bit_count()
+        for together in (False, True):
+            found = self._chosen(state, free, add, cost, together)
+            if found is None:
+                return None
+            if sum(not (isinstance(key, int) and add >> key & 1) for key in found) <= room:
+                return found
+        return None
+
+    def _chosen(
+        self, state: Open, free: int, add: int, cost: Costs, together: bool
+    ) -> dict[int | bytes, GoalNode] | None:
+        """Members that meet the obligations left, one after the other; None if one cannot be met."""
+        form, spec = state.form, state.form.spec
+        unmet = (1 << spec.duties) - 1 & ~state.met
+        names = list(spec.keys)
+        found: dict[int | bytes, GoalNode] = {}
+        while unmet:
+            duty = unmet & -unmet
+            options: list[tuple[int, int | bytes, Choice]] = []
+            for bit in bits_of(free):
+                for way in spec.choices[names[bit]]:
+                    if bit not in found and way[1] & duty and way[0].live:
+                        price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
+                        options.append((price, bit, way))
+            options += self._undeclared_ways(state, duty, set(found), cost)
+            options = [option for option in options if option[0] < NEVER]
+            if not options:
+                return None
+            _, key, way = min(options, key=lambda option: ((option[2][1] & unmet).bit_count() * -together, option[0]))
+            found[key] = way[0]
+            unmet &= ~way[1]
+        return found
+
+    def _undeclared_ways(
+        self, state: Open, duty: int, taken: set[int | bytes], cost: Costs
+    ) -> Iterator[tuple[int, bytes, Choice]]:
+        """For each class of undeclared keys, a fresh one whose value meets an obligation: (price, key, way)."""
+        form = state.form
+        if form.others is None:
+            return
+        used = state.used()
+        for label, ways in enumerate(form.others.choices, 1):
+            ways = [way for way in ways if way[1] & duty and way[0].live]
+            if ways:
+                for _, text, _ in form.keys_of_class(label).by_cost(0):
+                    key = b'"' + spelled(text) + b'":'
+                    if text not in form.names and key_hash(text) not in used and key not in taken:
+                        for way in ways:
+                            yield cost(way[0]) + len(key), key, way
+                        break
+
+    def price(self, form: ObjectForm, bits: int, cost: Costs | None = None) -> int:
+        """Bytes of some declared members, without separators."""
+        cost = cost or self._cost
+        return sum(len(form.keys[bit]) + cost(form.nodes[bit]) for bit in bits_of(bits))
+
+    def by_price(self, form: ObjectForm, bits: list[int], seen: int, missing: int) -> list[int]:
+        """The optional ones among ``bits``, by what each adds with the keys that it asks for."""
+        free = form.allowed & ~seen & ~missing
+        optional = [bit for bit in bits if free >> bit & 1]
+        added = {bit: (1 << bit | form.dependents.get(bit, 0)) & free for bit in optional}
+        return sorted(optional, key=lambda bit: self.price(form, added[bit]))
+
+    def _filler(self, form: ObjectForm, free: int, have: int, room: int, need: int, cost: Costs) -> tuple[float, int]:
+        """The cheapest further declared key (for each that counts) with the keys it asks for; (price, set of bits)."""
+        best: tuple[float, int] = (NEVER, 0)
+        for bit in bits_of(free):
+            more = (1 << bit | form.dependents.get(bit, 0)) & ~have
+            size = more.bit_count()
+            if more & ~free or size > room:
+                continue
+            price = self.price(form, more, cost) / min(size, need)
+            if price < best[0]:
+                best = (price, more)
+        return best
+
+    def undeclared(self, state: Open, cost: Costs) -> Iterator[tuple[int, Member]]:
+        """Undeclared members that may be added, with their price, cheapest first."""
+        form = state.form
+        if form.others is None:
+            return
+        used = state.used()
+        for price, text, label in self.other_keys(form, 0, cost):
+            node = form.others.nodes[label - 1]
+            if text not in form.names and key_hash(text) not in used:
+                yield price + 3, Member(b'"' + spelled(text) + b'":', node)
+
+    def other_keys(self, form: ObjectForm, state: int, cost: Costs | None = None) -> Iterator[tuple[int, bytes, int]]:
+        """Rests of undeclared keys from a state of their automaton, cheapest first: (cost with the value, rest, class).
+
+        Declared names and keys that the object has already are among them.
+        """
+        assert form.others is not None
+        for price, text, end in self._other_words(form, cost or self._cost).by_cost(state):
+            yield price, text, int(form.others.automaton.labels[end])
+
+    def cheapest_keys(self, form: ObjectForm, state: int, count: int) -> list[tuple[int, bytes, int]]:
+        """The first of `other_keys`, ``count`` of them or more, if there are."""
+        assert form.others is not None
+        found = self._other_words(form, self._cost).cheapest(state, count)
+        return [(price, text, int(form.others.automaton.labels[end])) for price, text, end in found]
+
+    def _other_words(self, form: ObjectForm, cost: Costs) -> Words:
+        classes = form.others
+        assert classes is not None
+        prices = (NEVER, *map(cost, classes.nodes))
+        known = form.words
+        if known is None or known[0] != prices:
+            automaton = classes.automaton
+            final: npt.NDArray[np.int64] = np.array(prices, np.int64)[automaton.labels]
+            words = any_text(prices[1]) if automaton is every_text() else Words(automaton.transitions, final)
+            known = form.words = (prices, words)
+        return known[1]

@@ -1,0 +1,187 @@
+"""The members of an object apart from each other, for formats that write each of them in its own way.
+
+A JSON object is one text for the machine of this engine. Formats such as tool calls in tags write a text for each
+member, strings without quotes; what such a text may be, and which members may stand together, is said here, from the
+same normal form that the machine's tables are written from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
+from structgen.core.engines.json.goals.graph import GoalGraph
+from structgen.core.engines.json.goals.liveness import array_live, is_live, object_live
+from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.goals.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.json_schema.formula.language import Formula, Type, and_
+from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from structgen.core.json_schema.lowering import Lowered, lower
+from structgen.core.regex.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
+from structgen.core.regex.pattern import full_match_dfa
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import TooComplexError
+from structgen.options import JsonOptions
+
+
+class MemberValues:
+    """What the value of a member may be.
+
+    Attributes:
+        kinds: the types (bits of `structgen.core.json_schema.formula.values`) that it can have.
+        words: the strings, if they are listed (``enum``, ``const``); else None.
+    """
+
+    def __init__(self, members: ObjectMembers, node: GoalNode) -> None:
+        self._members = members
+        self._node = node
+        self.kinds = _kinds(node)
+        listed = [spec.values for spec in node.strings if isinstance(spec, EnumSpec)]
+        self.words = tuple(word for words in listed for word in words) if len(listed) == len(node.strings) else None
+
+    @property
+    def key(self) -> Formula:
+        """The same for values that are the same."""
+        return self._node.formula
+
+    def strings(self) -> Dfa:
+        """The strings, as they are: without quotes and escapes.
+
+        Raises:
+            TooComplexError: its automaton has more states than ``JsonOptions.max_automaton_states``.
+        """
+        limit = self._members.options.max_automaton_states
+        languages = [_language(spec, limit) for spec in self._node.strings]
+        return reduce(lambda a, b: union(a, b, limit), languages) if languages else from_strings(())
+
+    def json(self, vocabulary: Vocabulary) -> JsonGrammar:
+        """The JSON text of the values that are no strings, if ``kinds`` has any."""
+        return self._members.grammar_of(and_(Type(ANY & ~STRING), self._node.formula), vocabulary)
+
+    @property
+    def place(self) -> str | None:
+        """The JSON Pointer of what is said of the value; None where nothing of its own is."""
+        origin = self._members.lowered.origin(self._node.formula)
+        return None if origin is None else origin[0].rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class ObjectCase:
+    """Objects that are told by their members one by one.
+
+    Attributes:
+        members: by name, in the order of declaration, the ways in which a member can be there: its values, and the
+            obligations (bits) that it then meets. The first way meets none.
+        required: names that must be there.
+        dependents: names that must be there if another is.
+        least, most: how many members there are; ``most`` None: no limit.
+        duties: obligations that the members have to meet together.
+        others: names that may be there besides, in classes with their values. They are no names of `ObjectMembers`.
+    """
+
+    members: dict[str, list[tuple[MemberValues, int]]]
+    required: frozenset[str]
+    dependents: dict[str, set[str]]
+    least: int
+    most: int | None
+    duties: int
+    others: list[tuple[Dfa, MemberValues]]
+
+
+class ObjectMembers:
+    """The objects that satisfy a schema.
+
+    Attributes:
+        names: every name that is declared, in order.
+        cases: objects, in ways that may overlap; what satisfies the schema is in one of them.
+
+    Raises:
+        SchemaError: as `compile_json_schema`; `UnsatisfiableSchemaError` if no object satisfies the schema.
+    """
+
+    def __init__(self, schema: Any, options: JsonOptions) -> None:
+        self.options = options
+        try:
+            self.lowered: Lowered = lower(schema, options)
+            self._root = and_(Type(OBJECT), self.lowered.root)
+            root = GoalGraph(self.lowered, options).compile(self._root)
+            specs = [spec for spec in root.objects if object_live(spec, is_live)]
+            self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
+            self._values: dict[GoalNode, MemberValues] = {}
+            self.cases = [self._case(spec) for spec in specs]
+        except (TooComplexError, RecursionError) as error:
+            raise restated(error, options) from None
+
+    def grammar(self, vocabulary: Vocabulary) -> JsonGrammar:
+        """The JSON text of the objects."""
+        return self.grammar_of(self._root, vocabulary)
+
+    def grammar_of(self, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
+        """The JSON text of the values of a formula."""
+        try:
+            return grammar_of(self.lowered, formula, vocabulary)
+        except (TooComplexError, RecursionError) as error:
+            raise restated(error, self.options) from None
+
+    def _of(self, node: GoalNode) -> MemberValues:
+        known = self._values.get(node)
+        if known is None:
+            known = self._values[node] = MemberValues(self, node)
+        return known
+
+    def _case(self, spec: ObjectSpec) -> ObjectCase:
+        classes = [(dfa, node, ways) for dfa, node, ways in _classes(spec) if node.live]
+        members = {}
+        for name in self.names:
+            if name in spec.forbidden:
+                continue
+            if name in spec.keys:
+                ways = [(spec.keys[name], 0), *spec.choices.get(name, ())]
+            else:  # declared elsewhere
+                of_class = next((entry for entry in classes if accepts(entry[0], name)), None)
+                if of_class is None:
+                    continue
+                ways = [(of_class[1], 0), *of_class[2]]
+            members[name] = [(self._of(node), bits) for node, bits in ways if node.live]
+        limit = self.options.max_automaton_states
+        named = from_strings(self.names, limit)
+        rest = [(difference(dfa, named, limit), self._of(node)) for dfa, node, _ in classes]
+        return ObjectCase(
+            members,
+            frozenset(spec.required),
+            {name: needed for name, needed in spec.dependents.items() if name not in spec.forbidden},
+            spec.least,
+            spec.most,
+            spec.duties,
+            [(dfa, values) for dfa, values in rest if not dfa.is_empty],
+        )
+
+
+def _classes(spec: ObjectSpec) -> Iterable[tuple[Dfa, GoalNode, list[Any]]]:
+    """The classes of keys that are not declared: names, node, ways to meet obligations."""
+    others = spec.others
+    if isinstance(others, KeyClasses):
+        for number, node in enumerate(others.nodes):
+            yield others.automaton.of_class(number + 1), node, spec.other_choices[number] if spec.duties else []
+    elif others is not None:
+        yield universal(), others, spec.other_choices[0] if spec.duties else []
+
+
+def _kinds(node: GoalNode) -> int:
+    kinds = (NULL if node.flags & 1 else 0) | (BOOLEAN if node.flags & 6 else 0)
+    kinds |= (NUMBER if node.numbers else 0) | (STRING if node.strings else 0)
+    kinds |= ARRAY if any(array_live(spec, is_live) for spec in node.arrays) else 0
+    return kinds | (OBJECT if any(object_live(spec, is_live) for spec in node.objects) else 0)
+
+
+def _language(spec: EnumSpec | StringSpec, limit: int) -> Dfa:
+    if isinstance(spec, EnumSpec):
+        return from_strings(spec.values, limit)
+    dfa = universal() if spec.dfa is None else spec.dfa
+    if spec.least or spec.most is not None:
+        most = "" if spec.most is None else spec.most
+        dfa = intersect(dfa, full_match_dfa(f"[^]{{{spec.least},{most}}}", max_states=limit), limit)
+    return dfa

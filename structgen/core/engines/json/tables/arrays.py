@@ -1,0 +1,405 @@
+"""Goals as integer tables: the arrays that `structgen.core.kernels.json` reads.
+
+Two passes: every live node that the root reaches gets its place, then the records are written behind them. Linear in
+the goals.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass
+from itertools import accumulate, chain, count
+from struct import pack
+
+import numpy as np
+
+from structgen.core.engines.json.goals.cardinality import count_values, endless_nodes, endless_states
+from structgen.core.engines.json.goals.key_classes import settle
+from structgen.core.engines.json.goals.liveness import children, is_live, live_goals, longest
+from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.goals.shared import SHARED
+from structgen.core.engines.json.goals.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
+from structgen.core.engines.json.tables.pool import AutomatonPool, class_words
+from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
+from structgen.core.json_schema.formula.values import NUMBER
+from structgen.core.kernels.json import layout
+from structgen.core.regex.dfa import Dfa
+from structgen.core.regex.lengths import Distances
+from structgen.errors import SchemaTooComplexError
+from structgen.options import JsonOptions
+
+MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
+MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
+MAX_COMMON = 128  # goals that a beginning may have; there are some 60
+MAX_BEGINNINGS = 16
+_INTEGERS = frozenset((and_(Type(NUMBER), Mult(1)), and_(Type(NUMBER), INT)))
+_NONE = (0, 0)
+_SEEN = (1 << layout.SEEN_BITS) - 1
+_next_number = count(1).__next__
+
+
+@dataclass(eq=False, init=False)
+class JsonTables:
+    """Arrays of one grammar: int32 records, int64 words (key sets), uint8 texts (keys and enumerated strings).
+
+    ``number``: no two have the same; by it masks are kept. ``addresses``: address and length of each array, as contexts
+    begin.
+    """
+
+    grammar: array[int]
+    words: array[int]
+    texts: array[int]
+    root: int
+    distinct: bool  # whether some array's items are compared, for which matchers keep their text
+    places: dict[GoalNode, int]  # of live nodes, among them all that the root reaches
+
+    def __init__(
+        self, grammar: array[int], words: array[int], texts: array[int], root: int, distinct: bool,
+        places: dict[GoalNode, int],
+    ) -> None:  # fmt: skip
+        self.grammar, self.words, self.texts = grammar, words, texts
+        self.root, self.distinct, self.places = root, distinct, places
+        self.number = _next_number()
+        self.addresses = array("q", (*grammar.buffer_info(), *words.buffer_info(), *texts.buffer_info()))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the arrays."""
+        return 4 * len(self.grammar) + 8 * len(self.words) + len(self.texts)
+
+
+def write_tables(root: GoalNode, pool: AutomatonPool, options: JsonOptions) -> JsonTables:
+    """The tables of a solved goal.
+
+    They begin with goals that nearly every schema has, copied from tables that are kept: any value, values of a type.
+
+    Raises:
+        SchemaTooComplexError: more goals than ``options.max_goals``, or an enumeration of over a million strings.
+    """
+    under = SHARED.under(options)
+    known = pool.beginnings.get(under)
+    if known is None:
+        if len(pool.beginnings) >= MAX_BEGINNINGS:
+            pool.beginnings.clear()
+        known = pool.beginnings[under] = _head(options)
+    writer = _Writer(pool, options, known)
+    new = writer.reach(root)
+    if writer.common:
+        begun = _Writer(pool, options, known if len(known.places) < MAX_COMMON else _head(options))
+        for node in writer.common:
+            begun.write(begun.reach(node))
+        known = pool.beginnings[under] = begun.tables(node)
+        writer = _Writer(pool, options, known)
+        new = writer.reach(root)
+    if writer.distinct:  # goals then say how many values they have
+        writer = _Writer(pool, options, _head(options))
+        new = writer.reach(root)
+        writer.grammar[layout.H_UNIQUE] = 1
+        writer.endless = endless_nodes(new)
+    writer.write(new)
+    return writer.tables(root)
+
+
+def packed(numbers: list[int]) -> array[int]:
+    """Numbers as int32: faster than the array's own way."""
+    found = array("i")
+    found.frombytes(pack(f"{len(numbers)}i", *numbers))
+    return found
+
+
+def _head(options: JsonOptions) -> JsonTables:
+    """Tables without goals."""
+    return JsonTables(array("i", header(options)), array("q", (0,)), array("B", (0,)), 0, False, {})
+
+
+class _Writer:
+    """Writes goals behind the tables ``known``, which it copies.
+
+    Attributes:
+        places: of goals that are written, or will be.
+        common: goals that were met and should be among the known ones.
+        distinct: whether some array's items are to be compared.
+        endless: goals with endlessly many values, if so.
+    """
+
+    def __init__(self, pool: AutomatonPool, options: JsonOptions, known: JsonTables) -> None:
+        self.pool, self.options = pool, options
+        self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
+        self.places = known.places.copy()
+        self._cells: list[int] = []  # what comes behind the grammar array, at ``_base``
+        self._base = len(self.grammar)
+        self.common: list[GoalNode] = []
+        self.distinct = False
+        self.endless: set[GoalNode] = set()
+        self._entries: dict[tuple[object, ...], int] = {}  # tables of keys and words, by what they hold
+        self._strings: dict[int, int] = {}  # the root keeps the specs alive
+
+    def tables(self, root: GoalNode) -> JsonTables:
+        """What was written."""
+        return JsonTables(self.grammar, self.words, self.texts, self.places[root], self.distinct, self.places)
+
+    def reach(self, root: GoalNode) -> list[GoalNode]:
+        """The live nodes that a node reaches and that have no place yet, itself first. They get places here."""
+        places, grammar = self.places, self.grammar
+        if root in places:
+            return []
+        place, found, max_goals = len(grammar), [root], self.options.max_goals - len(places)
+        places[root] = place
+        for node in found:
+            formula = node.formula
+            if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
+                self.common.append(node)
+            if node.objects or node.arrays:
+                for child in children(node):
+                    if child.live and child not in places:
+                        place += layout.NODE_SIZE
+                        places[child] = place
+                        found.append(child)
+                for spec in node.arrays:
+                    if spec.distinct or (spec.distinct is False and spec.__class__ is ArraySpec):
+                        self.distinct = True
+        if len(found) > max_goals:
+            self._check_goals(root)
+        grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(found)))
+        self._base = len(grammar)
+        return found
+
+    def _check_goals(self, root: GoalNode) -> None:
+        """Count the live nodes that the root reaches, those that are known included."""
+        limit = self.options.max_goals
+        if len(live_goals(root)) > limit:
+            raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=limit)
+
+    def write(self, nodes: list[GoalNode]) -> None:
+        """Write the nodes that were reached, which stand side by side."""
+        strings, pool = self._strings, self.pool
+        heads: list[int] = []
+        for node in nodes:
+            heads.append(node.flags | self._amount(node) if self.distinct else node.flags)
+            if node.strings:  # specs are shared between goals, so records are
+                heads += self._alternatives([strings.get(id(spec)) or self._string(spec) for spec in node.strings])
+            else:
+                heads += _NONE
+            if node.numbers:
+                heads += self._alternatives([pool.add_number(choice.automaton) for choice in node.numbers])
+            else:
+                heads += _NONE
+            if node.objects:
+                heads += self._alternatives([self._object(spec) for spec in node.objects])
+            else:
+                heads += _NONE
+            if node.arrays:
+                heads += self._alternatives([record for spec in node.arrays for record in self._array(spec)])
+            else:
+                heads += _NONE
+        self._settle()
+        if nodes:
+            place = self.places[nodes[0]]
+            self.grammar[place : place + len(heads)] = packed(heads)
+
+    def _settle(self) -> None:
+        """Put what was written behind the array into it."""
+        self.grammar += packed(self._cells)
+        self._cells.clear()
+        self._base = len(self.grammar)
+
+    def _amount(self, node: GoalNode) -> int:
+        """How many values a node has, as its flags tell it, for arrays of distinct items."""
+        if node in self.endless:
+            return layout.ENDLESS_FLAG | layout.MAX_VALUES << layout.VALUES_SHIFT
+        count, _ = count_values(node, layout.MAX_VALUES, self.endless.__contains__, is_live, MAX_LISTED)
+        return count << layout.VALUES_SHIFT
+
+    def _alternatives(self, records: list[int]) -> tuple[int, int]:
+        """Place and number of the alternatives of a kind."""
+        place = self._base + len(self._cells)
+        self._cells += records
+        return place, len(records)
+
+    def _record(self, *fields: int) -> int:
+        place = self._base + len(self._cells)
+        self._cells += fields
+        return place
+
+    def _string(self, spec: EnumSpec | StringSpec) -> int:
+        """The record of a string, new."""
+        place = self._strings[id(spec)] = self._write_string(spec)
+        return place
+
+    def _write_string(self, spec: EnumSpec | StringSpec) -> int:
+        if isinstance(spec, EnumSpec):
+            entries = self._entries.get(spec.values)
+            if entries is None:
+                rows = [(value.encode(), 0, 0) for value in spec.values]
+                entries = self._entries[spec.values] = self._table(rows)
+            return self._record(layout.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
+        if spec.dfa is None:
+            start, distances = self.pool.universal, 0
+        else:
+            start, distances = self.pool.add_dfa(spec.dfa), 0
+            if spec.distances is not None:
+                table = spec.distances
+                distances = self._record(start, table.nxt.shape[1], table.period, slack(table, spec.dfa))
+                self._settle()
+                self.grammar.frombytes(table.nxt.astype(np.int32).tobytes())
+                self._base = len(self.grammar)
+        most = -1 if spec.most is None else spec.most
+        return self._record(layout.S_DFA, start, spec.least, most, distances, 0, 0)
+
+    def _table(self, rows: list[tuple[bytes, int, int]]) -> int:
+        """Write rows (text, child, bit) as a sorted table."""
+        if len(rows) >= MAX_ENTRIES:
+            raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
+        place = self._base + len(self._cells)
+        if rows:
+            rows.sort()
+            texts, children, bits = zip(*rows, strict=True)
+            lengths = [*map(len, texts)]
+            begins = accumulate(lengths, initial=len(self.texts))
+            self._cells += chain.from_iterable(zip(begins, lengths, children, bits, strict=False))
+            self.texts.frombytes(b"".join(texts))
+        return place
+
+    def _object(self, spec: ObjectSpec) -> int:
+        keys, places, needed = spec.keys, self.places, spec.required
+        number, words = len(keys), -(-len(keys) // layout.SEEN_BITS) or 1
+        if spec.duties or spec.forbidden:
+            rows = self._key_rows(spec)
+            number, entries = len(rows), self._table(rows)
+            words += 1 if spec.duties else 0
+        else:
+            held = (*keys, *keys.values())
+            known = self._entries.get(held)
+            if known is None:
+                rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
+                known = self._entries[held] = self._table(rows)
+            entries = known
+        present = (1 << len(keys)) - 1 if len(needed) == len(keys) else 0
+        if needed and not present:
+            present = sum([1 << bit for bit, name in enumerate(keys) if name in needed])
+        required = self._mask(present, words)
+        dependent: list[int] = []
+        if spec.dependents:
+            bits = {name: 1 << bit for bit, name in enumerate(keys)}
+            for name, names in spec.dependents.items():
+                dependent += (bits[name].bit_length() - 1, self._mask(sum([bits[other] for other in names]), words))
+        kind, start, child, classes, counts, narrow = self._others(spec)
+        cells = self._cells
+        dependents = self._base + len(cells)
+        cells += dependent
+        place = self._base + len(cells)
+        cells += (
+            layout.R_OBJECT, entries, number, words, required, spec.least, -1 if spec.most is None else spec.most,
+            kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.duties) - 1, classes,
+            counts,
+        )  # fmt: skip
+        return place
+
+    def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
+        """The rows of keys of which some cannot be there, or some meet obligations."""
+        rows = []
+        for bit, (name, node) in enumerate(spec.keys.items()):
+            text = utf8(name)
+            if text is not None:
+                child = -1 if name in spec.forbidden else self.places[node]
+                if spec.duties and child >= 0:
+                    child = self._choices(node, spec.choices[name])
+                rows.append((text, child, bit))
+        return rows
+
+    def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int, int]:
+        """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
+        if isinstance(spec.others, GoalNode) and not spec.duties:
+            if spec.others.live:
+                return layout.ONE_CLASS, self.pool.universal, self.places[spec.others], 1, 0, 0
+            return layout.NO_OTHERS, 0, 0, 0, 0, 0
+        others = settle(spec, self.options.max_automaton_states)
+        if others is None:
+            return layout.NO_OTHERS, 0, 0, 0, 0, 0
+        if isinstance(spec.others, GoalNode):
+            return layout.ONE_CLASS, self.pool.universal, self._choices(spec.others, others.choices[0]), 1, 0, 0
+        start = self.pool.add_key_classes(others)
+        places = [self.places[node] for node in others.nodes]
+        counts = 0
+        if spec.duties:
+            counts = self._record(*class_words(others).ravel().tolist())
+            places = [self._choices(node, ways) for node, ways in zip(others.nodes, others.choices, strict=True)]
+        return layout.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
+
+    def _mask(self, bits: int, words: int) -> int:
+        """Write a set of keys, given as bits."""
+        place = len(self.words)
+        for _ in range(words):
+            self.words.append(bits & _SEEN)
+            bits >>= layout.SEEN_BITS
+        return place
+
+    def _choices(self, node: GoalNode, ways: list[Choice]) -> int:
+        """Choices of a member's value: the plain one, then those that meet obligations."""
+        live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
+        return self._record(len(live), *[field for child, bits in live for field in (self.places[child], bits)])
+
+    def _array(self, spec: ArraySpec | CountedSpec) -> list[int]:
+        """The records that an array of the spec may begin with."""
+        if isinstance(spec, CountedSpec):
+            return self._counted(spec)
+        most = longest(spec, is_live)
+        prefix = self._record(*[self.places.get(node, -1) for node in spec.prefix])
+        rest = self.places[spec.rest] if spec.rest.live else -1
+        limit = -1 if most == math.inf else int(most)
+        fields = (layout.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+        if spec.distinct is False:
+            return [self._record(*fields, layout.PAIRED, self._record(*fields, 0, 0))]
+        return [self._record(*fields, layout.DISTINCT if spec.distinct else 0, 0)]
+
+    def _counted(self, spec: CountedSpec) -> list[int]:
+        """Records of the states; the first has one for each choice, since no comma stands before a first item."""
+        endless = endless_states(spec, self.endless.__contains__)
+        live = [number for number, alive in enumerate(spec.live) if alive]
+        records = {number: self._record(*[0] * layout.A_SIZE) for number in live}
+        first: list[int] = []
+        for number in live:
+            ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
+            choices = [(self.places[node], records[after]) for node, after in ways]
+            head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
+            tail = (0, layout.DISTINCT if spec.distinct else 0, 0)
+            place = self._record(*[field for choice in choices for field in choice])
+            self._settle()
+            record = packed([*head, len(choices), place, *tail])
+            self.grammar[records[number] : records[number] + layout.A_SIZE] = record
+            if number == 0:
+                first = [self._record(*head, 1, place + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
+        return first
+
+
+def header(options: JsonOptions) -> tuple[int, ...]:
+    """The head of a grammar array: how text may be spelled."""
+    fields = [0] * layout.H_SIZE
+    run = options.max_whitespace_run
+    if isinstance(options.whitespace, int):
+        fields[layout.H_WHITESPACE], fields[layout.H_INDENT] = layout.INDENT, options.whitespace
+    else:
+        fields[layout.H_WHITESPACE] = {"compact": layout.COMPACT, "single": layout.SINGLE, "any": layout.ANY}[
+            options.whitespace
+        ]
+    fields[layout.H_RUN] = -1 if run is None or run > MAX_COUNT else run
+    fields[layout.H_ESCAPES] = int(options.string_escapes == "any")
+    fields[layout.H_ORDER] = int(options.key_order == "declared")
+    return tuple(fields)
+
+
+def slack(distances: Distances, dfa: Dfa) -> int:
+    """How much longer than asked for a completion may have to be, in any state after a byte; -1: without bound."""
+    later = distances.nxt if (dfa.transitions == 0).any() else distances.nxt[1:]  # 0: the start
+    if not len(later) or (later < 0).any():
+        return -1
+    return int((later - np.arange(later.shape[1])).max())
+
+
+def utf8(text: str) -> bytes | None:
+    """The UTF-8 of a string; None if it holds a lone surrogate, which no JSON text can spell in UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None

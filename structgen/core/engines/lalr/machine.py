@@ -1,0 +1,260 @@
+"""The memory in which the kernel of the LALR machine works, and its calls."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.core.engines.lalr.proofs import Proofs, parser_arrays
+from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
+from structgen.core.kernels.heaps import Heap
+from structgen.core.kernels.lalr import machine as k
+from structgen.core.regex.utf8 import Utf8Tree, utf8_tree
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import GrammarError
+
+if TYPE_CHECKING:
+    from structgen.core.engines.lalr.witness import Witnesses
+
+FIRST_HEAP, FIRST_HASH, FIRST_UNKNOWN = 1 << 17, 1 << 13, 1 << 12
+MOST_WORDS = 1 << 30
+
+
+class LalrMachine(Heap):
+    """The states that a grammar has shown so far over one vocabulary.
+
+    Attributes:
+        tables: the grammar in numbers.
+        start: the state before all text.
+        width: int32 words of a mask row.
+        bounds: of states, bytes of a completion, as far as they have been asked for.
+        settled: words in use when a matcher last moved in.
+    """
+
+    def __init__(
+        self, tables: LalrTables, proofs: Proofs | None, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int
+    ) -> None:
+        from structgen.core.engines.lalr.witness import Witnesses
+
+        super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
+        self.tables = tables
+        self.width = -(-vocabulary.size // 32)
+        self.row_bytes = row_bytes
+        self._set(k.H_UNKNOWN, np.zeros(FIRST_UNKNOWN, np.int64))
+        self._set_characters(utf8_tree(tables.automata.segments))
+        self._set_tables()
+        self._set_proofs(proofs)
+        self._set_vocabulary(vocabulary)
+        rows = max(1, mask_bytes // (4 * self.width))
+        self._set(k.H_MASKS, np.empty(rows * self.width, np.int32))
+        self.heap[k.H_MASK_CAP], self.heap[k.H_EPOCH] = rows, 1
+        self.witnesses: Witnesses = Witnesses(self)
+        self.bounds: dict[int, int] = {}
+        self.start = self.call(k.START, tables.start, 0, 0)
+        self.settled = int(self.heap[k.H_TOP])
+
+    def provide(self, result: int) -> None:
+        """What a negative result asks for: room, or whether configurations are live. The caller holds the lock."""
+        if result == k.RETRY:
+            self._grow()
+        else:
+            self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
+
+    def _decide(self, configs: list[int]) -> None:
+        """Say which configurations are live; up to one that is given up, as what lies behind it need not be known.
+
+        Of those whose stacks are cut, which come as negative numbers, only what their lexer states can be.
+        """
+        given_up = self.witnesses.undecided
+        for config in configs:
+            if config < 0:
+                self.witnesses.prepare(-config)
+            elif self.heap[config + k.CONFIG_LIVE] == 0:
+                live = self.witnesses.is_live(config)
+                self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO
+            if self.witnesses.undecided > given_up:
+                break
+
+    def live(self, config: int) -> int:
+        """YES, NO or UNKNOWN, of what the kernel can tell by itself."""
+        with self.lock:
+            while (result := k.run(self.root, k.LIVE, config, 0, 0)) == k.RETRY:
+                self._grow()
+            return result
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in use."""
+        masks = int(self.heap[k.H_MASK_COUNT]) * self.width * 4
+        return int(8 * self.heap[k.H_TOP]) + self._hash.nbytes + masks
+
+    @property
+    def is_full(self) -> bool:
+        """Whether new matchers should have a new machine."""
+        return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether a matcher had better leave, though its own states must be taken along."""
+        return self.is_full and int(self.heap[k.H_TOP]) > 2 * self.settled
+
+    def is_live(self, config: int) -> bool:
+        """Whether a configuration can be completed, as masks have it. The caller holds the lock."""
+        live = self.live(config)
+        if live == k.UNKNOWN:
+            self._decide([config])
+            live = int(self.heap[config + k.CONFIG_LIVE])
+        return live == k.YES
+
+    def _grow(self) -> None:
+        flag = int(self.heap[k.H_FLAG])
+        if flag & k.HEAP_FULL and 2 * len(self.heap) > MOST_WORDS:
+            self.heap[k.H_FLAG] = 0
+            raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
+        self._grow_records()
+        if flag & k.UNKNOWN_FULL:
+            self._set(k.H_UNKNOWN, np.zeros(4 * len(self._arrays[k.H_UNKNOWN]), np.int64))
+        self.heap[k.H_FLAG] = 0
+
+    # --- what Python reads of the heap ---
+    def config(self, config: int) -> tuple[int, int, int, int]:
+        """Parser, lexer state, fallback and column of a configuration."""
+        parser, d, fallback, column = self.heap[config + k.CONFIG_KEY : config + k.CONFIG_KEY + 4].tolist()
+        return parser, d, fallback, column
+
+    def parser(self, parser: int) -> tuple[int, int, int]:
+        """Stack, indentations and open brackets of a parser."""
+        node, indent, brackets = self.heap[parser + k.PARSER_KEY : parser + k.PARSER_KEY + 3].tolist()
+        return node, indent, brackets
+
+    def pair(self, record: int) -> tuple[int, int]:
+        """What is below a stack's node or an indentation, and its state or column."""
+        return int(self.heap[record + k.PAIR_KEY]), int(self.heap[record + k.PAIR_KEY + 1])
+
+    def levels(self, indent: int) -> list[int]:
+        """Columns of a stack of indentations, the outermost first."""
+        found = []
+        while indent:
+            indent, column = self.pair(indent)
+            found.append(column)
+        return found[::-1]
+
+    def lexer(self, d: int) -> tuple[int, list[tuple[int, int]]]:
+        """Lexer and threads (terminal, state) of a lexer state."""
+        first = d + k.LEX_CLEAN + 2 * self.bit_words
+        n = int(self.heap[d + 1]) & k.STATE_MASK
+        number, *threads = self.heap[first : first + n].tolist()
+        return number, [(thread >> 32, thread & 0xFFFFFFFF) for thread in threads]
+
+    def lexer_of(self, parser: int) -> int:
+        """The lexer of a parser's next lexeme."""
+        return int(self.tables.lexer_of[self.pair(self.parser(parser)[0])[1]])
+
+    @property
+    def bit_words(self) -> int:
+        """Words of a row of bits by terminal."""
+        return (len(self.tables.terminals) + 63) >> 6
+
+    def set_bits(self, place: int, terminals: set[int]) -> None:
+        """Set bits of terminals in the row at a place of the heap."""
+        for terminal in terminals:
+            word, bit = divmod(terminal, 64)
+            value = int(self.heap[place + word]) | 1 << bit
+            self.heap[place + word] = value - (1 << 64) if value >> 63 else value
+
+    def set_clean(self, lexer: int, terminals: set[int]) -> None:
+        """Say that a lexer is prepared, and which terminals can be finished cleanly from its start."""
+        clean = self._arrays[k.H_CLEAN]
+        for terminal in terminals:
+            word, bit = divmod(terminal, 64)
+            place = lexer * self.bit_words + word
+            value = int(clean[place]) | 1 << bit
+            clean[place] = value - (1 << 64) if value >> 63 else value
+        self._arrays[k.H_PREPARED][lexer] = 1
+
+    # --- addresses ---
+    def _set_characters(self, tree: Utf8Tree) -> None:
+        automata = self.tables.automata
+        ascii_class = np.zeros(128, np.int32)
+        for first, last, name in automata.segments:
+            if first < 128:
+                ascii_class[first : min(last, 127) + 1] = name
+        below: list[set[int]] = []
+        for leaf, children in zip(tree.leaf.tolist(), tree.children.tolist(), strict=True):  # children come first
+            inside = {child for child in children if child >= 0}
+            below.append(inside if leaf else set().union(*(below[child] for child in inside)))
+        self.heap[k.H_CLASSES] = automata.classes
+        self._set(k.H_ASCII, ascii_class)
+        self._set(k.H_LEAD, tree.root)
+        self._set(k.H_CHILDREN, np.ascontiguousarray(tree.children).reshape(-1))
+        self._set(k.H_LEAF, tree.leaf.astype(np.int32))
+        self._set(k.H_BELOW_START, _ints([0, *accumulate(map(len, below))]))
+        self._set(k.H_BELOW, _ints([name for inside in below for name in sorted(inside)]))
+        self._set(k.H_TRANSITIONS, np.ascontiguousarray(automata.transitions).reshape(-1))
+        self._set(k.H_FINAL, automata.flags)
+        self._set(k.H_KEYWORDS, automata.keywords)
+
+    def _set_tables(self) -> None:
+        tables = self.tables
+        numbers = {name: i for i, name in enumerate(tables.terminals)}
+        count = len(tables.terminals)
+        self._set(k.H_SCRATCH, np.zeros(count + 16, np.int64))
+        self._set(k.H_STACK, np.zeros(k.STACK, np.int64))
+        for place, data in parser_arrays(tables).items():
+            self._set(place, data)
+        self.heap[k.H_TERMINALS], self.heap[k.H_STATES] = count, len(tables.action)
+        self.heap[k.H_NONTERMINALS] = tables.goto.shape[1]
+        self.heap[k.H_END], self.heap[k.H_END_STATE] = count - 1, tables.end
+        self._set(k.H_LEXER_OF, tables.lexer_of)
+        self._set(k.H_THREAD_START, _ints([0, *accumulate(map(len, tables.lexers))]))
+        starts = tables.automata.starts
+        threads = [terminal << 32 | starts[terminal] for lexer in tables.lexers for terminal in lexer]
+        self._set(k.H_THREAD, np.array(threads or [0], np.int64))
+        self._set(k.H_TYPES, tables.retyped.reshape(-1))
+        self.heap[k.H_KEYWORD_COUNT] = tables.retyped.shape[1]
+        self._set(k.H_IGNORED, _ints([int(i in tables.ignored) for i in range(count)]))
+        self._set(k.H_CLEAN, np.zeros(len(tables.lexers) * self.bit_words, np.int64))
+        self._set(k.H_PREPARED, np.zeros(len(tables.lexers), np.int32))
+        self.heap[k.H_DISTRUST] = tables.distrust
+        brackets = [(name in OPENING) - (name in CLOSING) if tables.newline >= 0 else 0 for name in tables.terminals]
+        self._set(k.H_BRACKET, _ints(brackets))
+        self.heap[k.H_NEWLINE], self.heap[k.H_TAB_WIDTH] = tables.newline, TAB_WIDTH
+        self.heap[k.H_INDENT], self.heap[k.H_DEDENT] = numbers.get(INDENT, -1), numbers.get(DEDENT, -1)
+        classes = self._arrays[k.H_ASCII]
+        for place, character in ((k.H_BLANK, " "), (k.H_TAB, "\t"), (k.H_LINE_END, "\n")):
+            self.heap[place] = int(classes[ord(character)]) if tables.newline >= 0 else -1
+
+    def _set_proofs(self, proofs: Proofs | None) -> None:
+        if proofs:
+            for place, data in proofs.arrays.items():
+                self._set(place, data)
+            self._set(k.H_SCRATCH, np.zeros(max(proofs.scratch, len(self.tables.terminals) + 16), np.int64))
+            self.heap[k.H_PROVED], self.heap[k.H_EXACT] = 1, proofs.exact
+
+    def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
+        trie = vocabulary.trie
+        self._set(k.H_TRIE_BYTE, trie.byte)
+        self._set(k.H_TRIE_DEPTH, trie.depth)
+        self._set(k.H_TRIE_END, trie.subtree_end)
+        self._set(k.H_TRIE_TOKEN, trie.token)
+        order, before = trie.in_order
+        self._set(k.H_ORDER, order)
+        self._set(k.H_BEFORE, before)
+        self._set(k.H_PATH, np.zeros(trie.max_depth + 2, np.int32))
+        self._set(k.H_OPEN, np.empty(len(trie) + 1, np.int32))
+        self.heap[k.H_TRIE_SIZE] = len(trie)
+        self._set(k.H_OFFSETS, vocabulary.token_offsets)
+        self._set(k.H_BYTES, vocabulary.token_bytes)
+        eos = _ints(list(vocabulary.eos_token_ids))
+        self._set(k.H_EOS, eos)
+        self.heap[k.H_EOSES], self.heap[k.H_WIDTH] = len(vocabulary.eos_token_ids), self.width
+        self._set(k.H_LEVEL, np.zeros(trie.max_depth + 2, np.int64))
+        self._set(k.H_INSIDE, np.empty(len(trie), np.int64))
+        self.call(k.CLASSES_INSIDE, 0)
+
+
+def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:
+    return np.array(numbers or [0], np.int32)

@@ -1,0 +1,93 @@
+"""The matcher of Lark's LALR parser with its contextual lexer: where an output stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from structgen.core.engines.lalr.moving import moved_states
+from structgen.core.engines.protocols import TOO_LONG
+from structgen.core.engines.state_matcher import StateMatcher
+from structgen.core.kernels.lalr import machine as k
+from structgen.errors import MatcherStateError
+
+if TYPE_CHECKING:
+    from structgen.core.engines.lalr.compiled import LalrGrammar
+
+
+class LalrMatcher(StateMatcher["LalrGrammar"]):
+    """One output in progress. Make one with `LalrGrammar.matcher`. Its state is a configuration of the machine, and
+    where in a character it stands."""
+
+    __slots__ = ()
+
+    _grammar: LalrGrammar
+    _run = staticmethod(k.run)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """``undecided``: states that were given up because no completion was found in bounded time."""
+        return {"undecided": self._machine.witnesses.undecided}
+
+    def _make_room(self) -> None:
+        """Move to another machine once this one is outgrown, so that a long text takes no more memory than a short one.
+
+        States that cannot be shown live there keep the matcher here.
+        """
+        old = self._machine
+        if not old.is_outgrown:
+            return
+        new = self._grammar.machine_after(old)
+        with old.lock, new.lock:  # the older one first
+            moved = moved_states(old, new, [self._state, *map(abs, self._history)])
+            if moved is None:
+                old.settled = int(old.heap[k.H_TOP])
+                return
+            new.settled = int(new.heap[k.H_TOP])
+            new.witnesses.undecided = max(new.witnesses.undecided, old.witnesses.undecided)
+        self._state = moved[0]
+        self._history = [state if was > 0 else -state for state, was in zip(moved[1:], self._history, strict=True)]
+        self._machine, self._root, self._lock = new, new.root, new.lock
+
+    def shortest_completion(self) -> bytes:
+        """A short text that completes the output from here (b"" if it may stop); mostly a shortest one.
+
+        Raises:
+            MatcherStateError: none was found (the grammar resists all bounded search; none has been seen to).
+        """
+        if self._terminated or self.is_accepting():
+            return b""
+        first, whole = self._whole_character()
+        with whole._lock:
+            rest = whole._machine.witnesses.complete(whole._state)
+        if rest is None:
+            raise MatcherStateError("no completion was found")
+        return first + rest.encode()
+
+    def completion_bound(self) -> int:
+        """See `Matcher.completion_bound`: the length of a way to the end that is kept, so mostly more than the text's.
+
+        O(1) for states that were seen before.
+        """
+        if self._terminated:
+            return 0
+        bound = self._machine.bounds.get(self._state)
+        if bound is None:
+            first, whole = self._whole_character()
+            with whole._lock:
+                rest = whole._machine.witnesses.bound(whole._state)
+            with self._lock:
+                bound = self._machine.bounds[self._state] = TOO_LONG if rest is None else len(first) + rest
+        return bound
+
+    def _whole_character(self) -> tuple[bytes, LalrMatcher]:
+        """The bytes that complete the character in which the text ends, if it does, and a matcher behind them."""
+        if not self._state >> k.STATE_BITS:
+            return b"", self
+        walker, data = self.copy(), bytearray()
+        while walker._state >> k.STATE_BITS:
+            byte = bytes([int(np.flatnonzero(walker.next_bytes())[0])])
+            walker.accept_bytes(byte)
+            data += byte
+        return bytes(data), walker

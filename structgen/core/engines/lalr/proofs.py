@@ -1,0 +1,222 @@
+"""What holds of all stacks of an LALR parser with the same top: how what is begun there can be completed.
+
+The parser is a pushdown system, and the stacks from which the end can be reached are a regular set (Bouajjani, Esparza
+and Maler, "Reachability Analysis of Pushdown Automata", 1997). The kernel saturates it once for a grammar
+(`core.kernels.lalr.proofs`): for a state on top and the terminal that comes next, it finds which items of that
+state can be completed by terminals that lexers surely read as meant, and before which terminals. Read along a stack
+from the bottom, that is a class, so whether some text completes a stack is known when the stack is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, LalrTables
+from structgen.core.kernels.lalr import machine as k
+
+MOST_WORDS = 1 << 22
+"""Of what is found; a larger parse table goes without."""
+Words = npt.NDArray[np.int64]
+Item = tuple[int, int]
+"""A nonterminal, and how many symbols of a rule of it have been read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proofs:
+    """What is known of a parser's states, for the kernel.
+
+    Attributes:
+        arrays: by their places in the heap's header.
+        exact: whether a stack that no such terminals complete is completed by none.
+        scratch: words that the longest key of a class has.
+    """
+
+    arrays: dict[int, npt.NDArray[np.int32] | Words]
+    exact: bool
+    scratch: int
+
+
+def prove(tables: LalrTables) -> Proofs | None:
+    """The proofs of a grammar; None if its parse table is too large, or its lines and brackets are not balanced."""
+    if not _is_balanced(tables):
+        return None
+    items = _items(tables)
+    count = tables.action.shape[1]
+    words = (count + 63) >> 6
+    gotos = [np.flatnonzero(row >= 0).tolist() for row in tables.goto]
+    sizes = [len(own) * words for own in items]
+    outs = [0, *accumulate((count + 1) * size for size in sizes)]
+    values = [outs[-1], *(size * count for size, own in zip(sizes, gotos, strict=True) for _ in own)]
+    places = list(accumulate(values))
+    if places[-1] > MOST_WORDS:
+        return None
+    flat = [item for own in items for item in own]
+    arrays: dict[int, npt.NDArray[np.int32] | Words] = {
+        k.H_ITEM_START: _ints([0, *accumulate(map(len, items))]),
+        k.H_ITEM_ORIGIN: _ints([origin for origin, _ in flat]),
+        k.H_ITEM_DOT: _ints([dot for _, dot in flat]),
+        k.H_GOTO_START: _ints([0, *accumulate(map(len, gotos))]),
+        k.H_GOTO_SYMBOL: _ints([symbol for own in gotos for symbol in own]),
+        k.H_VALUE_START: np.array(places, np.int64),
+        k.H_OUT_START: np.array(outs, np.int64),
+    }
+    following = _following(tables, Lexemes(tables))
+    found = _saturated(tables, arrays, following, np.zeros(max(places[-1], 1), np.int64))
+    possible = _bits([set(np.flatnonzero(row).tolist()) for row in tables.action], words)
+    exact = not np.any(possible & ~following) or np.array_equal(
+        found, _saturated(tables, arrays, possible | following, found.copy())
+    )
+    arrays |= {k.H_FOLLOWING: following.reshape(-1), k.H_PROOF: found}
+    return Proofs(arrays, exact, 1 + max(sizes))
+
+
+def _saturated(
+    tables: LalrTables, arrays: dict[int, npt.NDArray[np.int32] | Words], following: Words, proof: Words
+) -> Words:
+    """What the kernel finds, beyond what is known, if terminals may be read behind states as given; in place."""
+    states, count = tables.action.shape
+    before = _before(tables)
+    header = np.zeros(k.HEADER, np.int64)
+    own: dict[int, npt.NDArray[np.int32] | Words] = {
+        **arrays,
+        **parser_arrays(tables),
+        k.H_FOLLOWING: following.reshape(-1),
+        k.H_PROOF: proof,
+        k.H_SCRATCH: np.zeros(2 * states, np.int64),
+        k.H_UNKNOWN: np.array([0, *accumulate(map(len, before))], np.int64),
+        k.H_LEVEL: np.array([state for found in before for state in found] or [0], np.int64),
+    }
+    for place, data in own.items():
+        header[place], header[place + 1] = data.ctypes.data, data.size
+    header[k.H_CAP] = k.HEADER
+    header[k.H_TERMINALS], header[k.H_NONTERMINALS], header[k.H_STATES] = count, tables.goto.shape[1], states
+    header[k.H_END], header[k.H_END_STATE] = count - 1, tables.end
+    heap = np.array([header.ctypes.data])  # with a name, to outlive the call: other threads allocate meanwhile
+    k.run(heap.ctypes.data, k.PROVE, 0, 0, 0)
+    return proof
+
+
+def parser_arrays(tables: LalrTables) -> dict[int, npt.NDArray[np.int32]]:
+    """The parse table, by places in the heap's header."""
+    return {
+        k.H_ACTION: tables.action.reshape(-1),
+        k.H_GOTO: tables.goto.reshape(-1),
+        k.H_RULE_SIZE: _ints([len(expansion) for _, expansion in tables.rules]),
+        k.H_RULE_ORIGIN: _ints([origin for origin, _ in tables.rules]),
+    }
+
+
+def _targets(tables: LalrTables) -> list[set[int]]:
+    """The states that may stand right upon each state."""
+    found = []
+    for actions, gotos in zip(tables.action, tables.goto, strict=True):
+        shifts = actions[(actions > 0) & ((actions & 1) == 0)] >> 1
+        found.append({*(shifts - 1).tolist(), *gotos[gotos >= 0].tolist()})
+    return found
+
+
+def _before(tables: LalrTables) -> list[list[int]]:
+    """The states that may stand right below each state."""
+    found: list[list[int]] = [[] for _ in tables.action]
+    for state, targets in enumerate(_targets(tables)):
+        for target in targets:
+            found[target].append(state)
+    return found
+
+
+def _items(tables: LalrTables) -> list[list[Item]]:
+    """The items of each state that are reduced above it some day, as nonterminal and dot.
+
+    One of a nonterminal of its own stands for the whole text: it is read once the last state is reached.
+    """
+    found: list[dict[Item, None]] = [{} for _ in tables.action]
+    for state, row in enumerate(tables.action):
+        for action in row[(row & 1) == 1].tolist():
+            origin, body = tables.rules[(action >> 1) - 1]
+            if body:
+                found[state].setdefault((origin, len(body)))
+    found[tables.end].setdefault((tables.goto.shape[1], 2))
+    before = _before(tables)
+    work = [(state, item) for state, own in enumerate(found) for item in own]
+    for state, (origin, dot) in work:
+        for below in before[state] if dot > 1 else ():
+            if (origin, dot - 1) not in found[below]:
+                found[below][origin, dot - 1] = None
+                work.append((below, (origin, dot - 1)))
+    return [list(own) for own in found]
+
+
+def _following(tables: LalrTables, lexemes: Lexemes) -> Words:
+    """int64[states, words]: the terminals that can be written, to be read as meant, where a state has been shifted.
+
+    Of an indenter: a newline where no line has just begun, and behind it what it makes of the next line's column.
+    """
+    names, newline = tables.terminals, tables.newline
+    numbers = {name: i for i, name in enumerate(names)}
+    read = np.full(len(tables.action), -1)
+    for row in tables.action:
+        for terminal, action in enumerate(row.tolist()):
+            if action and not action & 1:
+                read[(action >> 1) - 1] = terminal
+    found = []
+    for state, terminal in enumerate(read.tolist()):
+        lexer = int(tables.lexer_of[state])
+        own = {*lexemes.clean_start(lexer), len(names) - 1}
+        if newline >= 0:
+            indent, dedent = numbers[INDENT], numbers[DEDENT]
+            if terminal not in (newline, indent, dedent) and lexemes.can_begin_lines(lexemes.start(lexer)):
+                own.add(newline)
+            own |= {newline: {indent, dedent}, dedent: {dedent}}.get(terminal, set())
+        found.append(own)
+    return _bits(found, (len(names) + 63) >> 6)
+
+
+def _is_balanced(tables: LalrTables) -> bool:
+    """Whether each nonterminal's texts open and close what an indenter counts by themselves, lines outside brackets.
+
+    Then the indenter finds of what completes a stack that columns and brackets are right.
+    """
+    if tables.newline < 0:
+        return True
+    names = tables.terminals
+    weights = [(name in OPENING) - (name in CLOSING) for name in names]
+    lines = {tables.newline: 0, names.index(INDENT): 1, names.index(DEDENT): -1}
+    has_lines: set[int] = set()
+    grown = True
+    while grown:
+        fresh = {
+            origin
+            for origin, body in tables.rules
+            if origin not in has_lines and any(s in has_lines if s >= 0 else ~s in lines for s in body)
+        }
+        grown = bool(fresh)
+        has_lines |= fresh
+    for _, body in tables.rules:
+        brackets = levels = 0
+        for symbol in body:
+            if symbol < 0:
+                brackets += weights[~symbol]
+                levels += lines.get(~symbol, 0)
+            if brackets < 0 or levels < 0 or (brackets and (symbol in has_lines if symbol >= 0 else ~symbol in lines)):
+                return False
+        if brackets or levels:
+            return False
+    return True
+
+
+def _bits(rows: list[set[int]], words: int) -> Words:
+    """Sets of terminals as rows of bits."""
+    found = np.zeros((len(rows), words), np.int64)
+    for row, own in zip(found, rows, strict=True):
+        for terminal in own:
+            row[terminal >> 6] |= np.int64(np.uint64(1 << (terminal & 63)).astype(np.int64))
+    return found
+
+
+def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:
+    return np.array(numbers or [0], np.int32)

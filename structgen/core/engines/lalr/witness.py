@@ -1,0 +1,235 @@
+"""Witnesses: texts that complete an output. They decide what is live where no local rule does, and close outputs.
+
+A parser's stack is completed by a shortest plan of terminals (a search over what its states may reduce to); a
+configuration by a best-first search over pieces of text, words of the terminals that plans ask for. Whatever is said to
+be live has a next character after which that is found again: the words that rules count on, and the texts that searches
+have found, are kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from structgen.core.engines.lalr.descent import Descent
+from structgen.core.engines.lalr.lexemes import IGNORED, Lexemes
+from structgen.core.engines.lalr.plans import Plans
+from structgen.core.engines.lalr.search import EXHAUSTED, Search
+from structgen.core.engines.lalr.ways import END, Way, Ways
+from structgen.core.kernels.lalr import machine as k
+
+if TYPE_CHECKING:
+    from structgen.core.engines.lalr.machine import LalrMachine
+
+LONGEST_PLAN = 100
+"""Terminals of a plan that are followed one by one before a search takes over."""
+FAR_EFFORT = 20
+FAR_STEPS = FAR_EFFORT * EXHAUSTED
+
+
+class Witnesses:
+    """Completions of the configurations of one machine."""
+
+    def __init__(self, machine: LalrMachine) -> None:
+        self._machine: LalrMachine = weakref.proxy(machine)  # which goes with its last matcher, and takes these along
+        self._tables = machine.tables
+        self.undecided = 0
+        self._prepared: set[int] = set()
+        self._clean_states: dict[int, tuple[set[int], bool]] = {}
+
+    @cached_property
+    def lexemes(self) -> Lexemes:
+        """Words of the terminals."""
+        return Lexemes(self._tables)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """Shortest ways from stacks to the end."""
+        return Plans(self._machine, self.lexemes)
+
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self._machine, self.lexemes, self.plans, self._ways)
+
+    @cached_property
+    def _ways(self) -> Ways:
+        return Ways(
+            self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES, self._find_way
+        )
+
+    @cached_property
+    def _descent(self) -> Descent:
+        return Descent(self._machine, self.lexemes, self.plans, self._ways)
+
+    # --- liveness ---
+    def is_live(self, config: int) -> bool:
+        """Whether some text completes a configuration. What is found about its parts stays with them.
+
+        False too if the search for one gives up, which is counted.
+        """
+        machine = self._machine
+        self.prepare(config)
+        if (live := machine.live(config)) != k.UNKNOWN:
+            return live == k.YES
+        parser, d, _, _ = machine.config(config)
+        self._prepare_newline(parser, d)
+        live = machine.live(config)
+        if live != k.UNKNOWN:
+            return live == k.YES
+        if self._is_cleanly_live(config):
+            return True
+        found, decided = self._search.find({config: ""}, self._is_known_live)
+        self.undecided += not decided
+        return found is not None
+
+    def _is_cleanly_live(self, config: int) -> bool:
+        """Whether a word ends the lexeme cleanly, or the next character does, and the parser behind it is live."""
+        while config:
+            parser, d, config, _ = self._machine.config(config)
+            if d == 0:
+                return self._parser_is_live(parser)
+            lexer, threads = self._machine.lexer(d)
+            if any(self._fits(parser, terminal) for terminal in self.lexemes.clean_within(lexer, threads)):
+                return True
+            if not self.lexemes.yields(threads):
+                return False
+        return False
+
+    def _is_known_live(self, config: int) -> bool:
+        """Whether that needs no search."""
+        parser, d, _, _ = self._machine.config(config)
+        self._prepare(parser, d)
+        return self._machine.live(config) == k.YES or self._ends(config)
+
+    def _ends(self, config: int) -> bool:
+        return bool(self._machine.call(k.ENDS, config))
+
+    def prepare(self, config: int) -> None:
+        """Say what the lexer states of a configuration and its fallbacks can be finished as."""
+        while config and config != k.BELOW:
+            parser, d, config, _ = self._machine.config(config)
+            self._prepare(parser, d)
+
+    def _prepare(self, parser: int, d: int) -> None:
+        """Say what can be finished cleanly from a lexer, and from a lexer state."""
+        machine = self._machine
+        lexer = machine.lexer_of(parser)
+        if lexer not in self._prepared:
+            self._prepared.add(lexer)
+            machine.set_clean(lexer, set(self.lexemes.clean_start(lexer)))
+        if d:
+            self._clean(d)
+
+    def _prepare_newline(self, parser: int, d: int) -> None:
+        """Say whether the parser takes a newline, where one can be finished."""
+        if d and self._resets(d) and self._machine.heap[parser + k.PARSER_NEWLINE] == 0:
+            found = any(self._newline_fits(parser, column) for column in self.plans.columns(parser))
+            self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
+
+    def _clean(self, d: int) -> tuple[set[int], bool]:
+        """The terminals that a lexer state can finish cleanly, and whether it can begin a line of any indentation."""
+        known = self._clean_states.get(d)
+        if known is None:
+            lexer, threads = self._machine.lexer(d)
+            bits = set(self.lexemes.clean_within(lexer, threads))
+            resets = self.lexemes.can_begin_lines(threads)
+            self._machine.set_bits(d + k.LEX_CLEAN, self._numbers(bits) | ({self._tables.newline} if resets else set()))
+            possible = self._numbers(self.lexemes.possible(lexer, threads))
+            self._machine.set_bits(d + k.LEX_CLEAN + self._machine.bit_words, possible)
+            self._machine.heap[d + k.LEX_YIELDS] = k.YES if self.lexemes.yields(threads) else k.NO
+            self._machine.heap[d + k.LEX_RESETS] = k.YES if resets else k.NO
+            known = self._clean_states[d] = bits, resets
+        return known
+
+    def _resets(self, d: int) -> bool:
+        return self._clean(d)[1]
+
+    def _numbers(self, terminals: set[int]) -> set[int]:
+        """Terminals as the kernel has them: the end of the text stands for those that are ignored."""
+        return {len(self._tables.terminals) - 1 if terminal == IGNORED else terminal for terminal in terminals}
+
+    def _newline_fits(self, parser: int, column: int) -> bool:
+        after = self._machine.call(k.FEED_TERMINAL, parser, self._tables.newline, column)
+        return after != k.DEAD and self._parser_is_live(after)
+
+    def _fits(self, parser: int, terminal: int) -> bool:
+        after = parser if terminal == IGNORED else self._search.fed(parser, terminal)
+        return after != k.DEAD and self._parser_is_live(after)
+
+    def _parser_is_live(self, parser: int) -> bool:
+        """Whether a text that may come behind any clean lexeme leads from a parser to the end.
+
+        There is one if a plan can be followed for sure; else a search looks for it.
+        """
+        path: dict[int, Way] = {}
+        current = parser
+        while (known := self._known_of(current)) == 0:
+            way = self._follow_plan(current) if len(path) < LONGEST_PLAN else None
+            if way is None or way[1] in path:
+                break
+            path[current] = way
+            current = way[1]
+        if known == 0:
+            known = self._searched(current)
+        if known == k.YES:
+            for passed, (text, after) in reversed(path.items()):
+                self._machine.heap[passed + k.PARSER_LIVE] = k.YES
+                self._keep(passed, text, after)
+        elif path:  # the plan has failed, other ways may not
+            known = self._searched(parser)
+        return known == k.YES
+
+    def _known_of(self, parser: int) -> int:
+        """YES or NO; 0 if the parser's liveness is not known yet."""
+        self._prepare(parser, 0)
+        machine = self._machine
+        if machine.heap[parser + k.PARSER_LIVE] == 0:
+            machine.live(machine.call(k.FRESH, parser))  # which says so if it is
+        return int(machine.heap[parser + k.PARSER_LIVE])
+
+    def _searched(self, parser: int) -> int:
+        starts = self._search.beginnings(parser)
+        found, _ = self._search.find(starts, self._is_known_live)
+        for config, text in starts.items():
+            if found is not None and found.startswith(text) and (way := self._ways.of_config(config)):
+                self._keep(parser, text + way[0], way[1])
+        known = k.NO if found is None else k.YES
+        self._machine.heap[parser + k.PARSER_LIVE] = known
+        return known
+
+    def _keep(self, parser: int, text: str, after: int) -> None:
+        """Keep a way for a parser; where proofs tell what is live, only once one is kept for the parser behind it."""
+        if self._machine.heap[k.H_PROVED] == 0 or after == END or self._find_way(after):
+            self._ways.keep_parser(parser, text, after)
+
+    def _find_way(self, parser: int) -> Way | None:
+        """A way for a parser that proofs show to be live; see `Descent`."""
+        return self._descent.find(parser)
+
+    def _follow_plan(self, parser: int) -> Way | None:
+        """The parser after the first terminal of its plan, and a word; None if that cannot be read for sure."""
+        return self._ways.by_terminal(parser, next(self.plans.terminals(self._machine.parser(parser)[0]), -1))
+
+    # --- completions ---
+    def complete(self, config: int) -> str | None:
+        """A short text after which the configuration may end; None if there is none, or none was found.
+
+        The shorter of what a search finds and of the way that is kept.
+        """
+        found, _ = self._search.find({config: ""}, self._ends)
+        texts = [text for text in (found, self._ways.complete(config)) if text is not None]
+        return min(texts, key=lambda text: len(text.encode()), default=None)
+
+    def bound(self, config: int) -> int | None:
+        """Bytes of what `complete` writes, or more: those of the way that is kept. None if nothing is written."""
+        length = self._ways.length(config)
+        if length is None and (text := self.complete(config)) is not None:
+            length = self._ways.choose(config, text)
+        return length
+
+    def search_far(self, config: int) -> bool:
+        """Whether a long search finds a text that completes a configuration which was given up."""
+        found, _ = self._search.find({config: ""}, self._is_known_live, FAR_EFFORT)
+        self.undecided -= found is not None
+        return found is not None

@@ -1,0 +1,95 @@
+"""What stands in brackets behind the name of a rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from structgen.core.grammars.dialects.llguidance.syntax import (
+    Attributes,
+    CharacterRange,
+    Expression,
+    Literal,
+    Name,
+    Pieces,
+    Tree,
+)
+from structgen.core.grammars.dialects.llguidance.tokens import Cursor
+
+MAX_CHARS = 100_000
+"""The largest ``max_chars``."""
+_KNOWN = ("capture", "lazy", "suffix", "stop", "stop_capture", "max_chars")
+_REFUSED = {
+    "max_tokens": (
+        "max_tokens of a rule is not supported: a grammar does not say how texts are cut into tokens",
+        "Bound it in characters, by max_chars=N or by /.{0,N}/, or all of the output by max_new_tokens.",
+    ),
+    "temperature": (
+        "temperature of a rule is not supported: a grammar says which texts are allowed, not how they are drawn",
+        "Leave it out, and set the temperature where the output is generated.",
+    ),
+}
+
+
+def read_attributes(cursor: Cursor, rule: str, value: Callable[[], Tree]) -> Attributes:
+    """The attributes of a rule, at the bracket.
+
+    Args:
+        cursor: stands there.
+        rule: the rule's name.
+        value: reads a terminal at the cursor.
+
+    Raises:
+        GrammarError: unknown, given twice, not supported, or of the wrong kind.
+    """
+    cursor.take("[")
+    found = Attributes()
+    while not cursor.take("]"):
+        token = cursor.expect("rule", "an attribute")
+        name = token.text
+        if name in _REFUSED:
+            cursor.source.fail(token.at, *_REFUSED[name])
+        if name not in _KNOWN:
+            cursor.source.fail(token.at, f"there is no attribute {name!r}", f"There are {', '.join(_KNOWN)}.")
+        if name in found.places:
+            cursor.source.fail(token.at, f"the attribute {name} is given twice")
+        if name in ("suffix", "stop") and found.ending is not None:
+            cursor.source.fail(token.at, "a rule has one of suffix and stop")
+        found.places[name] = token.at
+        found = _with(found, cursor, name, rule, value)
+        if not cursor.take(",") and not cursor.has("]"):
+            cursor.unexpected("a comma or a closing bracket")
+    if found.stop_capture is not None and found.ending is None:
+        cursor.source.fail(found.places["stop_capture"], "stop_capture needs suffix or stop, whose text it captures")
+    return found
+
+
+def _with(found: Attributes, cursor: Cursor, name: str, rule: str, value: Callable[[], Tree]) -> Attributes:
+    if name == "lazy":
+        return replace(found, lazy=True)
+    if name == "capture" and not cursor.has("="):
+        return replace(found, capture=rule)
+    cursor.expect("=", f"= and a value for {name}")
+    if name == "max_chars":
+        return replace(found, max_chars=cursor.whole_number("max_chars", MAX_CHARS))
+    if name in ("capture", "stop_capture"):
+        token = cursor.expect("string", "a name in quotes")
+        if token.text.endswith("i"):
+            cursor.source.fail(token.at, "a name has no flags")
+        try:
+            text = json.loads(token.text)
+        except ValueError:
+            cursor.source.fail(token.at, "this is no text as JSON writes it")
+        return replace(found, **{name: text})
+    at = cursor.token.at
+    ending = value()
+    if not isinstance(ending, Literal | CharacterRange | Expression | Pieces | Name):
+        cursor.source.fail(at, f"{name} is a text, a regular expression or a terminal")
+    if isinstance(ending, Literal) and not ending.text:
+        cursor.source.fail(
+            at,
+            f"an empty {name} is not supported: it means the model's end of sequence, behind which no output goes on",
+            "Write lazy for a text that ends as soon as it can, or leave it out.",
+        )
+    return replace(found, ending=ending, is_stop=name == "stop")

@@ -1,0 +1,152 @@
+"""What grammars in GBNF and XGrammar's EBNF are read into: rules, each a tree as that of a regular expression."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NoReturn, TypeAlias
+
+from structgen.core.grammars.limits import grammar_refusal
+from structgen.core.grammars.normal_form import Place
+from structgen.core.grammars.token_terminals import TokenPattern
+from structgen.core.regex.dfa import Dfa
+from structgen.core.regex.ecma_ast import Alternate, Concat, Node, Repeat
+from structgen.errors import GrammarError, TooComplexError
+
+MAX_LITERAL = 100_000
+"""Characters of a literal or class."""
+MAX_DEPTH = 80
+"""Groups may be nested, and quantifiers follow each other, this deep."""
+
+
+@dataclass(frozen=True)
+class RuleUse:
+    """A use of a rule."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class TokenUse:
+    """A special token, which is no text."""
+
+    pattern: TokenPattern
+    place: Place
+
+
+@dataclass(frozen=True)
+class AutomatonUse:
+    """A text of an automaton, as macros make them."""
+
+    dfa: Dfa
+
+
+EbnfTree: TypeAlias = Node | RuleUse | TokenUse | AutomatonUse
+"""A syntax tree is that of regular expressions, with more kinds of leaves."""
+
+
+@dataclass(frozen=True)
+class EbnfRule:
+    """A rule.
+
+    Attributes:
+        tree: what it may be.
+        place: of its name.
+        captures: the names under which its texts are captured.
+        is_lazy: whether a text ends where it first can.
+        max_chars: characters that its texts may have; None: any number.
+    """
+
+    tree: EbnfTree
+    place: Place
+    captures: tuple[str, ...] = ()
+    is_lazy: bool = False
+    max_chars: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a use of the rule is the same as its tree."""
+        return not self.captures and not self.is_lazy and self.max_chars is None
+
+
+@dataclass(frozen=True)
+class EbnfText:
+    """A grammar's text, and errors in it."""
+
+    text: str
+
+    def place(self, offset: int) -> Place:
+        """Line and column of an offset."""
+        line = bisect_right(self._lines, offset)
+        return Place(line, offset - self._lines[line - 1] + 1)
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
+
+    def fail(self, message: str, offset: int, hint: str | None = None) -> NoReturn:
+        """Raise GrammarError at an offset."""
+        self.fail_at(message, self.place(offset), hint)
+
+    def fail_at(self, message: str, place: Place, hint: str | None = None) -> NoReturn:
+        """Raise GrammarError at a place."""
+        raise GrammarError(message, line=place.line, column=place.column, source=self.text, hint=hint)
+
+    def too_complex(self, error: TooComplexError, place: Place) -> Exception:
+        """What an automaton refused, as an error at a place."""
+        refuse = grammar_refusal(self.text, place.line, place.column)
+        return refuse(error.message, error.budget or "size", error.limit)
+
+    def check_depth(self, depth: int, offset: int) -> None:
+        """Raise GrammarTooComplexError where groups or quantifiers are too deep."""
+        if depth >= MAX_DEPTH:
+            raise self._too_much("groups or quantifiers are nested too deeply", "depth", MAX_DEPTH, offset)
+
+    def check_length(self, length: int, offset: int) -> None:
+        """Raise GrammarTooComplexError where a literal or class is too long."""
+        if length > MAX_LITERAL:
+            raise self._too_much("a literal or class is too long", "characters", MAX_LITERAL, offset)
+
+    def _too_much(self, message: str, budget: str, limit: int, offset: int) -> Exception:
+        place = self.place(offset)
+        return grammar_refusal(self.text, place.line, place.column)(message, budget, limit)
+
+
+def rule_uses(tree: EbnfTree) -> list[RuleUse]:
+    """The uses of rules in a tree."""
+    if isinstance(tree, RuleUse):
+        return [tree]
+    if isinstance(tree, Concat):
+        return [found for part in tree.parts for found in rule_uses(part)]
+    if isinstance(tree, Alternate):
+        return [found for part in tree.options for found in rule_uses(part)]
+    return rule_uses(tree.body) if isinstance(tree, Repeat) else []
+
+
+def reached_rules(rules: Mapping[str, EbnfRule], start: str) -> set[str]:
+    """The rules that ``start`` uses, itself included."""
+    reached, todo = {start}, [start]
+    while todo:
+        used = {use.name for use in rule_uses(rules[todo.pop()].tree)} - reached
+        reached |= used
+        todo += used
+    return reached
+
+
+def choice_of(options: list[EbnfTree]) -> EbnfTree:
+    """One of some trees."""
+    return options[0] if len(options) == 1 else Alternate(tuple(options))  # type: ignore[arg-type]
+
+
+def sequence_of(parts: list[EbnfTree]) -> EbnfTree:
+    """Trees one after the other."""
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))  # type: ignore[arg-type]
+
+
+def repeat_of(body: EbnfTree, low: int, high: int | None) -> EbnfTree:
+    """A tree several times."""
+    return Repeat(body, low, high)  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+"""JSON Schemas inside of grammars: what stands behind ``%json``, with its options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from structgen.core.grammars.normal_form import Place
+from structgen.core.json_text import EXACT_DECODER
+from structgen.errors import GrammarError, OptionsError
+from structgen.options import JsonOptions, changed_options
+
+OPTIONS_KEY = "x-structgen"
+"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
+
+
+class EmbeddedSchema(NamedTuple):
+    """What stands behind ``%json``: a schema, without its key ``x-structgen``, and its options."""
+
+    schema: Any
+    options: JsonOptions
+
+
+def place_at(text: str, offset: int) -> Place:
+    """The line and column of an offset. O(offset)."""
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def read_json(text: str, start: int, what: str) -> tuple[Any, int]:
+    """The JSON value at an offset of a grammar's text, and where it ends.
+
+    Raises:
+        GrammarError: there is none; ``what`` says what it would be.
+    """
+    try:
+        return EXACT_DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        reason, at = error.msg, error.pos
+    except ValueError as error:  # a number, NaN
+        reason, at = str(error), start
+    except RecursionError:
+        reason, at = "it is nested too deeply for Python's JSON parser", start
+    place = place_at(text, at)
+    raise GrammarError(f"{what}: {reason}", line=place.line, column=place.column, source=text)
+
+
+def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSchema, int]:
+    """The schema at an offset of a grammar's text, and where it ends.
+
+    Args:
+        text: the grammar.
+        start: where the schema begins.
+        options: how its JSON may be spelled, where its key ``x-structgen`` says nothing else.
+
+    Raises:
+        GrammarError: no JSON, or no options behind the key.
+    """
+    schema, end = read_json(text, start, "%json is not followed by a JSON Schema")
+    if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
+        return EmbeddedSchema(schema, options), end
+    changes = schema.pop(OPTIONS_KEY)
+    try:
+        return EmbeddedSchema(schema, changed_options(options, changes)), end
+    except OptionsError as error:
+        place = place_at(text, max(text.find(f'"{OPTIONS_KEY}"', start), start))
+        message = f"the options in {OPTIONS_KEY!r} behind %json: {error}"
+        raise GrammarError(message, line=place.line, column=place.column, source=text) from None

@@ -1,0 +1,37 @@
+"""Regular languages as grammars, and small helpers on their automata."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structgen.core.grammars.normal_form import ContextFreeGrammar, Place, Rule, Terminal
+from structgen.core.regex.dfa import Dfa, difference, from_strings
+from structgen.core.regex.dfa_cache import keeps_automata
+
+
+def regular_grammar(dfa: Dfa, name: str, source: str) -> ContextFreeGrammar:
+    """The grammar of a regular language: one terminal, and the empty text if it is in the language."""
+    rules = [Rule(0, (), Place())] if len(dfa) and dfa.accepting[0] else []
+    solid = without_empty(dfa)
+    if solid.is_empty:
+        return ContextFreeGrammar((), (name,), tuple(rules), 0)
+    rules.append(Rule(0, (~0,), Place()))
+    return ContextFreeGrammar((Terminal(name.upper(), solid, source),), (name,), tuple(rules), 0)
+
+
+def without_empty(dfa: Dfa) -> Dfa:
+    """The language less the empty text."""
+    if dfa.is_empty or not dfa.accepting[0]:
+        return dfa
+    return difference(dfa, from_strings([""]), 2 * len(dfa) + 16)
+
+
+@keeps_automata
+def word_dfa(text: str) -> Dfa:
+    """The automaton of one text: a chain of states, which is minimal as it stands."""
+    data = text.encode()
+    transitions = np.full((len(data) + 1, 256), -1, np.int32)
+    transitions[np.arange(len(data)), np.frombuffer(data, np.uint8)] = np.arange(1, len(data) + 1)
+    accepting = np.zeros(len(data) + 1, np.bool_)
+    accepting[-1] = True
+    return Dfa(transitions, accepting)

@@ -1,0 +1,210 @@
+"""``additional_members="closed"``: schemas of values that declare members, without undeclared ones.
+
+A schema of a value is closed where it, or a subschema in place (``allOf``, ``anyOf``, ``$ref``, ...), has
+``properties`` or ``patternProperties``. Its members are then those that are declared, or asked for by ``required`` and
+the like, by the schema, by all that always applies in place, by what applies on a condition that holds, and by **one**
+branch of each ``anyOf`` and ``oneOf``. That is ``unevaluatedProperties: false`` for each branch; all branches at once
+would be as many languages as there are sets of branches. An ``additionalProperties`` or ``unevaluatedProperties`` among
+these counts as the specification has it: who says what other members are is not closed.
+
+Closing only takes away: conditions (``if``, ``not``, ``contains``, which branch of ``oneOf`` it is) are read as
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from structgen.core.json_schema.formula.language import FALSE, TRUE, Enum, Formula, and_, not_, one, or_, unordered
+from structgen.core.json_schema.places import Place
+from structgen.core.json_schema.unevaluated import (
+    SITE_STEPS,
+    Schema,
+    Site,
+    breadth,
+    check_clauses,
+    evaluated_keys,
+    in_place,
+    is_only_ref,
+    remaining,
+    sites,
+)
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.lowering import Context
+
+Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
+WAY_STEPS = 10
+"""What a choice of one branch of each union costs, beside what it says."""
+_REFERENCES = ("$ref", "$dynamicRef")
+_UNIONS = ("anyOf", "oneOf", "type")  # (the last in draft 3)
+
+
+class Way(NamedTuple):
+    """One branch of each union that always applies: what holds then besides, and the keys that are declared."""
+
+    holds: Formula
+    found: Found
+
+
+class Closing:
+    """How one schema of a value is closed.
+
+    Attributes:
+        rest: what closes it beside its keywords; TRUE: nothing.
+    """
+
+    def __init__(self, schema: Schema, place: Place, context: Context) -> None:
+        self._context = context
+        self._place = (place, "unevaluatedProperties")
+        spoken = [word for word in schema if context.has(word)]
+        self._passes = spoken[0] if len(spoken) == 1 and spoken[0] in _REFERENCES else None
+        self._union: str | None = None
+        self._branches: list[Formula] = []
+        self.rest: Formula = TRUE
+        if self._passes is None:
+            self._close(schema, place, context)
+
+    def _close(self, schema: Schema, place: Place, context: Context) -> None:
+        if not any(_declares(site) for site in sites(schema, place, context)):
+            return
+        found, unions = _reading(schema, place, context, True)
+        self._base = or_(*[keys for condition, keys in found if condition is TRUE])
+        own = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
+        if own or self._base is TRUE:
+            return
+        groups = {name: self._relevant(_ways(union, frozenset())) for name, union in unions.items()}
+        self._union = next((name for name, ways in groups.items() if name in ("anyOf", "oneOf") and any(ways)), None)
+        inner = groups.pop(self._union) if self._union is not None else []
+        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], found))
+        if self._union is None:
+            self.rest = or_(*[and_(way.holds, self._closed(way.found)) for way in others])
+        else:
+            self._branches = [or_(*self._each(branch, others)) for branch in inner]
+
+    def _relevant(self, ways: list[list[Way]]) -> list[list[Way]]:
+        """By branch, its ways without the keys that are declared anyway; empty ones if there is no difference."""
+        new = not_(self._base)
+        cut = [
+            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.found)) for way in branch]
+            for branch in ways
+        ]
+        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.found):
+            return cut
+        return []
+
+    def _combined(self, groups: list[list[Way]], found: Found) -> Iterator[Way]:
+        number = 1
+        for group in groups:
+            number *= len(group)
+            check_clauses(number, self._place, self._context)
+        self._context.budget.spend(WAY_STEPS * number)
+        for chosen in product(*groups):
+            yield Way(and_(*[way.holds for way in chosen]), (*found, *chain(*[way.found for way in chosen])))
+
+    def _each(self, branch: list[Way], others: list[Way]) -> Iterator[Formula]:
+        """The ways of a branch, which itself is said by its schema, with those of the other unions."""
+        for way, other in product(branch, others):
+            self._context.budget.spend(WAY_STEPS + len(way.found) + len(other.found))
+            yield and_(way.holds, other.holds, self._closed((*other.found, *way.found)))
+
+    def _closed(self, found: Found) -> Formula:
+        return remaining(found, FALSE, self._place, self._context)
+
+    @property
+    def formula(self) -> Formula:
+        """All that closes the schema, for the report; TRUE: it is not closed here."""
+        return and_(self.rest, *[branch for branch in self._branches if branch is not FALSE])
+
+    def part(
+        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, place: Place
+    ) -> Formula | list[Formula]:
+        """What a keyword means: as its function says, but for one that only refers, and for the union."""
+        keyword, context = place[1], self._context
+        if keyword == self._passes and isinstance(value, str):
+            return context.refer(value, place, dynamic=keyword != "$ref", in_place=False)
+        if keyword != self._union:
+            return function(value, schema, place, context)
+        children = [context.descend(child, place, i, in_place=True) for i, child in enumerate(value)]
+        closed = or_(*[and_(child, branch) for child, branch in zip(children, self._branches, strict=True)])
+        if keyword != "oneOf":
+            return closed
+        written = [
+            unordered(context.as_written.descend(child, place, i, in_place=True)) for i, child in enumerate(value)
+        ]
+        return and_(one(*written), closed)
+
+
+def _reading(
+    schema: Any, place: Place, context: Context, outermost: bool
+) -> tuple[Found, dict[Any, list[tuple[Any, ...]]]]:
+    """What a schema declares without its unions, and these: (schema, place, context, condition) of each branch.
+
+    A union of the schema itself has its keyword as key.
+    """
+    found: list[tuple[Formula, Formula]] = []
+    unions: dict[Any, list[tuple[Any, ...]]] = {}
+    todo = [Site(schema, place, context, TRUE, outermost)] if isinstance(schema, dict) else []
+    seen = set()
+    while todo:
+        site = todo.pop()
+        key = (id(site.schema), site.context, site.condition)
+        if key in seen:
+            continue
+        seen.add(key)
+        context.budget.spend(SITE_STEPS + breadth(site.condition))
+        found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
+        for child, where, around, condition in in_place(site):
+            keyword = where[0][1] if len(where[0]) == 2 else None
+            if site.condition is TRUE and keyword in _UNIONS and where[0][0] == site.place:
+                name = keyword if site.outermost else (id(site.schema), site.context, keyword)
+                unions.setdefault(name, []).append((child, where, around, condition))
+            elif isinstance(child, dict):
+                inner = around.within(child, where)
+                todo.append(Site(child, where, inner, and_(site.condition, condition), False))
+    return tuple(found), unions
+
+
+def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]:
+    """The ways of each branch of a union; each holds the branch but not, for the branch itself, its own schema."""
+    found = []
+    for child, where, around, condition in union:
+        context = around.within(child, where) if isinstance(child, dict) else around
+        key = (id(child), context)
+        declared, inner = _reading(child, where, context, False) if key not in path else ((), {})
+        groups = [list(chain(*_ways(branches, path | {key}))) for branches in inner.values()]
+        number = 1
+        for group in groups:
+            number *= len(group)
+            check_clauses(number, where, context)
+        context.budget.spend(number * (WAY_STEPS + len(declared) + sum(breadth(ways[0].holds) for ways in groups)))
+        found.append(
+            [
+                Way(
+                    and_(condition, *[way.holds for way in chosen]),
+                    (*declared, *chain(*[way.found for way in chosen])),
+                )
+                for chosen in product(*groups)
+            ]
+        )
+    return found
+
+
+def _declares(site: Site) -> bool:
+    return not is_only_ref(site) and any(
+        isinstance(site.schema.get(keyword), dict) for keyword in ("properties", "patternProperties")
+    )
+
+
+def _needed_keys(site: Site) -> Formula:
+    """The keys that ``required`` and the like ask for; in a condition they ask for nothing."""
+    if is_only_ref(site) or not site.context.closes:
+        return FALSE
+    lists = [site.schema.get("required")]
+    for keyword in ("dependentRequired", "dependencies"):
+        needed = site.schema.get(keyword)
+        lists += needed.values() if isinstance(needed, dict) and site.context.has(keyword) else []
+    names = [[found] if isinstance(found, str) else found for found in lists]
+    return Enum([name for found in names if isinstance(found, list) for name in found if isinstance(name, str)])

@@ -1,0 +1,109 @@
+"""Boolean applicators and references. The signature is described in `structgen.core.json_schema.keywords_scalar`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from structgen.core.json_schema import checks
+from structgen.core.json_schema.formula import language
+from structgen.core.json_schema.formula.language import TRUE, Formula, and_, one, or_, unordered
+from structgen.core.json_schema.formula.values import TYPE_BITS
+from structgen.core.json_schema.keywords_scalar import Schema, type_draft4
+from structgen.core.json_schema.places import Place, sibling
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.lowering import Context
+
+
+def _children(value: Any, place: Place, context: Context) -> list[Formula]:
+    children = checks.array(value, place, nonempty=True)
+    return [context.descend(child, place, index, in_place=True) for index, child in enumerate(children)]
+
+
+def allOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """All of the schemas."""
+    return context.conjoin(_children(value, place, context))
+
+
+def anyOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least one of the schemas."""
+    return or_(*_children(value, place, context))
+
+
+def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Exactly one of the schemas; which one is said by the schemas as written, whatever is closed below them."""
+    children = _children(value, place, context)
+    if not context.closes:
+        return one(*children)
+    written = [unordered(child) for child in _children(value, place, context.as_written)]
+    if written == [unordered(child) for child in children]:
+        return one(*children)
+    return and_(one(*written), or_(*children))
+
+
+def not_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Not the schema (``not``)."""
+    return language.not_(unordered(context.as_written.lower(value, place, in_place=True)))
+
+
+def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``then`` and ``else`` beside it."""
+    condition = context.as_written.lower(value, place, in_place=True)
+    then, otherwise = (
+        context.lower(schema[branch], sibling(place, branch), in_place=True)
+        if branch in schema and context.has(branch)
+        else TRUE
+        for branch in ("then", "else")
+    )
+    if then is otherwise:
+        return then
+    negated = language.not_(unordered(condition))
+    if otherwise is TRUE:
+        return or_(negated, then)
+    return or_(and_(condition, then), and_(negated, otherwise))
+
+
+def ref(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$ref``."""
+    return context.refer(checks.string(value, place), place)
+
+
+def dynamicRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$dynamicRef`` (2020-12)."""
+    return context.refer(checks.string(value, place), place, dynamic=True)
+
+
+def recursiveRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """``$recursiveRef`` (2019-09); its value is always "#"."""
+    if value != "#":
+        checks.refuse(place, '"#"', value)
+    return context.refer("#", place, dynamic=True)
+
+
+# --- draft 3 ---------------------------------------------------------------------------------------------------------
+
+
+def type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Draft 3: a type, "any", a schema, or an array of those. Names that it does not define allow anything."""
+    if isinstance(value, list):
+        return or_(*[_type_draft3(item, schema, (place, index), context) for index, item in enumerate(value)])
+    return _type_draft3(value, schema, place, context)
+
+
+def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    if isinstance(value, dict):
+        return context.lower(value, place, in_place=True)
+    name = checks.string(value, place)
+    return type_draft4(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
+
+
+def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """None of what ``type`` of draft 3 would allow."""
+    return language.not_(unordered(type_draft3(value, schema, place, context.as_written)))
+
+
+def extends(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The schema too, or all of several."""
+    if isinstance(value, list):
+        return context.conjoin([context.descend(child, place, i, in_place=True) for i, child in enumerate(value)])
+    return context.lower(value, place, in_place=True)

@@ -1,0 +1,195 @@
+"""Keywords for objects. The signature is described in `structgen.core.json_schema.keywords_scalar`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from structgen.core.json_schema import checks
+from structgen.core.json_schema.formula.language import (
+    FALSE,
+    TRUE,
+    All,
+    And,
+    Enum,
+    Formula,
+    Keys,
+    Not,
+    One,
+    Or,
+    Order,
+    Pat,
+    Type,
+    and_,
+    members,
+    named,
+    not_,
+    one,
+    or_,
+    present,
+    record,
+    spelled,
+    unordered,
+)
+from structgen.core.json_schema.formula.values import STRING
+from structgen.core.json_schema.keywords_scalar import Schema, guard
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.places import Place
+
+
+def absent(name: str) -> Formula:
+    """No member is called ``name`` (true off objects)."""
+    return All(named(name), FALSE)
+
+
+def properties(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
+    """Schemas by key, and the order in which a writer of declared order puts them."""
+    checks.mapping(value, place)
+    lower = context.lower
+    parts = members([(name, lower(child, (place, name), 1)) for name, child in value.items()])
+    if context.declared_order:
+        parts.append(Order(value))
+    return parts
+
+
+_NOTHING: list[str] = []
+PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
+
+
+def plain_object(schema: Schema, place: Place, context: Context) -> Formula | None:
+    """The formula of a schema of ``type`` object with ``properties`` if no keywords but these, ``required`` and
+    ``additionalProperties`` say anything, made at once; None: there are others, or something is malformed."""
+    if not context.dialect.not_plain.isdisjoint(schema):
+        return None
+    children, required = schema["properties"], schema.get("required", _NOTHING)
+    if children.__class__ is not dict or required.__class__ is not list:
+        return None
+    for name in required:
+        if name.__class__ is not str:
+            return None
+    lower, others, ordinary = context.lower, TRUE, context.ordinary
+    values: list[Formula] = []
+    if not children.keys() >= set(required):
+        context.note_required(required, children, (place, "required"))
+    for keyword in schema:  # in this order errors and the report come
+        if keyword == "properties":
+            below = (place, keyword)
+            for name, child in children.items():
+                values.append(lower(child, (below, name), 1))
+        elif keyword == "additionalProperties":
+            others = lower(schema[keyword], (place, keyword))
+        elif keyword not in ordinary:
+            context.note_word(keyword, place)
+    return record(tuple(children), tuple(values), tuple(required), others, context.declared_order)
+
+
+def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas of all members whose key matches."""
+    checks.mapping(value, place)
+    children = [(regex, context.descend(child, place, regex)) for regex, child in value.items()]
+    return and_(*[All(Pat(regex), child) for regex, child in children if context.enforces_pattern(regex)])
+
+
+def additionalProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schema of the members that neither ``properties`` nor ``patternProperties`` of this schema names."""
+    return All(not_(declared_keys(schema, context)), context.lower(value, place))
+
+
+def declared_keys(schema: Schema, context: Context) -> Formula:
+    """The keys that ``properties`` and ``patternProperties`` of this schema speak of."""
+    named = schema.get("properties")
+    patterns = schema.get("patternProperties")
+    keys: Formula = Enum(named) if isinstance(named, dict) else FALSE
+    if isinstance(patterns, dict) and patterns:
+        keys = or_(keys, *[Pat(regex) for regex in patterns if context.enforces_pattern(regex)])
+    return keys
+
+
+def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula | list[Formula]:
+    """Keys that must be present: not absent."""
+    names = checks.strings(value, place)
+    declared = schema.get("properties")
+    if isinstance(declared, dict):
+        context.note_required(names, declared, place)
+    parts = [present(name) for name in names]
+    return parts if schema.get("type") == "object" else guard("object", and_(*parts), schema)
+
+
+def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least so many members."""
+    return Keys(checks.count(value, place))
+
+
+def maxProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most so many members."""
+    return guard("object", not_(Keys(checks.count(value, place) + 1)), schema)
+
+
+def propertyNames(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schema of the keys: no member whose key violates it."""
+    return All(not_(of_strings(unordered(context.as_written.lower(value, place)))), FALSE)
+
+
+def of_strings(formula: Formula, done: dict[Formula, Formula] | None = None) -> Formula:
+    """The formula restricted to strings: what it says of types is decided, atoms of other types are true.
+
+    ``done``: what became of parts, so that those that are shared are looked at once.
+    """
+    done = {} if done is None else done
+    found = done.get(formula)
+    if found is None:
+        found = done[formula] = _of_strings(spelled(formula), done)
+    return found
+
+
+def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:
+    if isinstance(formula, Type):
+        return TRUE if formula.mask & STRING else FALSE
+    if isinstance(formula, Enum):
+        return Enum(value for value in formula.values if isinstance(value, str))
+    if isinstance(formula, Not):
+        return not_(of_strings(formula.arg, done))
+    if isinstance(formula, (And, Or, One)):
+        build = {And: and_, Or: or_, One: one}[formula.__class__]
+        return build(*[of_strings(part, done) for part in formula.args])
+    return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Ref") else TRUE
+
+
+def dependentRequired(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Keys that must be present if another is."""
+    checks.mapping(value, place)
+    return and_(*[_needs(name, checks.strings(names, (place, name))) for name, names in value.items()])
+
+
+def _needs(name: str, names: list[str]) -> Formula:
+    return or_(absent(name), and_(*map(present, names)))
+
+
+def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Schemas of the whole object if a key is present."""
+    checks.mapping(value, place)
+    return and_(
+        *[or_(absent(name), context.descend(child, place, name, in_place=True)) for name, child in value.items()]
+    )
+
+
+def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Up to draft 7 (draft 3 also allows a single name): a schema or names."""
+    checks.mapping(value, place)
+    parts = []
+    for name, child in value.items():
+        if isinstance(child, str) and context.dialect.name == "draft3":
+            parts.append(_needs(name, [child]))
+        elif isinstance(child, list):
+            parts.append(_needs(name, checks.strings(child, (place, name))))
+        else:
+            parts.append(or_(absent(name), context.descend(child, place, name, in_place=True)))
+    return and_(*parts)
+
+
+def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
+    """Draft 3 marks a required member by ``required: true`` in its schema."""
+    parts = properties(value, schema, place, context)
+    names = [name for name, child in value.items() if isinstance(child, dict) and child.get("required") is True]
+    return [*parts, guard("object", and_(*map(present, names)), schema)] if names else parts

@@ -1,0 +1,195 @@
+"""Keywords for any type, numbers and strings: one function per keyword, named as the keyword.
+
+All keyword functions, here and in the sibling modules, have one signature: ``(value, schema, place, context)`` are the
+keyword's value, the schema object it stands in, the place of the value and the context of lowering. They return the
+formula that the keyword means, given the rest of ``schema`` (or a list of formulas: their conjunction), and raise
+SchemaError if the value is malformed.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from structgen.core.json_schema import checks
+from structgen.core.json_schema.formula.language import (
+    INT,
+    TRUE,
+    Enum,
+    Format,
+    Formula,
+    Ge,
+    Gt,
+    Len,
+    Mult,
+    Pat,
+    Type,
+    and_,
+    not_,
+    or_,
+)
+from structgen.core.json_schema.formula.values import ANY, NUMBER, TYPE_BITS, Canonical
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.places import Place
+
+Schema = dict[str, Any]
+
+_TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
+_INTEGRAL = Mult(1)
+_TYPES["integer"] = and_(Type(NUMBER), _INTEGRAL)
+_TYPE_NAMES = "one of " + ", ".join(f'"{name}"' for name in _TYPES)
+_OTHER_NAMES = {
+    "int": "integer", "long": "integer", "str": "string", "text": "string", "float": "number", "double": "number",
+    "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
+}  # fmt: skip
+_TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
+_OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
+
+
+def guard(name: str, formula: Formula, schema: Schema) -> Formula:
+    """``formula``, or the value is of another type than ``name``. Needed where a keyword lowers to a negated atom.
+
+    Omitted if ``type`` beside it says ``name``: the conjunction is the same and stays one of atoms.
+    """
+    return formula if schema.get("type") == name else or_(_OTHER[TYPE_BITS[name]], formula)
+
+
+def number_guard(formula: Formula, schema: Schema) -> Formula:
+    """`guard` for keywords of numbers, where ``type`` may also say integer."""
+    return formula if schema.get("type") in ("integer", "number") else or_(_OTHER[NUMBER], formula)
+
+
+def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
+    known = _TYPES.get(value) if value.__class__ is str else None
+    return known or _types(value, place, _TYPES, _INTEGRAL)
+
+
+def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
+    known = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
+    return known or _types(value, place, _TYPES_DRAFT4, INT)
+
+
+def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:
+    if isinstance(value, str):
+        return types.get(value) or _refuse_type(place, value)
+    if not isinstance(value, (list, tuple)) or not value:
+        checks.refuse(place, "a type or a non-empty array of types", value)
+    names = checks.strings(value, place)
+    mask = 0
+    for index, name in enumerate(names):
+        if name not in _TYPES:
+            _refuse_type((place, index), name, within=1)
+        mask |= TYPE_BITS.get(name, 0)
+    if "integer" in names and not mask & NUMBER:
+        return and_(Type(mask | NUMBER), integral)
+    return Type(mask)
+
+
+def meant_type(name: str) -> str | None:
+    """The type that a name is, or was most likely meant to be."""
+    return _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name, _TYPES, 1)), None)
+
+
+def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
+    """Refuse what is no type, with the nearest that is."""
+    near = meant_type(name)
+    checks.refuse(place, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
+
+
+def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """One of the values."""
+    values: list[Canonical] = []
+    for item in value if value.__class__ is list else checks.array(value, place):
+        values.append(item if item.__class__ is str else checks.json_value(item, place))
+    return Enum(values)
+
+
+def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The value."""
+    return Enum([checks.json_value(value, place)])
+
+
+def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """An integer multiple, exactly (0.3 is one of 0.1)."""
+    divisor = checks.number(value, place)
+    if divisor <= 0:
+        checks.refuse(place, "a number greater than 0", value)
+    return Mult(divisor)
+
+
+def minimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least."""
+    return Ge(checks.number(value, place))
+
+
+def exclusiveMinimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """More than (a number from draft 6 on)."""
+    return Gt(_bound(value, place))
+
+
+def maximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most: not more than."""
+    return number_guard(not_(Gt(checks.number(value, place))), schema)
+
+
+def exclusiveMaximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Less than: not at least (a number from draft 6 on)."""
+    return number_guard(not_(Ge(_bound(value, place))), schema)
+
+
+def _bound(value: Any, place: Place) -> int | Fraction:
+    if isinstance(value, bool):
+        hint = 'A boolean here is the form of draft 4; declare it: "$schema": "http://json-schema.org/draft-04/schema#"'
+        checks.refuse(place, "a number", value, hint=hint)
+    return checks.number(value, place)
+
+
+def minimum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``exclusiveMinimum`` beside it, a boolean up to draft 4."""
+    bound = checks.number(value, place)
+    return Gt(bound) if schema.get("exclusiveMinimum") is True else Ge(bound)
+
+
+def maximum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """With ``exclusiveMaximum`` beside it, a boolean up to draft 4."""
+    bound = checks.number(value, place)
+    return number_guard(not_(Ge(bound) if schema.get("exclusiveMaximum") is True else Gt(bound)), schema)
+
+
+def exclusive_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """Draft 4's exclusiveMinimum and exclusiveMaximum modify their partner, which reads them."""
+    checks.boolean(value, place)
+    return TRUE
+
+
+def minLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At least so many code points."""
+    return Len(checks.count(value, place))
+
+
+def maxLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """At most so many code points."""
+    return guard("string", not_(Len(checks.count(value, place) + 1)), schema)
+
+
+def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """The expression matches somewhere in the string."""
+    return Pat(value) if context.enforces_pattern(checks.string(value, place)) else TRUE
+
+
+def format(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """An annotation unless the options assert formats and the dialect defines the name."""
+    checks.string(value, place)
+    if not context.asserts_format(value):
+        context.note_format(value, place)
+        return TRUE
+    from structgen.core.regex.formats import max_length  # deferred: automata are not needed to read a schema
+
+    language = Format(value, context.dialect.name)
+    longest = max_length(value, context.dialect.name)
+    return language if longest is None else and_(language, guard("string", not_(Len(longest + 1)), schema))

@@ -1,0 +1,230 @@
+"""What becomes of every keyword: enforced, annotation (by the specification), or ignored; and what is closed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from structgen.core.json_schema.dialects import by_metaschema
+from structgen.core.json_schema.formula.language import (
+    All,
+    And,
+    Enum,
+    Formula,
+    Idx,
+    Items,
+    MemberRecord,
+    Not,
+    One,
+    Or,
+    Type,
+    spelled,
+)
+from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.spelling import ANNOTATIONS, STRUCTURE
+from structgen.core.regex.unicode.properties import unicode_version
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.lowering import Context
+
+Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
+
+_CLOSED = "not in the schema: as if it were false (options.additional_members)"
+_BACKREFERENCE = "on request: backreferences are not regular"
+_BY_UNICODE = "by Unicode {}: a validator of another version may take characters otherwise that are newer than it"
+_NOT_COUNTED = "but that the Punycode form of a label has at most 63 characters: that is not regular"
+_NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
+
+
+class Entry(NamedTuple):
+    """One keyword occurrence: its JSON Pointer, name, what becomes of it and why.
+
+    "misspelt" is what no draft has and one slip makes a keyword (see `structgen.core.json_schema.spelling`). The status
+    "closed" is that of an ``unevaluatedProperties`` that the schema does not have but is read with. Of
+    schemas that are derived from Python types, "narrowed" and "checked" say what became of a type, whose name in
+    pydantic's core schema stands in place of the keyword: the schema is narrower than the type, or the type's own
+    validators may refuse what satisfies it.
+    """
+
+    pointer: str
+    keyword: str
+    status: Status
+    reason: str
+
+
+class Report:
+    """The keywords of all subschemas that the root reaches, in the order of the walk, and choices that it leaves.
+
+    Attributes:
+        entries: the keywords.
+        open: JSON Pointers of the schemas that declare members and allow others, since nothing says that they do not:
+            those that ``additional_members="closed"`` would close.
+        bounds_numbers: whether there are numbers that ``JsonOptions.max_number_length`` = "auto" keeps from going on
+            without end.
+    """
+
+    def __init__(self, entries: list[Entry], open: Sequence[str] = ()) -> None:
+        self.entries = entries
+        self.open = list(open)
+        self.bounds_numbers = False
+
+    def to_dict(self) -> dict[str, dict[str, str]]:
+        """``{pointer: {"keyword", "status", "reason"}}``; the reason is left out where there is none."""
+        return {
+            entry.pointer: {"keyword": entry.keyword, "status": entry.status}
+            | ({"reason": entry.reason} if entry.reason else {})
+            for entry in self.entries
+        }
+
+    @property
+    def closed(self) -> list[str]:
+        """JSON Pointers of the schemas that were closed, since ``JsonOptions.additional_members`` is "closed"."""
+        return [entry.pointer.rpartition("/")[0] for entry in self.entries if entry.status == "closed"]
+
+    @property
+    def misspelt(self) -> list[Entry]:
+        """Words that are most likely misspelt keywords or formats; the reason says which."""
+        return [entry for entry in self.entries if entry.status == "misspelt"]
+
+    @property
+    def checked(self) -> list[Entry]:
+        """What only the validators of a Python type say, when the value is read."""
+        return [entry for entry in self.entries if entry.status == "checked"]
+
+    def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
+        """The same with the keywords at these pointers (and why) marked as ignored on request."""
+        reasons = dict(ignored)
+        known = {entry.pointer for entry in self.entries}
+        entries = [
+            entry._replace(status="ignored", reason=f"on request: {reasons[entry.pointer]}")
+            if entry.pointer in reasons
+            else entry
+            for entry in self.entries
+        ]
+        rest = [Entry(place, "", "ignored", f"on request: {what}") for place, what in ignored if place not in known]
+        return Report(entries + rest, self.open)
+
+    def __str__(self) -> str:
+        width = max((len(entry.pointer) for entry in self.entries), default=0)
+        return "\n".join(
+            f"{entry.pointer:{width}}  {entry.status}{': ' + entry.reason if entry.reason else ''}"
+            for entry in self.entries
+        )
+
+
+class Trace:
+    """What a second walk writes down: the schemas visited, and the place that each formula first came from.
+
+    Attributes:
+        by_keyword: whether plain objects, too, are to be read keyword by keyword.
+    """
+
+    by_keyword = False
+
+    def __init__(self) -> None:
+        self.origins: dict[Formula, Place] = {}
+        self._entries: dict[str, Entry] = {}
+
+    def visit(self, schema: dict[str, Any], place: Place, context: Context) -> None:
+        """Note the keywords of a schema about to be lowered."""
+        for keyword in schema:
+            where = pointer((place, keyword))
+            if where not in self._entries:
+                self._entries[where] = Entry(where, keyword, *_status(keyword, schema, context))
+                if keyword == "patternProperties":
+                    self._visit_key_patterns(schema[keyword], (place, keyword), context)
+
+    def _visit_key_patterns(self, patterns: Any, place: Place, context: Context) -> None:
+        """Note the patterns of keys that are left out on request."""
+        for regex in patterns if isinstance(patterns, dict) else ():
+            if not context.enforces_pattern(regex):
+                where = pointer((place, regex))
+                self._entries[where] = Entry(where, "patternProperties", "ignored", _BACKREFERENCE)
+
+    def record(self, formula: Formula | list[Formula], place: Place) -> None:
+        """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
+        todo = list(formula) if isinstance(formula, list) else [formula]
+        while todo:
+            node = todo.pop()
+            if node in self.origins:
+                continue
+            self.origins[node] = place
+            if isinstance(node, (And, Or, One)):
+                todo.extend(node.args)
+            elif isinstance(node, Not):
+                todo.append(node.arg)
+            elif isinstance(node, All):
+                todo.extend((node.keys, node.value))
+            elif isinstance(node, (Idx, Items)):
+                todo.append(node.value)
+            elif isinstance(node, MemberRecord):
+                todo.append(node.spelled)
+
+    def record_object(self, formula: Formula, place: Place) -> None:
+        """Note that the schema at ``place`` is a plain object: which keyword says each of its parts."""
+        conjunction = spelled(formula)
+        for literal in conjunction.args if isinstance(conjunction, And) else ():
+            keyword = "type" if isinstance(literal, Type) else "properties"
+            if isinstance(literal, Not):
+                keyword = "required"
+            elif isinstance(literal, All) and not isinstance(literal.keys, Enum):
+                keyword = "additionalProperties"
+            self.record(literal, (place, keyword))
+        self.record(formula, (place, "properties"))
+
+    def close(self, formula: Formula, place: Place) -> None:
+        """Note that ``formula`` closes a schema, at the ``place`` where the keyword that says so would stand."""
+        self.record(formula, place)
+        where = pointer(place)
+        self._entries[where] = Entry(where, str(place[1]), "closed", _CLOSED)
+
+    @property
+    def report(self) -> Report:
+        """All that was visited."""
+        return Report(list(self._entries.values()))
+
+
+def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
+    dialect = context.dialect
+    if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
+        return "ignored", f"up to draft 7 $ref hides the keywords beside it ({dialect.name})"
+    if keyword == "format":
+        return _format_status(schema["format"], context)
+    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
+        return "ignored", "without effect unless items is an array"
+    if keyword == "pattern" and not context.enforces_pattern(schema["pattern"]):
+        return "ignored", _BACKREFERENCE
+    if keyword in ("pattern", "patternProperties") and _reads_tables(schema[keyword]):
+        return "enforced", _BY_UNICODE.format(unicode_version())
+    if keyword in dialect.partners:
+        if _NEEDS[keyword] not in schema:
+            return "ignored", f"without effect unless {_NEEDS[keyword]} stands beside it"
+        return "enforced", ""
+    if keyword in dialect.keywords:
+        return "enforced", ""
+    if keyword == "$schema" and (schema[keyword].__class__ is not str or by_metaschema(schema[keyword]) is None):
+        return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
+    if keyword in STRUCTURE:
+        return "annotation", "structure of the document"
+    if keyword in ANNOTATIONS:
+        return "annotation", ""
+    doubt = dialect.doubt(keyword)
+    return ("annotation", f"not a keyword of {dialect.name}") if doubt is None else ("misspelt", doubt)
+
+
+def _reads_tables(found: Any) -> bool:
+    """Whether what an expression means, or one of several, depends on the version of Unicode: properties, and case."""
+    regexes = [found] if isinstance(found, str) else list(found)
+    return any(re.search(r"\\[pP]\{|\(\?[ms]*i", regex) is not None for regex in regexes)
+
+
+def _format_status(name: Any, context: Context) -> tuple[Status, str]:
+    if context.asserts_format(name):
+        return "enforced", _NOT_COUNTED if name == "idn-hostname" else ""
+    if name in context.dialect.formats:
+        return "annotation", "formats are not asserted (options.assert_formats)"
+    doubt = context.doubt_format(name)
+    if doubt is not None:
+        return "misspelt", doubt
+    return "annotation", f"{name!r} is not a format of {context.dialect.name}"

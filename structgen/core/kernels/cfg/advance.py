@@ -1,0 +1,146 @@
+"""Advancing configurations by text, by tokens and by terminals of no text of their own."""
+
+from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
+from structgen.core.kernels.cfg.continuations import push_item
+from structgen.core.kernels.cfg.layout import *
+from structgen.core.kernels.cfg.lexer import any_lex, step
+from structgen.core.kernels.cfg.rows import goto, row_of, union
+from structgen.core.kernels.cfg.tables import (
+    class_of,
+    count_at,
+    level_at,
+    move_at,
+    offset_of,
+    set_count_at,
+    set_level_at,
+    set_move_at,
+)
+from structgen.core.kernels.cfg.walks import add_thread
+from structgen.core.kernels.interning import lacks_room, length, raise_flag, set_word, word
+from structgen.core.kernels.jit import internal
+from structgen.core.kernels.memory import address, element_reader, size, within
+
+_byte = element_reader(8, signed=False)
+
+
+@internal
+def _config_of(h, level):
+    """The configuration of the threads of a level."""
+    first = level * word(h, H_WIDTH_OF_LEVEL)
+    start = word(h, H_CTOP)
+    for j in range(first, first + count_at(h, level)):
+        push(h, H_C, level_at(h, j) & THREAD_MASK)
+    sort_unique(h, H_C, start)
+    config = intern(h, CONFIG, start, CONFIG_KEY - 2)
+    return RETRY if lacks_room(h) else config
+
+
+@internal
+def advance(h, config, data, count):
+    """The configuration after ``count`` bytes at address ``data``; DEAD if there is none."""
+    width = word(h, H_WIDTH_OF_LEVEL)
+    n = length(h, config)
+    if n > width:
+        raise_flag(h, LEVELS_FULL)
+        return RETRY
+    for i in range(n):
+        set_level_at(h, i, word(h, config + CONFIG_KEY + i))
+    set_count_at(h, 0, n)
+    now = 0
+    for at in range(count):
+        following, new_row = 1 - now, 0
+        set_count_at(h, following, 0)
+        for j in range(now * width, now * width + count_at(h, now)):
+            thread = level_at(h, j) & THREAD_MASK
+            d = step(h, thread & K_MASK, _byte(data, at))
+            if d < 0:
+                continue
+            add_thread(h, following, thread >> K_BITS, d)
+            classes = word(h, d + LEX_ACCEPTS)
+            if classes != 0 and not lacks_room(h):
+                row = goto(h, thread >> K_BITS, classes)
+                new_row = row if new_row == 0 else union(h, new_row, row)
+        if lacks_room(h):
+            return RETRY
+        if new_row != 0:
+            add_thread(h, following, new_row, word(h, new_row + ROW_LEX))
+        now = following
+        if count_at(h, now) == 0:
+            return DEAD
+    return _config_of(h, now)
+
+
+@internal
+def initial(h, suffix):
+    """The configuration before any text; also makes the records that all others refer to."""
+    for item in range(2):
+        start = word(h, H_CTOP)
+        push(h, H_C, item)
+        set_word(h, H_END + item, intern(h, CONT, start, CONT_KEY - 2))
+    every = word(h, H_CTOP)
+    for t in range(word(h, H_TERMINALS) + 1):
+        push(h, H_C, t)
+    classes = intern(h, CLASSES, every, 0)
+    start = word(h, H_CTOP)
+    push(h, H_C, -1)
+    any_row = intern(h, ROW, start, ROW_KEY - 2)
+    set_word(h, H_ANY, any_row)
+    set_word(h, any_row + ROW_BUILT, 1)
+    lex = any_lex(h, classes)
+    start = word(h, H_CTOP)
+    push_item(h, suffix, word(h, H_END))
+    row = row_of(h, start)
+    if lacks_room(h):
+        return RETRY
+    set_word(h, any_row + ROW_LEX, lex)
+    set_count_at(h, 0, 0)
+    add_thread(h, 0, row, word(h, row + ROW_LEX))
+    return _config_of(h, 0)
+
+
+@internal
+def after_terminal(h, config, t):
+    """The configuration after terminal ``t``, one of no text of its own, was read; DEAD if it cannot stand here."""
+    start = word(h, H_CTOP)
+    push(h, H_C, t)
+    single, row = intern(h, CLASSES, start, 0), 0
+    for i in range(length(h, config)):
+        thread = word(h, config + CONFIG_KEY + i)
+        r, d = thread >> K_BITS, thread & K_MASK
+        for j in range(1, length(h, d)):
+            if class_of(h, word(h, d + LEX_KEY + j)) == t and not lacks_room(h):
+                following = goto(h, r, single)
+                row = following if row == 0 else union(h, row, following)
+    if lacks_room(h):
+        return RETRY
+    if row == 0:
+        return DEAD
+    set_count_at(h, 0, 0)
+    add_thread(h, 0, row, word(h, row + ROW_LEX))
+    return _config_of(h, 0)
+
+
+@internal
+def ends_of(h, config):
+    """Whether the text may stop (1) and whether a terminal of no text of its own may begin (2)."""
+    ends = 0
+    for i in range(length(h, config)):
+        ends |= word(h, (word(h, config + CONFIG_KEY + i) & K_MASK) + LEX_ENDS)
+    return ends
+
+
+@internal
+def accept(h, config, token):
+    """The configuration after a token; DEAD if there is none. The latest steps are remembered."""
+    slot = 3 * ((config ^ (config >> 9) ^ (token << 3) ^ (token >> 7)) & (MOVES - 1))
+    if move_at(h, slot) == config and move_at(h, slot + 1) == token:
+        return move_at(h, slot + 2)
+    first = offset_of(h, token)
+    count = offset_of(h, token + 1) - first
+    within(first, count, size(h, H_BYTES))
+    after = advance(h, config, address(h, H_BYTES) + first, count) if count > 0 else DEAD
+    if after != RETRY:
+        set_move_at(h, slot, config)
+        set_move_at(h, slot + 1, token)
+        set_move_at(h, slot + 2, after)
+    return after

@@ -1,0 +1,116 @@
+"""Matchers: their arrays into the context, their steps, and the mask behind a step.
+
+A matcher is a block of addresses and a trail of states (`structgen.core.kernels.json.layout`). A step writes its state
+behind the present one, so that one rolled back to is still there.
+"""
+
+from structgen.core.kernels.jit import internal
+from structgen.core.kernels.json.layout import *
+from structgen.core.kernels.json.masks import fill
+from structgen.core.kernels.json.tables import data, grammar, offset, reg, result, set_reg, set_written
+from structgen.core.kernels.json.threads import advance, settle
+from structgen.core.kernels.memory import set_word, size, within, word
+
+
+@internal
+def is_stale(m):
+    """Whether arrays of the pool or rows have been replaced since the context took them up."""
+    return word(word(m, C_VERSION), 0) != word(m, C_VERSION + 1)
+
+
+@internal
+def _state(block):
+    """The address of a matcher's present state."""
+    within(word(block, B_PLACE), STATE_THREADS, word(block, B_TRAIL_SIZE))
+    return word(block, B_TRAIL) + 8 * word(block, B_PLACE)
+
+
+@internal
+def enter(m, block):
+    """Work on a matcher: its arrays into the context. How many configurations it has."""
+    tables = word(block, B_TABLES)
+    for i in range(TABLES_SIZE):
+        set_word(m, C_GRAMMAR + i, word(tables, i))
+    set_word(m, C_ARENA, word(block, B_ARENA))
+    set_word(m, C_ARENA + 1, word(block, B_ARENA_SIZE))
+    set_word(m, C_WRITTEN, word(block, B_TEXT))
+    set_word(m, C_WRITTEN + 1, word(block, B_TEXT_SIZE))
+    state = _state(block)
+    count = word(state, STATE_COUNT)
+    set_word(m, C_THREADS, state + 8 * STATE_THREADS)
+    set_word(m, C_THREADS + 1, 4 * count)
+    set_reg(m, WRITTEN, word(state, STATE_LENGTH))
+    set_reg(m, GIVEN_UP, 0)
+    set_reg(m, REMEMBERS, word(block, B_REMEMBERS))
+    return count
+
+
+@internal
+def read(m, block, start, end):
+    """Advance a matcher by ``data[start:end]`` as one step. ALIVE: it stands behind it; else nothing has changed."""
+    status = advance(m, enter(m, block), start, end)
+    if status != ALIVE:
+        return status
+    if reg(m, MISSING) > 0 and size(m, C_RESULT) < 4 * MAX_THREADS:
+        return CROWDED
+    state, place, found = _state(block), word(block, B_PLACE), reg(m, ALTERNATIVES)
+    top, length = word(state, STATE_TOP), word(state, STATE_LENGTH)
+    following = place + STATE_THREADS + 4 * word(state, STATE_COUNT)
+    grows = grammar(m, H_UNIQUE) != 0
+    set_reg(m, USED, reg(m, TOP))
+    if following + STATE_THREADS + 4 * found > word(block, B_TRAIL_SIZE) or top + reg(m, TOP) > size(m, C_ARENA):
+        return SHORT
+    if grows:
+        for i in range(start, end):  # searches have written other bytes there
+            set_written(m, length + i - start, data(m, i))
+    if reg(m, TOP):
+        top = settle(m, top, found)
+    new = word(block, B_TRAIL) + 8 * following
+    set_word(new, STATE_BEFORE, place)
+    set_word(new, STATE_STEPS, word(state, STATE_STEPS) + 1)
+    set_word(new, STATE_TOP, top)
+    set_word(new, STATE_LENGTH, length + end - start if grows else 0)
+    set_word(new, STATE_ENDED, 0)
+    set_word(new, STATE_COUNT, found)
+    for i in range(4 * found):
+        set_word(new, STATE_THREADS + i, result(m, i))
+    set_word(block, B_DROPPED, word(block, B_DROPPED) + reg(m, MISSING))
+    set_word(block, B_PLACE, following)
+    return ALIVE
+
+
+@internal
+def mask(m, block, out, first):
+    """The mask of a matcher into the row at address ``out``, see `structgen.core.kernels.json.masks.fill`."""
+    status = fill(m, enter(m, block), out, first)
+    if status < MISS:
+        set_word(block, B_SEARCHES, word(block, B_SEARCHES) + reg(m, GIVEN_UP))
+    return status
+
+
+@internal
+def step(m, block, token, out):
+    """Advance a matcher by a token, and write the `mask` behind it unless ``out`` is 0.
+
+    FILLING is added to what the mask lacks: the step is taken.
+    """
+    start, end = offset(m, token), offset(m, token + 1)
+    status = read(m, block, start, end) if start < end else DEAD
+    if status != ALIVE or out == 0:
+        return status
+    status = mask(m, block, out, 0)
+    return status + FILLING if status >= MISS else ALIVE
+
+
+@internal
+def steps(m, jobs, first, last):
+    """`step` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done."""
+    for i in range(first, last):
+        job = jobs + 8 * JOB_SIZE * i
+        status = STALE
+        if not is_stale(m):
+            status = step(m, word(job, J_BLOCK), word(job, J_TOKEN), word(job, J_OUT))
+        set_word(job, J_STATUS, status)
+        if status >= MISS:
+            return i
+    return last

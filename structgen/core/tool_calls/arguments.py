@@ -1,0 +1,330 @@
+"""The arguments of a tool: what its schema says of them, for formats that write them one by one and for others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from structgen.core.engines.json.members import MemberValues, ObjectCase, ObjectMembers
+from structgen.core.json_schema.formula.values import STRING
+from structgen.core.json_schema.places import escape
+from structgen.core.regex.dfa import Dfa, intersect
+from structgen.core.regex.pattern import full_match_dfa
+from structgen.core.tool_calls.definitions import Tool, placed
+from structgen.core.tool_calls.grammar import GrammarBuilder
+from structgen.core.tool_calls.patterns import KEY, VALUE, Parameters, ToolFormat, name_expression
+from structgen.core.tool_calls.values import lost_words, raw_strings
+from structgen.core.vocabulary.vocabulary import TextVocabulary
+from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.options import JsonOptions
+
+MAX_PLACES = 5_000
+"""Places between the parameters of a tool, one for each set of those before it that makes a difference."""
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The types (bits) that arguments can have: of those that are declared, by name, and of others (0: none)."""
+
+    named: dict[str, int]
+    others: int
+
+    def of(self, name: str) -> int:
+        """The types of an argument; 0 if there is none of that name."""
+        return self.named.get(name, self.others)
+
+
+@lru_cache(512)
+def members_of(tool: Tool, options: JsonOptions) -> ObjectMembers:
+    """What the schema of a tool says of its arguments.
+
+    Raises:
+        SchemaError: it cannot be used; the pointer leads into the list of tools.
+    """
+    with placed(tool.pointer):
+        return ObjectMembers(tool.parameters, options)
+
+
+def check_possible(tool: Tool, options: JsonOptions) -> None:
+    """Refuse a tool that cannot be used.
+
+    Raises:
+        UnsatisfiableSchemaError: it has no possible arguments; the message names it.
+        SchemaError: see `members_of`.
+    """
+    try:
+        members_of(tool, options)
+    except UnsatisfiableSchemaError as error:
+        raise impossible(tool, error.message, error.pointer, error.keyword, error.hint) from None
+
+
+def impossible(
+    tool: Tool, why: str, pointer: str, keyword: str | None = None, hint: str | None = None
+) -> UnsatisfiableSchemaError:
+    """The error for a tool without possible arguments."""
+    return UnsatisfiableSchemaError(
+        f"the tool {tool.name!r} has no possible arguments: {why}",
+        pointer=pointer,
+        keyword=keyword,
+        hint=f'{hint or "Relax conditions that exclude each other."} on_impossible="skip" goes on without the tool.',
+    )
+
+
+def check_writable(tool: Tool, form: ToolFormat, options: JsonOptions) -> None:
+    """Refuse a tool whose arguments a format that writes them one by one cannot write.
+
+    Raises:
+        UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError: see `ArgumentRules.symbols`.
+    """
+    for pattern in form.calls:
+        for piece in pattern:
+            if isinstance(piece, Parameters):
+                ArgumentRules(GrammarBuilder(TextVocabulary()), piece, tool, options).symbols()
+
+
+@lru_cache(512)
+def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
+    """The types of a tool's arguments.
+
+    They are those that any case allows: which case it is, is not known where an argument is read.
+    """
+    members = members_of(tool, options)
+    named = dict.fromkeys(members.names, 0)
+    others = 0
+    for case in members.cases:
+        for name, ways in case.members.items():
+            for values, _ in ways:
+                named[name] |= values.kinds
+        for _, values in case.others:
+            others |= values.kinds
+    return Kinds(named, others)
+
+
+class ArgumentRules:
+    """The rules of a tool's arguments, one by one.
+
+    Order, required and dependent members, their number, and obligations that some member has to meet are in the
+    nonterminals: one for each place between parameters, with what matters of those before it.
+
+    Args:
+        builder: collects the rules.
+        pattern: how an argument is written.
+        tool, options: whose arguments, and how they are read.
+    """
+
+    def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
+        self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
+        self._kinds = kinds_of(tool, options)
+        self._places = 0
+
+    def symbols(self) -> tuple[int, ...]:
+        """The symbol of all arguments.
+
+        Raises:
+            UnsupportedSchemaError: a name or a listed string cannot be written in this format.
+            UnsatisfiableSchemaError: no arguments can.
+            SchemaTooComplexError: too many places, or too large an automaton.
+        """
+        members = members_of(self._tool, self._options)
+        for name in members.names:
+            self._check_name(name)
+        start = self._builder.nonterminal(f"arguments of {self._tool.name}")
+        written = False
+        for case in members.cases:
+            written |= _CaseRules(self, case).build(self._builder, start)
+        if not written:
+            hint = "Members that are only counted or obliged must be declared by name."
+            raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
+        return (start,)
+
+    # --- one argument ---
+    def argument(self, name: str, values: MemberValues) -> tuple[int, ...] | None:
+        """The symbols of an argument; None if none of its values can be written."""
+        return self._argument(name, self._kinds.of(name), values)
+
+    def other(self, names: Dfa, values: MemberValues) -> tuple[int, ...] | None:
+        """The symbols of an argument with one of these names; None if it cannot be written."""
+        allowed = intersect(names, full_match_dfa(name_expression(self._pattern)), self._options.max_automaton_states)
+        name = self._builder.regular(("names", allowed.digest), lambda: allowed)
+        return None if name is None else self._argument(name, self._kinds.others, values)
+
+    def _argument(self, name: str | tuple[int, ...], kinds: int, values: MemberValues) -> tuple[int, ...] | None:
+        pattern = self._pattern
+        texts = []
+        if values.kinds & STRING:
+            string = self._string(values, 0 if pattern.tells_strings else kinds, name)
+            texts += [(pattern.string, string)] if string is not None else []
+        if values.kinds & ~STRING:
+            texts.append((pattern.other, self._builder.embedded(("json", values.key), values.json)))
+        if not texts:
+            return None
+        symbol = self._builder.nonterminal(f"argument {name}")
+        for pieces, value in texts:
+            filled = [name if piece is KEY else value if piece is VALUE else piece for piece in pieces]
+            self._builder.rule(symbol, *self._builder.pieces(filled))
+        return (symbol,)
+
+    def _string(self, values: MemberValues, kinds: int, name: str | tuple[int, ...]) -> tuple[int, ...] | None:
+        closing = self._pattern.closing
+        if values.words is not None and (lost := lost_words(values.words, closing, kinds)):
+            why = "holds what closes it" if closing in lost[0] else "reads as another type that the schema allows"
+            raise UnsupportedSchemaError(
+                f"the string {lost[0]!r} cannot be written as it is, because it {why}",
+                pointer=self._place(name, values),
+                hint="Leave it out of the schema, or use a format that writes arguments as JSON.",
+            )
+        limit = self._options.max_automaton_states
+        try:
+            return self._builder.regular(
+                ("string", values.key, kinds), lambda: raw_strings(values.strings(), closing, kinds, limit)
+            )
+        except TooComplexError as error:
+            raise SchemaTooComplexError(
+                f"{error.message}, so that strings do not hold {closing!r}",
+                limit=limit,
+                budget="max_automaton_states" if error.limit >= limit else None,
+                pointer=self._place(name, values),
+            ) from None
+
+    def _place(self, name: str | tuple[int, ...], values: MemberValues) -> str:
+        if isinstance(name, str) and name in (self._tool.parameters.get("properties") or ()):
+            return f"{self._tool.pointer}/properties/{escape(name)}"
+        return self._tool.pointer + (values.place or "")
+
+    # --- names ---
+    def _check_name(self, name: str) -> None:
+        if not re.fullmatch(name_expression(self._pattern), name):
+            raise UnsupportedSchemaError(
+                f"a parameter called {name!r} cannot be written in this format",
+                pointer=f"{self._tool.pointer}/properties/{escape(name)}",
+                hint="Rename it, or use a format that writes arguments as JSON.",
+            )
+
+    def count_place(self) -> None:
+        """Raise SchemaTooComplexError if there are too many places."""
+        self._places += 1
+        if self._places > MAX_PLACES:
+            raise SchemaTooComplexError(
+                f"the arguments of the tool {self._tool.name!r} stand in more than {MAX_PLACES:,} ways beside each "
+                "other (members in any order, or many that depend on others)",
+                limit=MAX_PLACES,
+                pointer=self._tool.pointer,
+            )
+
+    @property
+    def any_order(self) -> bool:
+        """Whether arguments may stand in any order."""
+        return self._options.key_order == "any"
+
+
+class _Place(NamedTuple):
+    """What matters of the arguments before a place.
+
+    Attributes:
+        first: number of the first name that may follow, where arguments keep their order.
+        there: names that are there, as far as others depend on them (all, in any order).
+        declared: how many declared ones are there, as far as it matters.
+        extra: how many others.
+        met: obligations that are met.
+    """
+
+    first: int = 0
+    there: frozenset[str] = frozenset()
+    declared: int = 0
+    extra: int = 0
+    met: int = 0
+
+
+Step = tuple[tuple[int, ...], _Place]
+"""The symbols of an argument, or none, and the place behind."""
+
+
+class _CaseRules:
+    """The rules of one case."""
+
+    def __init__(self, rules: ArgumentRules, case: ObjectCase) -> None:
+        self._rules, self._case = rules, case
+        self._names = list(case.members)
+        self._any_order = rules.any_order
+        self._relevant = set(self._names if self._any_order else chain(case.dependents, *case.dependents.values()))
+        self._arguments = {
+            name: [(symbols, bits) for values, bits in ways if (symbols := rules.argument(name, values)) is not None]
+            for name, ways in case.members.items()
+        }
+        others = [rules.other(dfa, values) for dfa, values in case.others]
+        self._others = [symbols for symbols in others if symbols is not None]
+
+    def build(self, builder: GrammarBuilder, start: int) -> bool:
+        """Add the rules below ``start``; whether any arguments can be written."""
+        steps: dict[_Place, list[Step]] = {}
+        todo = [_Place()]
+        while todo:
+            place = todo.pop()
+            if place not in steps:
+                self._rules.count_place()
+                steps[place] = list(self._steps(place))
+                todo += [after for _, after in steps[place]]
+        ends = _ending(steps, {place for place in steps if self._may_end(place)})
+        symbols = {place: builder.nonterminal("place") for place in steps if place in ends}
+        for place, here in symbols.items():
+            if self._may_end(place):
+                builder.rule(here)
+            for argument, after in steps[place]:
+                if after in symbols:
+                    builder.rule(here, *argument, symbols[after])
+        if _Place() in symbols:
+            builder.rule(start, symbols[_Place()])
+        return _Place() in symbols
+
+    def _steps(self, place: _Place) -> Iterator[Step]:
+        at_end = place.first == len(self._names)
+        if not at_end or self._any_order:
+            yield from self._declared(place)
+        if (at_end or self._any_order) and self._has_room(place):
+            extra = min(place.extra + 1, self._case.most or min(self._case.least, 1))
+            for symbols in self._others:
+                yield symbols, place._replace(extra=extra)
+
+    def _declared(self, place: _Place) -> Iterator[Step]:
+        if self._any_order:
+            following = [(0, name) for name in self._names if name not in place.there]
+        else:
+            name = self._names[place.first]
+            following = [(place.first + 1, name)]
+            if name not in self._case.required:
+                yield (), place._replace(first=place.first + 1)
+        if not self._has_room(place):
+            return
+        limit = self._case.least if self._case.most is None else self._case.most
+        for first, name in following:
+            there = place.there | {name} if name in self._relevant else place.there
+            for symbols, bits in self._arguments[name]:
+                yield symbols, _Place(first, there, min(place.declared + 1, limit), place.extra, place.met | bits)
+
+    def _has_room(self, place: _Place) -> bool:
+        return self._case.most is None or place.declared + place.extra < self._case.most
+
+    def _may_end(self, place: _Place) -> bool:
+        case = self._case
+        whole = case.required <= place.there if self._any_order else place.first == len(self._names)
+        # An argument that is not declared may come twice, and then the last counts: several may be one.
+        enough = place.declared + min(place.extra, 1) >= case.least and place.met == (1 << case.duties) - 1
+        return whole and enough and all(case.dependents.get(name, set()) <= place.there for name in place.there)
+
+
+def _ending(steps: dict[_Place, list[Step]], ends: set[_Place]) -> set[_Place]:
+    """The places from which one of ``ends`` is reached."""
+    before: dict[_Place, list[_Place]] = {}
+    for place, following in steps.items():
+        for _, after in following:
+            before.setdefault(after, []).append(place)
+    todo = list(ends)
+    while todo:
+        fresh = set(before.get(todo.pop(), ())) - ends
+        ends |= fresh
+        todo += fresh
+    return ends

@@ -1,0 +1,300 @@
+"""The table of dialects: how models write tool calls, as their published chat templates and model cards show it."""
+
+from __future__ import annotations
+
+from structgen.core.tool_calls.patterns import (
+    ARGUMENTS,
+    JSON_NAME,
+    KEY,
+    NAME,
+    SPACE,
+    VALUE,
+    CallId,
+    Gap,
+    Marker,
+    Parameters,
+    Pattern,
+    ToolFormat,
+    WithId,
+)
+from structgen.errors import OptionsError
+from structgen.options import near_or_known
+
+LINE = Gap("\\n?", "\n")
+NO_LINE = Gap("\\n?", "")
+COMMA: Pattern = (",", SPACE)
+BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
+_ID = CallId("[a-zA-Z0-9]{9}")
+_DSML = Marker("｜DSML｜")
+
+
+def _json(arguments: str = "arguments", name: str = "name", before: Pattern = (), after: Pattern = ()) -> Pattern:
+    """A call as a JSON object."""
+    return (
+        *("{", *before, f'"{name}":', SPACE, JSON_NAME, *COMMA),
+        *(f'"{arguments}":', SPACE, ARGUMENTS, *after, "}"),
+    )
+
+
+def _tags(opening: tuple[str, str], closing: str, after: str = "") -> Parameters:
+    """Parameters in tags, the key between the strings ``opening``."""
+    pattern = (opening[0], KEY, opening[1], VALUE, closing, *((after,) if after else ()))
+    return Parameters(pattern, pattern, closing.strip("\n"))
+
+
+def _keys_and_values(line: str) -> Parameters:
+    """GLM's parameters, whose tags are special tokens."""
+    pieces: Pattern = (
+        *(Marker("<arg_key>"), KEY, Marker("</arg_key>"), line),
+        *(Marker("<arg_value>"), VALUE, Marker("</arg_value>"), line),
+    )
+    pattern = tuple(piece for piece in pieces if piece)
+    return Parameters(pattern, pattern, "</arg_value>")
+
+
+def _typed(is_string: str) -> Pattern:
+    return (
+        *("<", _DSML, 'parameter name="', KEY, f'" string="{is_string}">'),
+        *(VALUE, "</", _DSML, "parameter>", "\n"),
+    )
+
+
+def _array(
+    name: str,
+    models: str,
+    begin: str | Marker,
+    end: Marker | None = None,
+    call: Pattern | None = None,
+    gap: Gap | None = None,
+) -> ToolFormat:
+    """Calls as a JSON array behind ``begin``. Without ``end`` nothing can follow the calls."""
+    return ToolFormat(
+        name,
+        models,
+        (_json() if call is None else call,),
+        begin=(begin + "[",) if isinstance(begin, str) else (begin, *((gap,) if gap else ()), "["),
+        end=("]",) if end is None else ("]", end),
+        separator=COMMA,
+        text_after=end is not None,
+    )
+
+
+_TABLE: list[ToolFormat] = [
+    ToolFormat(
+        "hermes",
+        "Hermes 2 Pro and later, Qwen2.5, Qwen3, SmolLM3, Granite 4",
+        ((Marker("<tool_call>"), LINE, *_json(), LINE, Marker("</tool_call>")),),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "llama3",
+        "Llama 3.1, 3.2, 3.3",
+        (_json("parameters"),),
+        begin=(Marker("<|python_tag|>"),),
+        separator=(";", SPACE),
+        bare=True,
+        text_after=False,
+    ),
+    ToolFormat(
+        "qwen3_coder",
+        "Qwen3-Coder, Qwen3.5",
+        (
+            (
+                *(Marker("<tool_call>"), "\n<function=", NAME, ">\n"),
+                _tags(("<parameter=", ">\n"), "\n</parameter>", "\n"),
+                *("</function>\n", Marker("</tool_call>")),
+            ),
+        ),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "mimo",
+        "MiMo-V2",
+        (
+            (
+                *(Marker("<tool_call>"), "<function=", NAME, ">"),
+                _tags(("<parameter=", ">"), "</parameter>"),
+                *("</function>", Marker("</tool_call>")),
+            ),
+        ),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "seed_oss",
+        "Seed-OSS",
+        (
+            (
+                *(Marker("<seed:tool_call>"), "\n<function=", NAME, ">\n"),
+                _tags(("<parameter=", ">"), "</parameter>", "\n"),
+                *("</function>\n", Marker("</seed:tool_call>")),
+            ),
+        ),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "minimax_m2",
+        "MiniMax-M2",
+        (('<invoke name="', NAME, '">\n', _tags(('<parameter name="', '">'), "</parameter>", "\n"), "</invoke>\n"),),
+        begin=(Marker("<minimax:tool_call>"), "\n"),
+        end=(Marker("</minimax:tool_call>"),),
+    ),
+    ToolFormat(
+        "minimax_m1",
+        "MiniMax-M1",
+        ((*_json(), "\n"),),
+        begin=(Marker("<tool_calls>"), "\n"),
+        end=(Marker("</tool_calls>"),),
+    ),
+    ToolFormat(
+        "mistral_v11",
+        "Mistral from tokenizer v11: Small 3.2, Devstral, Magistral, Large 3",
+        ((Marker("[TOOL_CALLS]"), NAME, WithId((Marker("[CALL_ID]"), _ID)), Marker("[ARGS]"), ARGUMENTS),),
+    ),
+    _array("smollm2", "SmolLM2", Marker("<tool_call>"), Marker("</tool_call>"), (NO_LINE, *_json(), NO_LINE)),
+    _array("hunyuan_a13b", "Hunyuan-A13B", Marker("<tool_calls>"), Marker("</tool_calls>")),
+    _array("nemotron", "Nemotron Nano v2, Super v1.5", Marker("<TOOLCALL>"), Marker("</TOOLCALL>")),
+    _array("granite3", "Granite 3", Marker("<|tool_call|>")),
+    _array("phi4_mini", "Phi-4-mini", "functools"),
+    _array(
+        "apertus",
+        "Apertus",
+        Marker("<|tools_prefix|>"),
+        Marker("<|tools_suffix|>"),
+        ("{", JSON_NAME, ":", SPACE, ARGUMENTS, "}"),
+    ),
+    _array(
+        "mistral",
+        "Mistral before tokenizer v11: 7B v0.3, Nemo, Large 2, Small 3.1",
+        Marker("[TOOL_CALLS]"),
+        None,
+        _json(after=(WithId((*COMMA, '"id":', SPACE, '"', _ID, '"')),)),
+        SPACE,
+    ),
+    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *_json()),)),
+    ToolFormat(
+        "internlm2",
+        "InternLM2, InternLM2.5",
+        tuple(
+            (Marker("<|action_start|>"), Marker("<|plugin|>"), LINE, *_json(word), Marker("<|action_end|>"))
+            for word in ("parameters", "arguments")
+        ),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "deepseek_v3",
+        "DeepSeek-V3, R1",
+        (
+            (
+                *(Marker("<｜tool▁call▁begin｜>"), "function", Marker("<｜tool▁sep｜>"), NAME, "\n```json\n"),
+                *(ARGUMENTS, "\n```", Marker("<｜tool▁call▁end｜>")),
+            ),
+        ),
+        begin=(Marker("<｜tool▁calls▁begin｜>"),),
+        end=(Marker("<｜tool▁calls▁end｜>"),),
+        separator=(LINE,),
+    ),
+    ToolFormat(
+        "deepseek_v3_1",
+        "DeepSeek-V3.1, V3.2-Exp",
+        ((Marker("<｜tool▁call▁begin｜>"), NAME, Marker("<｜tool▁sep｜>"), ARGUMENTS, Marker("<｜tool▁call▁end｜>")),),
+        begin=(Marker("<｜tool▁calls▁begin｜>"),),
+        end=(Marker("<｜tool▁calls▁end｜>"),),
+    ),
+    ToolFormat(
+        "deepseek_v3_2",
+        "DeepSeek-V3.2",
+        (
+            (
+                *("<", _DSML, 'invoke name="', NAME, '">\n', NO_LINE),
+                Parameters(_typed("true"), _typed("false"), "parameter>"),
+                *("</", _DSML, "invoke>\n"),
+            ),
+        ),
+        begin=("<", _DSML, "function_calls>\n"),
+        end=("</", _DSML, "function_calls>"),
+    ),
+    ToolFormat(
+        "glm4_5",
+        "GLM-4.5, GLM-4.6",
+        ((Marker("<tool_call>"), NAME, "\n", _keys_and_values("\n"), Marker("</tool_call>")),),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "glm4_7",
+        "GLM-4.7, GLM-5",
+        ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "kimi_k2",
+        "Kimi K2, K2.5",
+        (
+            (
+                *(
+                    Marker("<|tool_call_begin|>"),
+                    "functions.",
+                    NAME,
+                    ":",
+                    CallId("[0-9]{1,6}", "functions.{name}:{id}"),
+                ),
+                *(Marker("<|tool_call_argument_begin|>"), ARGUMENTS, Marker("<|tool_call_end|>")),
+            ),
+        ),
+        begin=(Marker("<|tool_calls_section_begin|>"),),
+        end=(Marker("<|tool_calls_section_end|>"),),
+    ),
+    ToolFormat(
+        "cohere",
+        "Command R7B, Command A",
+        (
+            (
+                Gap("(?:\\n[ ]{4})?", "\n    "),
+                *_json("parameters", "tool_name", ('"tool_call_id":', SPACE, '"', CallId("[0-9]{1,6}"), '"', *COMMA)),
+            ),
+        ),
+        begin=(Marker("<|START_ACTION|>"), "["),
+        separator=COMMA[:1],
+        end=(LINE, "]", Marker("<|END_ACTION|>")),
+    ),
+    ToolFormat(
+        "harmony",
+        "gpt-oss",
+        tuple(
+            (*header, *constrained, Marker("<|message|>"), ARGUMENTS)
+            for header in (
+                (Marker("<|channel|>"), "commentary to=functions.", NAME),
+                (" to=functions.", NAME, Marker("<|channel|>"), "commentary"),
+            )
+            for constrained in ((SPACE, Marker("<|constrain|>"), "json"), (Gap("(?: json)?", ""),))
+        ),
+        harmony=True,
+    ),
+]
+FORMATS = {format.name: format for format in _TABLE}
+ALIASES = {
+    "qwen2_5": "hermes",
+    "qwen3": "hermes",
+    "smollm3": "hermes",
+    "granite4": "hermes",
+    "qwen3_5": "qwen3_coder",
+    "gpt_oss": "harmony",
+    "deepseek_r1": "deepseek_v3",
+    "glm4_6": "glm4_5",
+}
+"""Other names of formats."""
+
+
+def format_named(name: object) -> ToolFormat:
+    """The format of this name.
+
+    Raises:
+        OptionsError: there is none (the nearest is named).
+    """
+    found = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if found is None:
+        raise OptionsError(
+            f"there is no tool call format {name!r}; {near_or_known(name, [*FORMATS, *ALIASES])}",
+            option="format",
+            value=name,
+        )
+    return found

@@ -1,0 +1,71 @@
+"""Harmony, the format of gpt-oss: an output is messages in channels, and a call is a message with a recipient.
+
+The prompt ends with ``<|start|>assistant``. A message is ``<|channel|>analysis<|message|>text<|end|>`` (or in the
+channel commentary), and the next begins with ``<|start|>assistant`` again. The last one is in the channel final, or a
+call, which ends with ``<|call|>``: where that is an end of sequence, it is no part of the text, and the output ends.
+"""
+
+from __future__ import annotations
+
+from structgen.core.tool_calls.calls import Calls
+from structgen.core.tool_calls.grammar import START, GrammarBuilder
+from structgen.core.tool_calls.patterns import Marker, Pattern, fixed
+
+CALL_END = Marker("<|call|>")
+NEXT: Pattern = (Marker("<|start|>"), "assistant")
+MARKERS = ("<|channel|>", "<|message|>", "<|constrain|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>")
+
+
+def harmony_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
+    """Add the rules of outputs, whose calls are the nonterminal ``one``."""
+    text = builder.free_text(MARKERS)
+    messages = builder.nonterminal("messages")
+    builder.rule(messages)
+    if calls.free_text != "none":
+        for channel in ("analysis", "commentary"):
+            message = [
+                Marker("<|channel|>"),
+                channel,
+                Marker("<|message|>"),
+                text,
+                Marker("<|end|>"),
+                *NEXT,
+                (messages,),
+            ]
+            builder.rule(messages, *builder.pieces(message))
+    if not (calls.required and calls.tools):
+        final = builder.pieces([Marker("<|channel|>"), "final", Marker("<|message|>"), text])
+        builder.rule(START, *((messages, *final) if calls.free_text != "none" else ()))
+    if not calls.tools:
+        return
+    run = builder.nonterminal("calls")
+    builder.rule(START, messages, run)
+    if builder.is_end(CALL_END.text):
+        builder.rule(run, one)
+        return
+    builder.rule(run, one, *builder.pieces([CALL_END]))
+    if calls.parallel:
+        between = (messages,) if calls.text_after else ()
+        builder.rule(run, one, *builder.pieces([CALL_END, *NEXT, between]), run)
+
+
+def next_header(text: str, at: int) -> int | None:
+    """Where the next message that is a call begins; ``at`` is where a message begins."""
+    starts = "".join(map(fixed, NEXT))
+    while True:
+        if text.startswith((" to=", "<|channel|>commentary to="), at):
+            return at
+        following = text.find(starts, at)
+        if following < 0:
+            return None
+        at = following + len(starts)
+
+
+def end_of_call(text: str, at: int) -> int:
+    """Where the message ends whose arguments end at a place, and the next one begins."""
+    blanks = len(text) - len(text[at:].lstrip(" \t\r\n"))  # behind JSON, if whitespace is free
+    if text.startswith(CALL_END.text, blanks):
+        at = blanks + len(CALL_END.text)
+        following = "".join(map(fixed, NEXT))
+        at += len(following) if text.startswith(following, at) else 0
+    return at

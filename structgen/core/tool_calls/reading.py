@@ -1,0 +1,266 @@
+"""From the text of an output to its free text and calls: patterns read as a parser.
+
+The parser asks less than the grammar: the values of arguments are not checked, so that outputs written without the
+grammar can be read, too. What it finds in an output of the grammar is what the grammar meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from structgen.core.json_prefix import loads_partial
+from structgen.core.json_schema.formula.values import ANY, STRING
+from structgen.core.json_text import decode_exact
+from structgen.core.tool_calls.arguments import kinds_of
+from structgen.core.tool_calls.calls import CallPieces, Calls, ToolCall
+from structgen.core.tool_calls.definitions import Tool
+from structgen.core.tool_calls.harmony import end_of_call, next_header
+from structgen.core.tool_calls.patterns import (
+    ARGUMENTS,
+    KEY,
+    VALUE,
+    CallId,
+    Gap,
+    Marker,
+    Parameters,
+    Pattern,
+    WithId,
+    fixed,
+    name_expression,
+    named,
+)
+from structgen.core.tool_calls.values import is_json
+
+BLANKS = " \t\r\n"
+_UNDECIDED = re.compile(r"\s*(?:-?[0-9.eE+-]*|n(?:u(?:ll?)?)?|t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?)\s*").fullmatch
+"""Whether text may still become a number, null, true or false."""
+
+
+class _Found(NamedTuple):
+    """What was read of a call."""
+
+    arguments: dict[str, Any]
+    id: str | None = None
+
+
+_NOTHING = _Found({})
+
+
+class CallReader:
+    """Reads one text.
+
+    Attributes:
+        unfinished: the call in which the text ends, as far as it was written; None if it ends elsewhere.
+    """
+
+    def __init__(self, calls: Calls, text: str) -> None:
+        self._calls, self._format, self._text = calls, calls.format, text
+        self.unfinished: ToolCall | None = None
+
+    def read(self) -> tuple[CallPieces, int | None]:
+        """Free text and calls, and the place of what should be a call and is none, if any.
+
+        Text beside calls that is only blanks is left out.
+        """
+        pieces: CallPieces = []
+        at, wrong = 0, None
+        while (begin := self._next(at)) is not None:
+            pieces.append(self._text[at:begin])
+            found, end = self._together(begin) if self._format.together else self._alone(begin)
+            pieces += found
+            if end is None:
+                at = wrong = begin
+                break
+            at = end
+        if wrong is None:
+            pieces.append(self._text[at:])
+        has_calls = any(isinstance(piece, ToolCall) for piece in pieces)
+        return [p for p in pieces if not isinstance(p, str) or p.strip() or (p and not has_calls)], wrong
+
+    # --- where calls are ---
+    def _next(self, at: int) -> int | None:
+        """Where the next calls begin."""
+        if self._format.harmony:
+            return next_header(self._text, at)
+        if at == 0 and self._is_bare():
+            return 0
+        place = self._text.find(self._format.trigger, at)
+        return None if place < 0 else place
+
+    def _is_bare(self) -> bool:
+        return self._format.bare and self._text.lstrip(BLANKS).startswith("{")
+
+    def _alone(self, at: int) -> tuple[list[ToolCall], int | None]:
+        one = self._call(at)
+        if one is None:
+            return [], None
+        return [one[0]], end_of_call(self._text, one[1]) if self._format.harmony else one[1]
+
+    def _together(self, at: int) -> tuple[list[ToolCall], int | None]:
+        found: list[ToolCall] = []
+        if at == 0 and self._is_bare():
+            begun: int | None = len(self._text) - len(self._text.lstrip(BLANKS))
+        else:
+            begun = self._fixed(self._format.begin, at)
+        while begun is not None:
+            one = self._call(begun)
+            if one is None:
+                return found, None
+            found.append(one[0])
+            end = self._fixed(self._format.end, one[1])
+            if end is not None and self._format.end:
+                return found, end
+            begun = self._fixed(self._format.separator, one[1])
+            if begun is None and end is not None:
+                return found, end
+        return found, None
+
+    def _fixed(self, pattern: Pattern, at: int) -> int | None:
+        matched = self._match(pattern, at, None, _NOTHING)
+        return None if matched is None else matched[1]
+
+    # --- one call ---
+    def _call(self, at: int) -> tuple[ToolCall, int] | None:
+        for tool in self._calls.tools:
+            for pattern in self._format.calls:
+                matched = self._match(named(pattern, tool.name), at, tool, _NOTHING)
+                if matched is not None:
+                    self.unfinished = None
+                    found, end = matched
+                    return ToolCall(tool.name, found.arguments, found.id), end
+        return None
+
+    def _match(self, pattern: Pattern, at: int, tool: Tool | None, found: _Found) -> tuple[_Found, int] | None:
+        """What a pattern finds at a place, and where it ends."""
+        for number, piece in enumerate(pattern):
+            rest = pattern[number + 1 :]
+            if isinstance(piece, str | Marker):
+                if not self._text.startswith(fixed(piece), at):
+                    return None
+                at += len(fixed(piece))
+            elif isinstance(piece, Gap | CallId):
+                text = _compiled(piece.expression).match(self._text, at)
+                if text is None:
+                    return None
+                at = text.end()
+                if isinstance(piece, CallId) and tool is not None:
+                    found = found._replace(id=piece.whole.format(name=tool.name, id=text[0]))
+            elif isinstance(piece, WithId):
+                with_id = self._match((*piece.pattern, *rest), at, tool, found)
+                if with_id is not None:
+                    return with_id
+            elif piece is ARGUMENTS:
+                assert tool is not None
+                return self._object(rest, at, tool, found)
+            else:
+                assert isinstance(piece, Parameters) and tool is not None
+                at, arguments = self._parameters(piece, at, tool)
+                found = found._replace(arguments=arguments)
+        return found, at
+
+    def _object(self, rest: Pattern, at: int, tool: Tool, found: _Found) -> tuple[_Found, int] | None:
+        """Arguments as a JSON object, and what follows it."""
+        value = self._json(at)
+        if value is None:
+            self._note(tool, loads_partial(self._text[at:]))
+            return None
+        if not isinstance(value[0], dict):
+            return None
+        self._note(tool, value[0])
+        for end in self._behind(value[1]):
+            matched = self._match(rest, end, tool, found._replace(arguments=value[0]))
+            if matched is not None:
+                return matched
+        return None
+
+    def _json(self, at: int) -> tuple[Any, int] | None:
+        while at < len(self._text) and self._text[at] in BLANKS:
+            at += 1
+        return decode_exact(self._text, at)
+
+    def _behind(self, at: int) -> Iterator[int]:
+        """Where what follows JSON may begin: behind it, and behind each blank."""
+        yield at
+        while at < len(self._text) and self._text[at] in BLANKS:
+            at += 1
+            yield at
+
+    def _note(self, tool: Tool, arguments: Any) -> None:
+        if isinstance(arguments, dict):
+            self.unfinished = ToolCall(tool.name, arguments)
+
+    # --- arguments one by one ---
+    def _parameters(self, pattern: Parameters, at: int, tool: Tool) -> tuple[int, dict[str, Any]]:
+        """The arguments from a place on, and where they end."""
+        arguments: dict[str, Any] = {}
+        self._note(tool, arguments)
+        forms = [pattern.string, pattern.other] if pattern.tells_strings else [pattern.string]
+        while True:
+            for form in forms:
+                is_string = form is pattern.string if pattern.tells_strings else None
+                one = self._parameter(pattern, form, at, tool, is_string, arguments)
+                if one is not None:
+                    break
+            if one is None:
+                return at, arguments
+            name, value, at = one
+            arguments = {**arguments, name: value}
+            self._note(tool, arguments)
+
+    def _parameter(
+        self, pattern: Parameters, form: Pattern, at: int, tool: Tool, is_string: bool | None, before: dict[str, Any]
+    ) -> tuple[str, Any, int] | None:
+        place = form.index(KEY)
+        begun = self._fixed(form[:place], at)
+        if begun is None:
+            return None
+        end = self._text.find(fixed(form[place + 1])[0], begun)  # which no name holds
+        if end < 0:
+            return None
+        name = self._text[begun:end]
+        if not _compiled(name_expression(pattern)).fullmatch(name):
+            return None
+        value_at = self._fixed(form[place + 1 : form.index(VALUE)], end)
+        if value_at is None:
+            return None
+        if is_string is None:
+            kinds = kinds_of(tool, self._calls.options_of(tool)).of(name) or ANY
+        else:
+            kinds = STRING if is_string else ANY & ~STRING
+        tail = form[form.index(VALUE) + 1 :]
+        closed = self._closed(tail, pattern.closing, value_at)
+        text = self._text[value_at : len(self._text) if closed is None else closed]
+        if not is_json(text, kinds):
+            end_ = None if closed is None else self._fixed(tail, closed)
+            if end_ is None and not (kinds != STRING and _UNDECIDED(text)):
+                self._note(tool, {**before, name: _without_beginning(text, "".join(map(fixed, tail)))})
+            return None if end_ is None else (name, text, end_)
+        value = self._json(value_at)
+        self._note(tool, {**before, name: loads_partial(self._text[value_at:]) if value is None else value[0]})
+        if value is None:
+            return None
+        ends = (self._fixed(tail, end) for end in self._behind(value[1]))
+        behind = next((end for end in ends if end is not None), None)
+        return None if behind is None else (name, value[0], behind)
+
+    def _closed(self, tail: Pattern, closing: str, at: int) -> int | None:
+        """Where a string ends that begins at a place: what closes it is found first, and stands in the pattern so."""
+        place = self._text.find(closing, at)
+        start = place - "".join(fixed(piece) for piece in tail if isinstance(piece, str | Marker)).index(closing)
+        return start if place >= 0 and start >= at else None
+
+
+@lru_cache(256)
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+def _without_beginning(text: str, closing: str) -> str:
+    """A text without what may be the beginning of what closes it."""
+    for length in range(min(len(text), len(closing)), 0, -1):
+        if text.endswith(closing[:length]):
+            return text[:-length]
+    return text

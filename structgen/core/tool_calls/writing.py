@@ -1,0 +1,116 @@
+"""From free text and calls to the text of an output: patterns as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from structgen.core.tool_calls.calls import Calls, ToolCall
+from structgen.core.tool_calls.harmony import CALL_END, NEXT
+from structgen.core.tool_calls.patterns import (
+    ARGUMENTS,
+    JSON_NAME,
+    KEY,
+    NAME,
+    VALUE,
+    CallId,
+    Gap,
+    Marker,
+    Parameters,
+    Pattern,
+    ToolFormat,
+    WithId,
+    fixed,
+    named,
+)
+from structgen.core.tool_calls.values import json_text
+
+
+def write(calls: Calls, pieces: Iterable[str | ToolCall]) -> str:
+    """The text of free text and calls, calls that follow each other together."""
+    text, run, number = "", list[ToolCall](), 0
+    for piece in (*pieces, ""):
+        if isinstance(piece, ToolCall):
+            run.append(piece)
+            continue
+        if run:
+            text += _run(calls.format, run, number, not text)
+            number += len(run)
+            run = []
+        text += piece
+    return text
+
+
+def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> str:
+    written = [_call(form.calls[0], call, number + i) for i, call in enumerate(run)]
+    if form.harmony:
+        return _fixed((CALL_END, *NEXT)).join(written) + CALL_END.text
+    inside = _fixed(form.separator).join(written)
+    begin = "" if form.bare and at_start else _fixed(form.begin)
+    return begin + inside + _fixed(form.end)
+
+
+def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
+    text = ""
+    for piece in named(pattern, call.name):
+        if piece is ARGUMENTS:
+            text += json_text(call.arguments)
+        elif isinstance(piece, Parameters):
+            text += "".join(_argument(piece, name, value) for name, value in call.arguments.items())
+        elif isinstance(piece, WithId):
+            text += _call(piece.pattern, call, number) if call.id is not None else ""
+        elif isinstance(piece, CallId):
+            text += _id(piece, call, number)
+        else:
+            text += _fixed((piece,))
+    return text
+
+
+def _id(piece: CallId, call: ToolCall, number: int) -> str:
+    if call.id is None:
+        return str(number)
+    before, after = piece.whole.format(name=call.name, id="\0").split("\0")
+    return call.id.removeprefix(before).removesuffix(after)
+
+
+def _argument(pattern: Parameters, name: str, value: Any) -> str:
+    pieces = pattern.string if isinstance(value, str) else pattern.other
+    return _filled(pieces, name, value if isinstance(value, str) else json_text(value))
+
+
+def _filled(pattern: Pattern, name: str, value: str) -> str:
+    return _fixed(tuple(name if piece is KEY else value if piece is VALUE else piece for piece in pattern))
+
+
+def _fixed(pattern: Pattern) -> str:
+    return "".join(piece.written if isinstance(piece, Gap) else fixed(piece) for piece in pattern)
+
+
+def instruction(calls: Calls) -> str:
+    """What tells a model which tools there are and how it calls them, in the words of Qwen's and GLM's templates."""
+    form = calls.format
+    lines = ["# Tools", "", "You may call one or more functions to assist with the user query.", ""]
+    lines += ["You are provided with function signatures within <tools></tools> XML tags:", "<tools>"]
+    lines += [json_text({"type": "function", "function": tool.definition}) for tool in calls.tools]
+    lines += ["</tools>", "", "For each function call, write this:", _shape(form)]
+    if not calls.parallel:
+        lines += ["Call one function at most."]
+    return "\n".join(lines)
+
+
+def _shape(form: ToolFormat) -> str:
+    """A call with what stands in it in words."""
+    text = ""
+    for piece in (*form.begin, *form.calls[0], *form.end, *((CALL_END,) if form.harmony else ())):
+        if isinstance(piece, Parameters):
+            text += _filled(piece.string, "example_parameter", "its value") + "..."
+        elif isinstance(piece, str | Marker | Gap):
+            text += _fixed((piece,))
+        elif isinstance(piece, CallId):
+            text += "0"
+        elif not isinstance(piece, WithId):
+            text += "example_function" if form.parameters else _PLACES[piece]
+    return text
+
+
+_PLACES = {ARGUMENTS: "<args-json-object>", JSON_NAME: '"<function-name>"', NAME: "<function-name>"}

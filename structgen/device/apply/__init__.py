@@ -1,5 +1,0 @@
-"""Masks applied to logits where these are: a Triton kernel on GPUs, torch operations elsewhere."""
-
-from structgen.device.apply.apply import apply_bitmask
-
-__all__ = ["apply_bitmask"]

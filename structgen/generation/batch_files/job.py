@@ -1,0 +1,172 @@
+"""How the rows of a file are written: the same in one process and in many."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import abc
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice, tee
+from typing import Any
+
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.errors import StructgenError
+from structgen.generation.batch import Outcome, beginning
+from structgen.generation.batch_files.rows import PromptRow, RowId
+from structgen.generation.generator import Generator
+
+WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait
+# for those before them, so that a run that is killed loses at most so many more
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """A row that is done.
+
+    Attributes:
+        text: its line of the output, without the end.
+        failed: whether it has an error.
+        tokens: of its output.
+    """
+
+    text: str
+    failed: bool
+    tokens: int
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """What is asked of all rows of a file; it pickles.
+
+    Attributes:
+        model, backend, device, dtype, draft, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale:
+            see ``Generator``.
+        constraint: of rows that name none; None: free text.
+        described: what ``constraint`` is, as text that is the same in another process.
+        options: of generation, without ``seed``.
+        seed: rows are drawn with seeds made of this one and their ids, wherever and whenever they are written.
+        batch_size: rows that are written at once.
+        max_prompt_length: see ``Generator``; a row whose prompt is longer fails.
+    """
+
+    model: str | None = None
+    backend: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    draft: Any = None
+    constraint: Constraint | None = None
+    described: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    batch_size: int = 64
+    max_prompt_length: int | None = None
+    deterministic: bool = False
+    n_ctx: int | None = None
+    n_gpu_layers: int | None = None
+    chat_template: str | None = None
+    lora_path: str | None = None
+    lora_scale: float = 1.0
+
+    def load(self) -> Generator:
+        """The model."""
+        return Generator(
+            self.model,
+            backend=self.backend,
+            device=self.device,
+            dtype=self.dtype,
+            draft=self.draft,
+            max_prompt_length=self.max_prompt_length,
+            deterministic=self.deterministic,
+            n_ctx=self.n_ctx,
+            n_gpu_layers=self.n_gpu_layers,
+            chat_template=self.chat_template,
+            lora_path=self.lora_path,
+            lora_scale=self.lora_scale,
+        )
+
+    def row_seed(self, id: RowId) -> int:
+        """The seed of a row, 64 bits."""
+        digest = hashlib.blake2b(json.dumps([self.seed, id]).encode(), digest_size=8)
+        return int.from_bytes(digest.digest(), "little")
+
+    def key(self, row: PromptRow) -> str:
+        """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
+        own = row.specification
+        said = self.described if own is None else [own.kind, own.source, repr(own.options)]
+        options = sorted(self.options.items())
+        asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
+        if self.deterministic:
+            asked.append("deterministic")
+        loaded: list[Any] = [self.n_ctx, self.chat_template, self.lora_path, self.lora_scale]
+        if loaded != [None, None, None, 1.0]:  # else as in files from before there were these
+            asked.append(loaded)
+        return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
+
+    def head(self, row: PromptRow) -> str:
+        """How the line of a row begins, whatever comes of it."""
+        return _text({"id": row.id, "key": self.key(row)})[:-1]
+
+    def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:
+        """The rows' lines, in their order; a row's error stands in its line.
+
+        Raises:
+            Exception: of the model, or of where the rows come from.
+        """
+        waiting: dict[int, tuple[int, PromptRow]] = {}
+
+        def asked() -> abc.Iterator[PromptRow]:
+            for number, (at, row) in enumerate(_neighbours(rows)):
+                waiting[number] = at, row
+                yield row
+
+        prompts, constraints, seeds = tee(asked(), 3)
+        outcomes = generator.stream_batch(
+            (row.prompt for row in prompts),
+            (row.specification or self.constraint for row in constraints),
+            seeds=(self.row_seed(row.id) for row in seeds),
+            batch_size=self.batch_size,
+            **self.options,
+        )
+        done: dict[int, RowLine] = {}
+        place = 0
+        with closing(outcomes):
+            for number, outcome in outcomes:
+                at, row = waiting.pop(number)
+                done[at] = self._line(row, outcome)
+                while place in done:
+                    yield done.pop(place)
+                    place += 1
+
+    def _line(self, row: PromptRow, outcome: Outcome) -> RowLine:
+        head = self.head(row)
+        if isinstance(outcome, StructgenError):
+            return RowLine(f"{head}, {_text({'error': error_fields(outcome)})[1:]}", True, 0)
+        tokens = len(outcome.token_ids)
+        end = _text({"finish_reason": outcome.finish_reason, "tokens": tokens})[1:]
+        own = self.constraint if row.specification is None else row.specification.constraint
+        if not isinstance(own, JsonSchemaConstraint):
+            return RowLine(f"{head}, {_text({'text': outcome.text})[1:-1]}, {end}", False, tokens)
+        # The JSON text as it was written, in which every digit stands; line ends in it are white space.
+        value = outcome.text.replace("\r", " ").replace("\n", " ")
+        return RowLine(f'{head}, "value": {value}, {end}', False, tokens)
+
+
+def _neighbours(rows: abc.Iterable[PromptRow]) -> abc.Iterator[tuple[int, PromptRow]]:
+    """Places and rows, those of a window whose prompts begin alike one after the other: what is common is read once."""
+    numbered = enumerate(rows)
+    while window := sorted(islice(numbered, WINDOW), key=lambda each: beginning(each[1].prompt)):
+        yield from window
+
+
+def error_fields(error: Exception) -> dict[str, Any]:
+    """An error as JSON values."""
+    names = ("pointer", "keyword", "line", "column", "hint", "partial")
+    details = {name: value for name in names if (value := getattr(error, name, None))}
+    message = str(error.args[0]) if error.args else str(error)
+    return {"type": type(error).__name__, "message": message, **details}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,260 @@
+"""The rows of a file: JSON lines, or CSV with a head line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from structgen.core.json_text import NamedTwiceError, named_once
+from structgen.errors import InputFileError
+from structgen.generation.batch_files.specification import DEFAULT_OPTIONS, KINDS, ConstraintSpecification
+from structgen.generation.decoding.prompts import Prompt
+from structgen.options import JsonOptions
+
+RowId: TypeAlias = "str | int"
+MAX_NAMED = 10  # lines that one error names
+MAX_CELL = 1 << 27  # characters; Python's own limit, 131,072, is less than a document
+MAX_LINE = 1 << 27
+"""Bytes of a line, of rows or of an output: what is longer is no line of a batch, and its end may never come."""
+
+
+@dataclass(frozen=True)
+class PromptRow:
+    """A row that is to be written.
+
+    Attributes:
+        line: of the file, from 1; where the row begins.
+        id: its own, or its number in the file, from 1.
+        prompt: a text, or messages.
+        specification: of its own constraint; None: it names none.
+    """
+
+    line: int
+    id: RowId
+    prompt: Prompt
+    specification: ConstraintSpecification | None
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """A file of rows, read anew each time: its content may be larger than memory.
+
+    Args:
+        name: how it is called in errors.
+        open: opens it, binary.
+        is_csv: else JSON lines.
+        options: of schemas.
+
+    A row has a ``prompt`` (text) or ``messages`` (a list), and if it likes an ``id`` (text or integer) and a constraint
+    of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``ebnf`` (XGrammar's), ``regex``, or ``choice`` (a
+    list of texts). In CSV, lists and schemas are JSON text, and an empty cell says nothing. Other columns are left
+    alone.
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+    is_csv: bool = False
+    options: JsonOptions = DEFAULT_OPTIONS
+
+    @classmethod
+    def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
+        """A file, which is CSV if its name ends so. It is read more than once, so it is no pipe."""
+
+        def opened() -> BinaryIO:
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise OSError("it is no regular file (pipe rows in, and name the file -)")
+            return path.open("rb")
+
+        return cls(str(path), opened, path.suffix.lower() == ".csv", options)
+
+    @classmethod
+    def of(cls, name: str, data: bytes, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
+        """Bytes of JSON lines."""
+        return cls(name, lambda: io.BytesIO(data), False, options)
+
+    def check(self) -> int:
+        """How many rows there are.
+
+        Raises:
+            InputFileError: the file cannot be read, or lines of it are wrong: the first of them are named.
+        """
+        wrong: list[InputFileError] = []
+        count = 0
+        seen: dict[RowId, int] = {}
+
+        def refuse(error: InputFileError) -> None:
+            nonlocal count
+            count += 1
+            if count <= MAX_NAMED:  # a file may have more wrong lines than memory holds
+                wrong.append(error)
+
+        for row in self._rows(refuse):
+            if row.id in seen:
+                refuse(InputFileError(f"id {row.id!r:.100} stands in line {seen[row.id]} already", line=row.line))
+            seen.setdefault(row.id, row.line)
+        if wrong:
+            places = [f"{self.name}, line {error.line}: {error}" for error in wrong]
+            more = [f"and {count - MAX_NAMED} more lines"] if count > MAX_NAMED else []
+            raise InputFileError("\n".join([*places, *more]), line=wrong[0].line, text=wrong[0].text)
+        return len(seen)
+
+    def __iter__(self) -> Iterator[PromptRow]:
+        def refuse(error: InputFileError) -> None:
+            raise InputFileError(f"{self.name}, line {error.line}: {error}", line=error.line, text=error.text)
+
+        return self._rows(refuse)
+
+    def _rows(self, refuse: Callable[[InputFileError], None]) -> Iterator[PromptRow]:
+        """The rows that are right; ``refuse`` is told of the others."""
+        try:
+            with self.open() as file:
+                records = _csv_records(file) if self.is_csv else _json_records(file)
+                for number, (line, record) in enumerate(records, 1):
+                    try:
+                        if isinstance(record, InputFileError):
+                            raise record
+                        yield _row(line, number, record, self.is_csv, self.options)
+                    except InputFileError as error:
+                        error.line = line
+                        refuse(error)
+        except OSError as error:
+            raise InputFileError(f"Cannot read {self.name}: {error.strerror or error}") from error
+
+
+Record: TypeAlias = "Mapping[str, Any] | InputFileError"
+
+
+def _json_records(file: BinaryIO) -> Iterator[tuple[int, Record]]:
+    """Line and object of each line that is not blank."""
+    for number, text in enumerate(_lines(file), 1):
+        if isinstance(text, InputFileError):
+            yield number, text
+        elif text.strip():
+            yield number, _json_object(text)
+
+
+def _json_object(text: str) -> Record:
+    try:
+        record = json.loads(text, object_pairs_hook=named_once)
+    except json.JSONDecodeError as error:
+        return InputFileError(f"no JSON: {error.msg} at column {error.colno}", text=text)
+    except (ValueError, RecursionError) as error:  # digits, depth
+        return InputFileError(f"JSON that cannot be read: {error}", text=text)
+    if not isinstance(record, dict):
+        return InputFileError(f'expected an object like {{"prompt": "..."}}, found {text.strip():.40}', text=text)
+    return record
+
+
+def _csv_records(file: BinaryIO) -> Iterator[tuple[int, Record]]:
+    """First line and cells of each record."""
+
+    def lines() -> Iterator[str]:
+        for text in _lines(file):
+            if isinstance(text, InputFileError):
+                raise text
+            yield text
+
+    csv.field_size_limit(max(MAX_CELL, csv.field_size_limit()))
+    reader = csv.reader(lines(), strict=True)
+    head: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except (csv.Error, InputFileError) as error:  # what follows has no beginning
+            yield line, InputFileError(f"no CSV: {error}" if isinstance(error, csv.Error) else str(error))
+            return
+        if cells is None:
+            return
+        if not cells:
+            continue
+        if head is None:
+            head = [cell.strip() for cell in cells]
+            twice = next((name for name in head if head.count(name) > 1), None)
+            if twice is not None:
+                yield line, InputFileError(f"the column {twice!r} is there twice")
+                return
+        elif len(cells) != len(head):
+            yield line, InputFileError(f"{len(cells)} cells, but the head line names {len(head)} columns")
+        else:
+            yield line, dict(zip(head, cells, strict=True))
+
+
+def _lines(file: BinaryIO) -> Iterator[str | InputFileError]:
+    """Each line with its end, without a byte order mark; none after one that is too long."""
+    for number, data in enumerate(iter(partial(file.readline, MAX_LINE + 1), b"")):
+        if len(data) > MAX_LINE:
+            yield InputFileError(f"a line of more than {MAX_LINE:,} bytes; what follows is not looked at")
+            return
+        try:
+            yield data.decode("utf-8-sig" if not number else "utf-8")
+        except UnicodeDecodeError as error:
+            place = f"byte 0x{data[error.start]:02x} at offset {error.start} of the line"
+            yield InputFileError(f"no UTF-8: {place} ({error.reason})")
+
+
+def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, options: JsonOptions) -> PromptRow:
+    """The row that a record is; an InputFileError says what is wrong with it."""
+    cells = {name: value for name, value in record.items() if value is not None and not (is_csv and value == "")}
+    if is_csv and "messages" in cells:
+        cells["messages"] = _cell("messages", cells["messages"])
+    id = cells.get("id", number)
+    if not isinstance(id, (str, int)) or isinstance(id, bool):
+        raise InputFileError(f"an id is a text or an integer, not {id!r:.40}")
+    given = [name for name in ("prompt", "messages") if name in cells]
+    if len(given) != 1:
+        raise InputFileError(f"expected either prompt or messages, found {' and '.join(given) or _found(record)}")
+    prompt = cells[given[0]]
+    if not isinstance(prompt, str if given == ["prompt"] else list):
+        what = "a text" if given == ["prompt"] else "a list of messages"
+        raise InputFileError(f"{given[0]} is {what}, not {prompt!r:.40}")
+    kinds = [kind for kind in KINDS if kind in cells]
+    if len(kinds) > 1:
+        raise InputFileError(f"one constraint a row, found {' and '.join(kinds)}")
+    specification = None
+    if kinds:
+        specification = ConstraintSpecification(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options)
+    return PromptRow(line, id, prompt, specification)
+
+
+def _source(kind: str, value: Any, is_csv: bool) -> str:
+    """See ``ConstraintSpecification.source``."""
+    if kind == "choice":
+        value = _cell(kind, value) if is_csv else value
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise InputFileError(f"choice is a list of texts, not {value!r:.40}")
+        return json.dumps(value)
+    if kind == "schema" and isinstance(value, (dict, bool)):
+        return json.dumps(value)
+    if not isinstance(value, str):
+        raise InputFileError(f"{kind} is {'a schema or its' if kind == 'schema' else 'a'} text, not {value!r:.40}")
+    if kind == "schema":
+        _check_names(value)
+    return value
+
+
+def _check_names(text: str) -> None:
+    """Refuse the text of a schema in which an object has a name twice; what else is wrong is told with its place."""
+    try:
+        json.loads(text, object_pairs_hook=named_once)
+    except NamedTwiceError as error:
+        raise InputFileError(f"schema cannot be read: {error}") from None
+    except (ValueError, RecursionError):
+        return
+
+
+def _cell(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=named_once)
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(f"{name} is JSON text, not {text!r:.40}: {error}") from error
+
+
+def _found(record: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, list(record)[:6])) or "nothing"

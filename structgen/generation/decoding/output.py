@@ -1,0 +1,495 @@
+"""One output being written under a constraint: its tokens, its budget and the way to close it in time.
+
+Target distribution: **local**, the model's probabilities masked and renormalised at each step. Two things are not
+drawn from it, and both are counted: a token is *forced* where the constraint allows only one (its probability is 1),
+and *steered* where a drawn token was turned down because the output could then not be closed within the budget.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from structgen.core.engines.protocols import Matcher
+from structgen.core.vocabulary.special_tokens import STAND_IN_BYTES
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.generation.decoding.closing import Closer, Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.few_tokens import FewTokens, allow_all
+from structgen.generation.decoding.sections import SectionBudget, SectionMeter
+from structgen.generation.sampling import (
+    FirstDraw,
+    Ids,
+    LogProbs,
+    SamplingParams,
+    allowed_token_ids,
+    deviation,
+    draw,
+    filtered_probs,
+    masked_log_probs,
+    to_numpy,
+)
+from structgen.generation.sampling.penalties import History
+from structgen.generation.sampling.sampler import DrawRequest
+from structgen.generation.sampling.uniforms import generator, seed_or_entropy, uniform
+
+FinishReason = Literal["stop", "length"]
+
+# Drawn tokens that may be turned down for one position before the known completion is followed. Only an output at the
+# very end of its budget gets there; the bound keeps that step under a few milliseconds.
+MAX_REJECTED = 32
+# Longer completions that do not fit are not spelled in the fewest tokens, which takes seconds for a megabyte, only to
+# say how many these are.
+MOST_SPELLED = 1 << 16
+
+
+@dataclass(slots=True)
+class GenerationStats:
+    """Counts and times of one output.
+
+    Attributes:
+        prompt_tokens: tokens of the rendered prompt.
+        output_tokens: tokens of the output, end of sequence not included.
+        target_forwards: calls of the model, reading the prompt included (a batched call counts for each row in it).
+        forced_tokens: output tokens that were the only ones allowed, taken without asking the model.
+        steered_tokens: drawn tokens that were turned down so that the output, or a section of it, can be closed within
+            its budget.
+        mask_seconds: time spent on masks and on advancing the matcher.
+        seconds: wall-clock time from the first mask to the end.
+        drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
+        accepted: those of them that became output.
+        draft_trees: model calls that read drafts. draft_tokens, accepted_draft_tokens: drafts in them, and those that
+            became output, each counted once.
+        draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
+        accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
+            they were expected, and the others.
+    """
+
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    target_forwards: int = 0
+    forced_tokens: int = 0
+    steered_tokens: int = 0
+    mask_seconds: float = 0.0
+    seconds: float = 0.0
+    drafted: dict[str, int] = field(default_factory=dict)
+    accepted: dict[str, int] = field(default_factory=dict)
+    draft_trees: int = 0
+    draft_tokens: int = 0
+    accepted_draft_tokens: int = 0
+    draft_seconds: float = 0.0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
+
+
+class Output:
+    """The mutable state of one output; a scheduler (``structgen.generation.scheduler``) drives it.
+
+    Invariant under a constraint: there is a text that completes the output from here, and it can be spelled in the
+    tokens that are left of the budget. So the output can always be closed. Mostly the matcher's bound on its length
+    says so; where that is more than what is left, the text is written, and kept as the closer's plan.
+
+    Attributes:
+        token_ids: the tokens so far, without end of sequence.
+        bitmask: int32 [1, ceil(V / 32)], what may come next, once ``advance_forced`` has left a choice.
+        pending: the last of them, not yet read by the model.
+        token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
+        log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
+            at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
+        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
+            next.
+        finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
+            string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
+
+    Args:
+        section: what a section of the output may take, whose marks its constraint demands. None: there is none.
+
+    Raises:
+        IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        matcher: Matcher | None,
+        params: SamplingParams,
+        *,
+        max_new_tokens: int,
+        stop: Sequence[str] = (),
+        prompt_ids: Sequence[int] = (),
+        section: SectionBudget | None = None,
+    ) -> None:
+        self.token_ids: list[int] = []
+        self.token_log_probs: list[float] = []
+        self.pending: list[int] = []
+        self.log_prob = 0.0
+        self.looks_ahead = True
+        self.finish_reason: FinishReason | None = None
+        self.stats = GenerationStats()
+        if matcher is not None:
+            vocabulary = matcher.grammar.vocabulary  # the same tokens; those that it names stand for themselves
+        self.bitmask = allow_all(vocabulary)
+        self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
+        self._budget = max_new_tokens
+        self._stop = [text.encode() for text in stop if text]
+        self._speller = Speller(closing_tokens(vocabulary))
+        self._closer = None if matcher is None else Closer(matcher, self._speller)
+        self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
+        self._is_masked = False  # whether the bitmask is that of the matcher's state
+        self._is_shaped = False  # whether tokens were turned down for the budget
+        self._seed = seed_or_entropy(params.seed)
+        self._history = _history(params, prompt_ids, vocabulary)
+        self._bytes = bytearray()
+        self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
+        self._started = time.perf_counter()
+        if self._closer is not None and not self._closer.closes(max_new_tokens):
+            self._fail_incomplete("Even the shortest output known does not fit")
+
+    @property
+    def matcher(self) -> Matcher | None:
+        """Where the output stands in its constraint (for looking ahead on copies); None for free text."""
+        return self._matcher
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that it is written in."""
+        return self._vocabulary
+
+    @property
+    def params(self) -> SamplingParams:
+        """How its tokens are drawn."""
+        return self._params
+
+    @property
+    def remaining(self) -> int:
+        """Tokens left of the budget; end of sequence costs none."""
+        return self._budget - len(self.token_ids)
+
+    @property
+    def text(self) -> str:
+        """The text so far; bytes that are no UTF-8 (a character cut in two) become U+FFFD.
+
+        Special tokens that the constraint names are shown by their names.
+        """
+        return self.shown(self._bytes)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the text so far; special tokens that the constraint names as their stand-ins."""
+        return bytes(self._bytes)
+
+    def settled_data(self) -> bytes:
+        """The part of the bytes that later tokens cannot change: no cut character, no beginning of a stop string."""
+        end = len(self._bytes)
+        if self.finish_reason is None:
+            for stop in self._stop:
+                overlaps = (n for n in range(min(len(stop) - 1, end), 0, -1) if self._bytes.endswith(stop[:n]))
+                end = min(end, len(self._bytes) - next(overlaps, 0))
+            end = _whole_characters(self._bytes, end)
+        return bytes(self._bytes[:end])
+
+    def shown(self, data: bytes | bytearray) -> str:
+        """Text of its bytes."""
+        return self._vocabulary.rendered(data).decode("utf-8", errors="replace")
+
+    def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
+        """Write again what another output of the same request had written when it was lost, without the model.
+
+        Every step is made as it was then, so the rest comes as it would have come there. Forced tokens behind these
+        follow at once.
+
+        Args:
+            tokens, log_probs: its ``token_ids`` and ``token_log_probs``.
+            steered: its ``stats.steered_tokens``.
+
+        Raises:
+            GenerationError: these are no tokens of this constraint.
+        """
+        while len(self.token_ids) < len(tokens) and self.finish_reason is None:
+            self.advance_forced()
+            place = len(self.token_ids)
+            if place < len(tokens) and self.finish_reason is None and not self._choose(tokens[place], log_probs[place]):
+                self._follow(tokens[place])
+                self._count(log_probs[place], place)
+        if self.token_ids[: len(tokens)] != list(tokens):
+            raise GenerationError(f"The {len(tokens)} tokens to go on from are not of this request.")
+        self.stats.steered_tokens = max(self.stats.steered_tokens, steered)
+        if steered and self._section is None:  # else it may have been the section's budget
+            self._is_shaped = True
+
+    def advance_forced(self) -> None:
+        """Compute the mask, and take tokens as long as it allows only one; ends the output if nothing may follow."""
+        eos = self._vocabulary.eos_token_ids
+        while self.finish_reason is None:
+            closing = self._closing_token()
+            if closing is not None:
+                self.stats.forced_tokens += 1
+                self._follow(closing)
+                continue
+            few = self._fill()
+            if few is not None and all(token in eos for token in few):
+                self._end()
+            elif self.remaining <= 0:
+                if self._matcher is not None and not self._matcher.is_accepting():
+                    self._fail_incomplete("The token budget ran out")
+                self.finish_reason = "length"
+                self._stop_clock()
+            elif few is not None and len(few) == 1:
+                self.stats.forced_tokens += 1
+                self._follow(few[0], masks=True)
+            else:
+                return
+
+    def hurry(self) -> None:
+        """Close the output as soon as it can be: lowers the budget to what the known completion takes, free text's to
+        what there is. Nothing changes where the completion is too long to be written. ``advance_forced`` ends an output
+        that is whole already."""
+        rest = b"" if self._matcher is None else shortest_completion(self._matcher)
+        if rest is None or self.finish_reason is not None:
+            return
+        plan = None if self._closer is None else self._closer.plan
+        if plan is not None and len(plan) < len(rest):
+            rest = plan
+        tokens = self._speller.fewest(rest)
+        if tokens is not None and len(tokens) < self.remaining:
+            self._budget = len(self.token_ids) + len(tokens)
+            if self._closer is not None:
+                self._closer.plan = rest
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether bias or penalties may change its logits, these by what was chosen before."""
+        return self._history is not None
+
+    def request(self, logits_row: int, mask_row: int) -> DrawRequest:
+        """What is to be drawn next: see ``DrawRequest``."""
+        adjustments = None if self._history is None else self._history.adjustments()
+        return DrawRequest(self._params, self._seed, len(self.token_ids), logits_row, mask_row, adjustments)
+
+    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+        """Take the token that was drawn, or another if the output could then not be closed within the budget.
+
+        Args:
+            token, log_prob: see ``Choices``.
+            logits, row: what it was drawn from; looked at only where the token is not taken.
+        """
+        if token < 0 or not self._choose(token, log_prob):
+            self._take_another(token, logits[row])
+
+    def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
+        """Take the token that ``rule`` draws from the filtered probabilities of the allowed tokens, ascending by id."""
+        allowed, log_probs, sigma = self._distribution(logits_row)
+        place = len(self.token_ids)
+        position = rule(filtered_probs(log_probs, self._params, sigma), generator(self._seed, place))
+        self.take(int(allowed[position]), float(log_probs[position]), [logits_row], 0)
+
+    def _distribution(self, logits_row: Any) -> tuple[Ids, LogProbs, float | None]:
+        """The allowed tokens, their log-probabilities, and what ``top_n_sigma`` needs."""
+        row = to_numpy(logits_row)[: self._vocabulary.size]
+        if self._history is not None and (adjustments := self._history.adjustments()) is not None:
+            row = row.copy()
+            adjustments.apply(row)
+        allowed = allowed_token_ids(self.bitmask[0], len(row))
+        return allowed, masked_log_probs(row, allowed), deviation(row, self._params)
+
+    def _take_another(self, refused: int, logits_row: Any) -> None:
+        """After a token was turned down: draw on, and in the end follow the known completion."""
+        allowed, log_probs, sigma = self._distribution(logits_row)
+        place = len(self.token_ids)
+
+        first = int(np.searchsorted(allowed, refused))
+        drawn = draw(log_probs, self._params, partial(uniform, self._seed, place), sigma=sigma, first=first)
+        for position in islice(drawn, MAX_REJECTED):
+            token = int(allowed[position])
+            if token != refused and self._choose(token, float(log_probs[position])):
+                return
+            self.stats.steered_tokens += 1
+        self._follow_plan(allowed, log_probs)
+
+    def _fill(self) -> list[int] | None:
+        """Compute the mask. The allowed tokens, if they are no more than those of end of sequence, or one."""
+        matcher = self._matcher
+        if matcher is None:
+            return None
+        start = time.perf_counter()
+        if not self._is_masked:
+            matcher.fill_next_token_bitmask(self.bitmask, 0)
+        few = self._few()
+        self.stats.mask_seconds += time.perf_counter() - start
+        if few is not None and not few:
+            raise GenerationError(
+                f"The constraint allows no token after {len(self.token_ids)} tokens, text {_tail(self.text)!r}, "
+                f"accepting: {matcher.is_accepting()}. The vocabulary may lack bytes that the constraint needs.",
+                text=self.text,
+            )
+        return few
+
+    def _choose(self, token: int, log_prob: float) -> bool:
+        """Take a token as a choice, which counts for penalties, if the output can then be closed."""
+        before = len(self.token_ids)
+        if not self._try(token):
+            return False
+        self._count(log_prob, before)
+        if self._history is not None:
+            self._history.add(token)
+        return True
+
+    def _count(self, log_prob: float, before: int) -> None:
+        """Add the log-probability of what was just chosen after ``before`` tokens: one more, or the end."""
+        self.log_prob += log_prob
+        if len(self.token_ids) > before:
+            self.token_log_probs[-1] = log_prob
+
+    def _try(self, token: int) -> bool:
+        """Take the token unless the output could then not be closed within the budget."""
+        if token in self._vocabulary.eos_token_ids:
+            self._end(token)
+            return True
+        if self._matcher is not None and self._closer is not None:
+            start, plan = time.perf_counter(), self._closer.plan
+            self._accept(token, masks=self.looks_ahead)
+            closes = self._closer.closes_after(token, self.remaining - 1)
+            self._is_shaped |= not closes
+            if closes and not self._section_closes(token):
+                closes, self._closer.plan = False, plan
+            if not closes:
+                self._matcher.rollback(1)
+                if self.looks_ahead:
+                    self._matcher.fill_next_token_bitmask(self.bitmask, 0)
+            self.stats.mask_seconds += time.perf_counter() - start
+            if not closes:
+                return False
+        self._append(token)
+        return True
+
+    def _section_closes(self, token: int) -> bool:
+        """Whether the section can be closed within its budget behind ``token``, which was just accepted."""
+        if self._section is None or self._closer is None or not self._section.is_near(1):
+            return True
+        data = bytes(self._bytes) + self._vocabulary.tokens[token]
+        return self._section.fits(data, len(self._bytes), self._closer.completion())
+
+    def _closing_token(self) -> int | None:
+        """The next token of what closes the section, if its budget is used up."""
+        if self._section is None or self._closer is None or self.remaining <= 0 or not self._section.is_near(0):
+            return None
+        completion = self._closer.completion()
+        tokens = self._section.closing(self._bytes, completion)
+        if not tokens:
+            return None
+        rest = completion[len(self._vocabulary.tokens[tokens[0]]) :]
+        if not self._speller.fits(rest, self.remaining - 1):  # spelled so, the output would not fit
+            tokens = self._speller.fewest(completion) or tokens
+        return tokens[0]
+
+    def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
+        """Take the first token of the known completion, the fewest tokens that spell it."""
+        tokens = None if self._closer is None else self._speller.fewest(self._closer.completion())
+        if tokens is None:
+            self._fail_incomplete("No allowed token fits the token budget")
+        elif not tokens:  # complete already, and every way on is too long
+            self._end()
+        else:
+            position = int(np.searchsorted(allowed, tokens[0]))
+            if position >= len(allowed) or allowed[position] != tokens[0]:
+                self._fail_incomplete("The vocabulary does not reach the known completion")
+            before = len(self.token_ids)
+            self._follow(tokens[0])
+            self._count(float(log_probs[position]), before)
+
+    def _follow(self, token: int, *, masks: bool = False) -> None:
+        """Take a token that leaves no choice: the plan may only get better. ``masks``: see ``_accept``."""
+        self._accept(token, masks=masks)
+        if self._closer is not None and not self._closer.closes_after(token, self.remaining - 1):
+            self._closer.plan = None
+        self._append(token)
+
+    def _accept(self, token: int, *, masks: bool = False) -> None:
+        """Accept a token; ``masks``: and make the mask behind it."""
+        matcher = self._matcher
+        assert matcher is not None
+        self._is_masked = masks
+        if not (matcher.advance_and_fill(token, self.bitmask, 0) if masks else matcher.accept_token(token)):
+            raise GenerationError(
+                f"The mask allows token {token} ({self._vocabulary.tokens[token]!r}), but the matcher refuses it "
+                f"after {_tail(self.text)!r}. Please report this as a bug.",
+                text=self.text,
+            )
+
+    def _append(self, token: int) -> None:
+        before = len(self._bytes)
+        self.token_log_probs.append(0.0)
+        self.token_ids.append(token)
+        self.pending.append(token)
+        self._bytes += self._vocabulary.tokens[token]
+        self.stats.output_tokens += 1
+        if self._section is not None and not self._section.is_over:
+            self._section.add(self._bytes, before)
+        self._stop_at_string(before)
+
+    def _stop_at_string(self, before: int) -> None:
+        """Cut the text at the earliest stop string that ends in the bytes from ``before`` on."""
+        found = (self._bytes.find(stop, max(0, before - len(stop) + 1)) for stop in self._stop)
+        cut = min((place for place in found if place >= 0), default=-1)
+        if cut < 0:
+            return
+        del self._bytes[cut:]
+        if self._matcher is not None:
+            self._matcher.reset()
+            if not (self._matcher.accept_bytes(bytes(self._bytes)) and self._matcher.is_accepting()):
+                self._fail_incomplete("A stop string came before the output was complete")
+        self.finish_reason = "stop"
+        self._stop_clock()
+
+    def _end(self, token: int | None = None) -> None:
+        """End of sequence: ``token`` if the model chose it, None if nothing else may follow."""
+        if self._matcher is not None:
+            self._accept(self._vocabulary.eos_token_ids[0] if token is None else token)
+        self.finish_reason = "length" if self._is_shaped else "stop"
+        self._stop_clock()
+
+    def _stop_clock(self) -> None:
+        self.stats.seconds = time.perf_counter() - self._started
+
+    def _fail_incomplete(self, what: str) -> None:
+        plan = b"" if self._closer is None else self._closer.completion()
+        shortest = self._speller.fewest(plan) if len(plan) <= MOST_SPELLED else None
+        need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else f"more; it has {len(plan):,} bytes"
+        raise IncompleteOutputError(
+            f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
+            f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
+            partial=self.text,
+        )
+
+
+def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> History | None:
+    """What bias and penalties look at; None if there are none."""
+    highest = params.bias_pairs[-1][0] if params.bias_pairs else -1
+    if highest >= vocabulary.size:
+        raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
+    return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
+
+
+def _whole_characters(data: bytearray, end: int) -> int:
+    """The end of the last whole UTF-8 character in ``data[:end]`` (RFC 3629: at most 3 bytes can be a cut one)."""
+    for back in range(1, min(3, end) + 1):
+        byte = data[end - back]
+        if byte in STAND_IN_BYTES:
+            return end
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return end if back >= length else end - back
+        if byte < 0x80:
+            return end
+    return end
+
+
+def _tail(text: str, length: int = 80) -> str:
+    """The end of a text, for messages."""
+    return text if len(text) <= length else "…" + text[-length:]

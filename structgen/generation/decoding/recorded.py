@@ -1,0 +1,70 @@
+"""An output that keeps, of each of its tokens, how many might have stood there, and the likeliest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from structgen.core.engines.protocols import Matcher
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.decoding.output import Output
+from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.sampling import FirstDraw, SamplingParams
+
+TopTokens: TypeAlias = "tuple[tuple[int, float], ...]"
+"""Tokens and their log-probabilities (nats), likeliest first; of equals, the lowest ids first."""
+
+
+class RecordedOutput(Output):
+    """See ``Output``; besides, ``top`` says what was likely, and ``allowed`` how many tokens were.
+
+    Args:
+        top: how many of the likeliest tokens to keep for each.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        matcher: Matcher | None,
+        params: SamplingParams,
+        *,
+        max_new_tokens: int,
+        stop: Sequence[str] = (),
+        prompt_ids: Sequence[int] = (),
+        section: SectionBudget | None = None,
+        top: int = 0,
+    ) -> None:
+        super().__init__(
+            vocabulary, matcher, params,
+            max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
+        )  # fmt: skip
+        self._kept = top
+        self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
+
+    def top(self, place: int) -> TopTokens:
+        """The likeliest tokens at a place that is written, under the distribution that ``log_prob`` speaks of."""
+        return self._drawn[place][1] if place in self._drawn else ((self.token_ids[place], 0.0),)
+
+    def allowed(self, place: int) -> int:
+        """How many tokens were allowed at a place that is written; 1: it was forced."""
+        return self._drawn[place][0] if place in self._drawn else 1
+
+    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+        """See ``Output.take``."""
+        self._record(logits[row])
+        super().take(token, log_prob, logits, row)
+
+    def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
+        """See ``Output.take_by_rule``."""
+        self._record(logits_row)
+        super().take_by_rule(rule, logits_row)
+
+    def _record(self, logits_row: Any) -> None:
+        allowed, log_probs, _ = self._distribution(logits_row)
+        top: TopTokens = ()
+        if self._kept:
+            order = np.argsort(-log_probs, kind="stable")[: self._kept]
+            top = tuple(zip(allowed[order].tolist(), log_probs[order].tolist(), strict=True))
+        self._drawn[len(self.token_ids)] = len(allowed), top

@@ -1,0 +1,383 @@
+"""``Generator``: a model, its tokenizer and vocabulary, held once, writing constrained outputs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+from structgen.core.constraints.base import Constraint, T
+from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.sources import Source, Texts
+from structgen.errors import GenerationError, RefusedValueError, StructgenError
+from structgen.generation.aligned_sampling import AlignedSampling
+from structgen.generation.async_generation import AsyncGeneration
+from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
+from structgen.generation.decoding.option_probs import option_log_probs
+from structgen.generation.decoding.output import Output
+from structgen.generation.decoding.prompts import Prompt
+from structgen.generation.models.language_model import reads_asynchronously
+from structgen.generation.models.threads import turn_of
+from structgen.generation.options import GenerationOptions, checked_settings, streamed_settings
+from structgen.generation.results import (
+    ChoiceResult,
+    GenerationResult,
+    Option,
+    StreamEvent,
+    captures_so_far,
+    items_of,
+    result_of,
+)
+from structgen.generation.scheduler.inline import ROWS, steps
+from structgen.generation.scheduler.request import Event
+from structgen.options import check_count
+
+if TYPE_CHECKING:
+    from structgen.core.constraints.sources import TypeForm
+
+
+class Generator(AlignedSampling, AsyncGeneration):
+    """Writes outputs that satisfy constraints, with any causal language model.
+
+    Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
+    A generator holds no state between calls but what its drafts have learned and the prompts that it has read last
+    (keys and values, up to 256 MB), which changes their speed only. Calls from several threads take turns, step by
+    step; ``batch`` writes many outputs in one step. A process that is forked after the model has read needs a model of
+    its own (``ModelError`` says so).
+
+    Args:
+        model: a GGUF file, a Hugging Face id or folder, a loaded transformers model, a ``LanguageModel``; None: the
+            built-in model.
+        tokenizer: with a loaded model, its tokenizer.
+        backend: what runs a model given by name: "llamacpp" or "transformers"; None: llama.cpp for GGUF files and the
+            built-in model, where it is installed, else transformers.
+        device, dtype: where and how transformers loads a model given by name (CPU, float32).
+        vocabulary: in place of the tokenizer's own.
+        draft: what drafts tokens that the model then reads several at a time, which changes the speed, not the
+            outputs: "auto", "ngram", a smaller model, a datastore, a list of such (docs/speculative.md); None: nothing.
+        max_prompt_length: longest text of a prompt, in characters; None: as long as what the model reads could be
+            at the most, so that no time goes into the tokens of what cannot fit.
+        progress: told of what takes over a second beside the writing: loading, compiling, preparing drafts (see
+            ``report_progress``); None: the log.
+        deterministic: whether an output depends on its prompt, constraint, options and seed only, bit for bit, and not
+            on what is written beside it or was before. Each token is then read in a call of its own, without drafts:
+            by llama.cpp prompts take about three times as long, and many rows as long as one after the other.
+        n_ctx: of llama.cpp: most tokens of a text, prompt and output, at most as many as the model was trained on;
+            None or 0: those, as far as 1 GiB for keys and values goes.
+        n_gpu_layers: of llama.cpp: layers on accelerators; -1: as many as can be; None: as its package was built.
+        chat_template: of a model given by name: Jinja text, or the path of a file with it, in place of the model's own.
+        lora_path: of llama.cpp: a LoRA adapter, a GGUF file; it is added to the weights in a copy of the model's file,
+            which is kept in the cache folder. ``lora_scale`` multiplies it.
+
+    Raises:
+        ModelError: the model cannot be loaded, or cannot be read so.
+        OptionsError: an option has a value that it cannot have, or that the model's backend does not take.
+        TokenizerError: its tokenizer, or the chat template, cannot be read.
+    """
+
+    @overload
+    def generate(
+        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[str]: ...
+
+    @overload
+    def generate(
+        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[T]: ...
+
+    @overload
+    def generate(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[T]: ...
+
+    @overload
+    def generate(
+        self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[Any]: ...
+
+    def generate(
+        self,
+        prompt: Prompt,
+        constraint: Any = None,
+        **options: Unpack[GenerationOptions],
+    ) -> GenerationResult[Any]:
+        """Write one output.
+
+        Args:
+            prompt: a string, or chat messages (``{"role": ..., "content": ...}``).
+            constraint: a constraint, or anything ``json_schema`` takes; None: free text.
+            **options: see ``GenerationOptions``.
+
+        Raises:
+            IncompleteOutputError: the output cannot be closed within the budget (``partial`` holds the text).
+            RefusedValueError: the type's own validators refuse the value, in each of the ``attempts``.
+            GenerationError: no room for the prompt.
+            ConstraintError: the constraint cannot be used.
+        """
+        settings = checked_settings(**options)
+        checked = as_constraint(constraint)
+        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        while True:
+            request = self._request(row, checked, settings)
+            for _ in self._write(request):
+                pass
+            try:
+                return result_of(request.output, checked, row.attempt + 1)
+            except RefusedValueError as error:
+                if row.attempt + 1 == settings.attempts:
+                    raise
+                row = row.again(error)
+
+    @overload
+    def stream(
+        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
+    ) -> Iterator[StreamEvent[str]]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
+    ) -> Iterator[StreamEvent[T]]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
+    ) -> Iterator[StreamEvent[T]]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
+    ) -> Iterator[StreamEvent[Any]]: ...
+
+    def stream(
+        self,
+        prompt: Prompt,
+        constraint: Any = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Iterator[StreamEvent[Any]]:
+        """Write one output, yielding text as it settles. Arguments and errors as ``generate``; the last event has
+        the ``result``. Bad arguments raise at the call, before the first event. There is one attempt: what was shown
+        cannot be taken back."""
+        settings, checked = streamed_settings(**options), as_constraint(constraint)
+        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        request = self._request(row, checked, settings, streams=True)
+        return _stream(self._write(request), request.output, checked)
+
+    @overload
+    def stream_items(
+        self, prompt: Prompt, constraint: Source[Sequence[T]], **options: Unpack[GenerationOptions]
+    ) -> Iterator[T]: ...
+
+    @overload
+    def stream_items(
+        self, prompt: Prompt, constraint: TypeForm[Sequence[T]], **options: Unpack[GenerationOptions]
+    ) -> Iterator[T]: ...
+
+    @overload
+    def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]: ...
+
+    def stream_items(self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]) -> Iterator[Any]:
+        """Write one list, yielding its items one by one: each when it is known to be whole, which is when the next one
+        or the end has begun. Arguments and errors as ``stream``; the constraint is that of the list
+        (``list[Ticket]``, ``json_lines(Ticket)``, the schema of an array).
+
+        Raises:
+            ConstraintError: what the constraint lets the model write is no list; at the first item.
+        """
+        return items_of(self.stream(prompt, constraint, **options))
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: re.Pattern[str] | None = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[str]]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Source[T],
+        *,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[T]]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: TypeForm[T],
+        *,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[T]]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any,
+        *,
+        return_exceptions: Literal[False] = False,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[Any]]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: re.Pattern[str] | None = None,
+        *,
+        return_exceptions: bool,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[str] | StructgenError]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Source[T],
+        *,
+        return_exceptions: bool,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[T] | StructgenError]: ...
+
+    @overload
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: TypeForm[T],
+        *,
+        return_exceptions: bool,
+        **options: Unpack[BatchOptions],
+    ) -> list[GenerationResult[T] | StructgenError]: ...
+
+    @overload
+    def batch(
+        self, prompts: Iterable[Prompt], constraints: Any, *, return_exceptions: bool, **options: Unpack[BatchOptions]
+    ) -> list[GenerationResult[Any] | StructgenError]: ...
+
+    def batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        return_exceptions: bool = False,
+        progress: Callable[[BatchProgress], object] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> Any:
+        """Write one output a prompt, together: one model call a step for all that are being written.
+
+        Row i is drawn with ``seed + i``, so it is what ``generate(prompts[i], ..., seed=seed + i)`` gives, up to the
+        last bits of the model's batched logits. An error in one row leaves the others alone.
+
+        Args:
+            prompts: as ``generate`` takes them; taken as rows come free, at most ``batch_size`` before their turn.
+            constraints: one for all; or a list, tuple or iterator with one (or None) a prompt.
+            seeds: one a row, in place of ``seed + i``.
+            batch_size: rows that are written at once.
+            return_exceptions: give the error of a row in its place, rather than raise.
+            progress: called when the first row is begun, and whenever one is done.
+            **options: see ``GenerationOptions``.
+
+        Raises:
+            StructgenError: a row failed, and ``return_exceptions`` is False: the error of the first that did, when all
+                rows are done. ``row`` is its index, ``results`` has all results, and errors in their places.
+                Otherwise what ``generate`` raises, for what is wrong with the call and not with a row.
+        """
+        outcomes = dict(self.stream_batch(
+            prompts, constraints, seeds=seeds, batch_size=batch_size, progress=progress, **options
+        ))  # fmt: skip
+        results = [outcomes[row] for row in range(len(outcomes))]
+        failed = next((outcome for outcome in results if isinstance(outcome, StructgenError)), None)
+        if failed is not None and not return_exceptions:
+            failed.results = results
+            raise failed
+        return results
+
+    @overload
+    def stream_batch(
+        self, prompts: Iterable[Prompt], constraints: re.Pattern[str] | None = None, **options: Unpack[BatchOptions]
+    ) -> BatchOutcomes[str]: ...
+
+    @overload
+    def stream_batch(
+        self, prompts: Iterable[Prompt], constraints: Source[T], **options: Unpack[BatchOptions]
+    ) -> BatchOutcomes[T]: ...
+
+    @overload
+    def stream_batch(
+        self, prompts: Iterable[Prompt], constraints: TypeForm[T], **options: Unpack[BatchOptions]
+    ) -> BatchOutcomes[T]: ...
+
+    @overload
+    def stream_batch(
+        self, prompts: Iterable[Prompt], constraints: Any, **options: Unpack[BatchOptions]
+    ) -> BatchOutcomes[Any]: ...
+
+    def stream_batch(
+        self,
+        prompts: Iterable[Prompt],
+        constraints: Any = None,
+        *,
+        seeds: Iterable[int] | None = None,
+        batch_size: int = ROWS,
+        progress: Callable[[BatchProgress], object] | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> BatchOutcomes[Any]:
+        """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
+        settings = checked_settings(**options)
+        check_count("batch_size", batch_size)
+        rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
+        if rows.common is not None:
+            self._compiled(rows.common)  # what is wrong with it is wrong with the call
+        overlapped = reads_asynchronously(self.model)
+        return rows.written(
+            lambda row, constraint: self._request(row, constraint, settings),
+            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
+            self._waiting("writing a batch", rows.total, each=True),
+            progress,
+            settings.attempts,
+        )
+
+    def choice(self, prompt: Prompt, options: Sequence[Option]) -> ChoiceResult[Option]:
+        """The probability of each option as the whole reply, given that the reply is one of them.
+
+        Exact: the sum of the log-probabilities of the option's tokens, as the tokenizer spells it, and of the end of
+        sequence after them, normalised over the options. The options are not put into the prompt.
+
+        Raises:
+            GenerationError: no options, an empty one, or one twice.
+        """
+        listed = isinstance(options, Iterable) and not isinstance(options, str)
+        if not listed or not all(isinstance(option, str) for option in options):
+            raise GenerationError(f"choice needs a list of strings, not {options!r:.200}.")
+        if not options or len(set(options)) < len(options) or not all(options):
+            raise GenerationError(f"choice needs different, non-empty options, not {list(options)!r:.200}.")
+        ids = self._prompt_ids(prompt, None, None)
+        with self._waiting(f"reading {len(options)} options"), turn_of(self.reader):
+            logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
+        highest = max(logprobs.values())
+        weights = {option: math.exp(value - highest) for option, value in logprobs.items()}
+        total = sum(weights.values())
+        probs = {option: weight / total for option, weight in weights.items()}
+        return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
+
+
+def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint[T] | None) -> Iterator[StreamEvent[T]]:
+    """The events of the only request."""
+    shown = ""
+    for step in steps:
+        for event in step:
+            shown += event.text
+            if event.is_last:
+                result = result_of(output, constraint)
+                yield StreamEvent(event.text, shown, result, constraint, result.captures)
+            elif event.text:
+                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(output))

@@ -1,0 +1,130 @@
+"""What a decoder needs of a language model: two calls and a cache that can be cropped and thinned.
+
+Rows of a batch are independent. Token ids are plain ints; logits are whatever the model computes with (a torch tensor
+or a numpy array), read through ``structgen.generation.sampling``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+from structgen.errors import ModelError
+
+Logits: TypeAlias = Any
+"""A torch tensor or numpy array of floats; its last axis is the vocabulary (padded width)."""
+
+
+class Cache(Protocol):
+    """The keys and values of the tokens read so far, for each row of the batch."""
+
+    @property
+    def length(self) -> int:
+        """Tokens held in each row, left padding included."""
+        ...
+
+    def crop(self, length: int) -> None:
+        """Forget all but the first ``length`` tokens of every row."""
+        ...
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows only, in this order."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """A causal language model over a fixed vocabulary."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the logits; may exceed the number of tokens (padding)."""
+        ...
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens, prompt included, that the model reads; None where there is no limit."""
+        ...
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Logits, Any]:
+        """Read the prompts (one a row, lengths may differ): logits [rows, V] of each row's next token, and a Cache."""
+        ...
+
+    def forward(self, token_ids: Sequence[Sequence[int]], cache: Any) -> Logits:
+        """Append n tokens to every row of the cache: logits [rows, n, V] after each of them."""
+        ...
+
+
+class TreeCache(Cache, Protocol):
+    """A cache that can be thinned to the accepted path of a tree."""
+
+    def keep(self, kept: Sequence[Sequence[int]]) -> None:
+        """Of the tokens that the last call appended, keep these (indices, ascending) of each row; rows may differ."""
+        ...
+
+
+class TreeLanguageModel(LanguageModel, Protocol):
+    """A language model that reads a tree of tokens at once: what speculative decoding needs."""
+
+    def forward_tree(self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Any) -> Logits:
+        """Append a tree to every row of a ``TreeCache``: logits [rows, n, V] after each node; rows may differ in size.
+
+        ``parents`` holds for each node the index of its parent in the same row, smaller than its own, or -1. A node
+        sees the cache as it was, its ancestors and itself. n is the largest row's size; what stands beyond a row's own
+        nodes means nothing. Call ``keep`` before the next call of the model.
+        """
+        ...
+
+
+class VisibleCache(TreeCache, Protocol):
+    """A cache that says which of its columns are tokens."""
+
+    def held(self) -> Any:
+        """Which columns hold a token of the row: bool [rows, length]."""
+        ...
+
+
+class VisibleLanguageModel(TreeLanguageModel, Protocol):
+    """A language model that is told what each token sees: one forward for trees of drafts and tries of prefixes."""
+
+    @property
+    def full_attention(self) -> bool:
+        """Whether ``forward_visible`` can be used; False where layers look at what they like (a sliding window)."""
+        ...
+
+    def forward_visible(self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: Any) -> Logits:
+        """Append n tokens to every row of a ``VisibleCache``: logits [rows, n, V] after each of them.
+
+        ``visible``, bool [rows, n, columns + n], says which columns of the cache, these tokens' own included, each
+        token sees; ``positions``, int64 [rows, n], its place in its own text.
+        """
+        ...
+
+
+def reads_visible(model: Any) -> bool:
+    """Whether a model is a ``VisibleLanguageModel`` that can be told what each token sees."""
+    return hasattr(model, "forward_visible") and bool(model.full_attention)
+
+
+def reads_asynchronously(model: Any) -> bool:
+    """Whether calls of a model return before it has read (``TransformersModel.asynchronous``): logits are waited for
+    when they are looked at, and the processor is free till then."""
+    return bool(getattr(model, "asynchronous", False))
+
+
+def prepare_for_trees(model: Any) -> None:
+    """Let a model make forwards of a few tokens cheap, where it can (``TransformersModel.prepare_for_trees``)."""
+    if hasattr(model, "prepare_for_trees"):
+        model.prepare_for_trees()
+
+
+def check_reads_trees(model: Any) -> None:
+    """Raise where a model is no ``TreeLanguageModel``, or says ``why_no_trees``.
+
+    Raises:
+        ModelError: it lacks ``forward_tree``, or what it says.
+    """
+    reason = getattr(model, "why_no_trees", None)
+    if reason is not None:
+        raise ModelError(reason)
+    if not hasattr(model, "forward_tree"):
+        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")

@@ -1,0 +1,184 @@
+"""A transformers model that reads rows packed into one sequence, each with keys and values of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.transformers_model import TransformersModel
+
+TOLERANCE = 1e-3
+"""Of the self-check, relative to the greatest logit: float32 sums in another order differ by a hundredth of that."""
+FULL, SLIDING = "full_attention", "sliding_attention"
+# Frequencies that depend on the longest text of a call would make rows depend on each other.
+SHARED_POSITIONS = ("dynamic", "longrope")
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class PackedModel:
+    """A ``RaggedReader`` whose rows share nothing but the call: rows of one token, pieces of prompts and draft trees
+    are read side by side, without padding.
+
+    Args:
+        target: its layers must hand their arguments on to transformers' attention interface; ``why_not_packed`` tells.
+        prefix_bytes: what prefixes for later rows may take.
+    """
+
+    reads_apart = True
+    max_bytes = None
+    max_rows = None
+
+    def __init__(self, target: TransformersModel, prefix_bytes: int = 0) -> None:
+        from structgen.generation.models.ragged_attention import register
+        from structgen.generation.models.row_store import RowStore
+
+        register()
+        self._target = target
+        self.store = RowStore(prefix_bytes)
+        self.windows: dict[int, int | None] = {}
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """See ``RaggedReader.shares_prefixes``."""
+        return self.store.prefixes.max_bytes > 0
+
+    @property
+    def token_bytes(self) -> int:
+        """What a token of a row takes, by the model's configuration."""
+        config = self._target.model.config.get_text_config()
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        return int(2 * config.num_hidden_layers * heads * width * self._target.model.dtype.itemsize)
+
+    @property
+    def bytes(self) -> int:
+        """See ``RaggedReader.bytes``."""
+        return self.store.bytes
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``."""
+        return self.store.open(tokens, salt)
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``."""
+        self.store.remember(row, salt)
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        return self.store.prefixes.known(tokens[:-1], salt)
+
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return self.store.prefixes.texts(salt)
+
+    def forget_prefixes(self, until: int = 0) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+        prefixes = self.store.prefixes
+        prefixes.shrink(max(0, until - (self.store.bytes - prefixes.bytes)))
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``."""
+        self.store.keep(row, kept)
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        self.store.drop(row)
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``; all parts are read whole."""
+        import torch
+
+        from structgen.generation.models.ragged_attention import NAME, RaggedPlan, Span
+
+        spans, ids, places, wanted, starts = [], list[int](), list[int](), list[int](), []
+        for part in parts:
+            first, count = len(ids), len(part.tokens)
+            spans.append(Span(part.row, first, count, self.store.length(part.row), part.parents))
+            ids += part.tokens
+            places += spans[-1].positions()
+            starts.append(len(wanted))
+            wanted += [first + count - 1] if part.last_only else range(first, first + count)
+        plan = RaggedPlan(self.store, spans)
+        model, device = self._target.model, self._target.model.device
+        with torch.inference_mode(), self._target.attending(NAME):
+            output = model(
+                input_ids=torch.tensor([ids], device=device),
+                position_ids=torch.tensor([places], device=device),
+                use_cache=False,
+                logits_to_keep=0 if len(wanted) == len(ids) else torch.tensor(wanted, device=device),
+                plan=plan,
+            )
+        for part in parts:
+            self.store.advance(part.row, part.tokens)
+        self.windows = plan.windows
+        return Reading(output.logits[0], starts, [len(part.tokens) for part in parts])
+
+
+def why_not_packed(target: TransformersModel) -> str | None:
+    """Why a model cannot be read packed; None: it can. Reads a dozen tokens four times.
+
+    Its configuration must name no layers but those with keys and values, whole or in a window; and a chunk, a tree and
+    a decoded token must come out as by the model's own attention. The log says what was found.
+    """
+    reason = _by_configuration(target)
+    if reason is None:
+        try:
+            reason = _by_reading(target)
+        except Exception as error:  # models are programs of others: one that does not know a keyword, a layer, a shape
+            reason = f"{type(error).__name__}: {error}"
+    name = type(target.model).__name__
+    _LOGGER.info("%s: %s", name, "rows are packed" if reason is None else f"rows are padded ({reason:.200})")
+    return reason
+
+
+def _by_configuration(target: TransformersModel) -> str | None:
+    config = target.model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or [FULL])
+    if not kinds <= {FULL, SLIDING}:
+        return f"layers of kind {', '.join(sorted(kinds - {FULL, SLIDING}))}"
+    found = str(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or "")
+    shared = [kind for kind in SHARED_POSITIONS if f"'{kind}'" in found]
+    return f"positions of kind {shared[0]}" if shared else None
+
+
+def _by_reading(target: TransformersModel) -> str | None:
+    """Two continuations of one text, as a tree after chunks, against one batch by the model itself."""
+    import torch
+
+    count = target.vocab_size
+    text, left, right = (
+        [(7 * place + salt) % count for place in range(size)] for salt, size in ((1, 6), (3, 3), (5, 3))
+    )
+    with torch.inference_mode():
+        ids = torch.tensor([[*text, *left], [*text, *right]], device=target.model.device)
+        own = target.model(input_ids=ids, use_cache=False).logits
+    packed = PackedModel(target)
+    row, other = packed.open(text)[0], packed.open(text)[0]
+    packed.read([Part(row, text[:4]), Part(other, [*text, right[0]])])
+    tree = packed.read(
+        [
+            Part(other, right[1:], last_only=False),
+            Part(row, [*text[4:], *left[:2], *right[:2]], [-1, 0, 1, 2, 1, 4], False),
+        ]
+    )
+    packed.keep(row, [0, 1, 2, 3])
+    last = packed.read([Part(row, left[2:])])
+    got = torch.cat([tree.logits, last.logits])
+    wanted = torch.cat([own[1, 7:], own[0, 4:6], own[0, 6:8], own[1, 6:8], own[0, 8:]])
+    wrong = float((got - wanted).abs().max() / wanted.abs().max().clamp(min=1))
+    if not wrong <= TOLERANCE * (1 if target.model.dtype == torch.float32 else 30):
+        return f"logits differ by {wrong:.2g}"
+    return _by_windows(target, packed.windows)
+
+
+def _by_windows(target: TransformersModel, windows: dict[int, int | None]) -> str | None:
+    """Layers that see a window must have said so: the texts of a check are shorter than it."""
+    config = target.model.config.get_text_config()
+    window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    if window is None:
+        return None
+    kinds = getattr(config, "layer_types", None) or [SLIDING] * config.num_hidden_layers
+    silent = [layer for layer, found in windows.items() if kinds[layer] == SLIDING and found != window]
+    return f"layer {silent[0]} does not tell its window" if silent else None

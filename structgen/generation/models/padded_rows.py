@@ -1,0 +1,159 @@
+"""Rows of any language model: those whose texts are read whole together share a padded cache, and are read together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from structgen.generation.models.language_model import LanguageModel, reads_asynchronously, reads_visible
+from structgen.generation.models.ragged_reader import Part, Reading
+
+
+class _Group:
+    """Rows whose texts were read together.
+
+    Attributes:
+        rows: their numbers, in the order of the cache.
+        cache: of the model.
+        appended: how many tokens of each row the last call added, where they may have to be thinned; else None.
+        kept: what rows keep of them.
+    """
+
+    __slots__ = ("appended", "cache", "kept", "rows")
+
+    def __init__(self, rows: list[int], cache: Any) -> None:
+        self.rows, self.cache = rows, cache
+        self.appended: list[int] | None = None
+        self.kept: dict[int, Sequence[int]] = {}
+
+    def settle(self) -> None:
+        """Thin the cache to what rows keep."""
+        if self.appended is not None:
+            counts = zip(self.rows, self.appended, strict=True)
+            self.cache.keep([self.kept.get(row, range(count)) for row, count in counts])
+        self.appended, self.kept = None, {}
+
+
+class PaddedRows:
+    """A ``RaggedReader`` over the calls that every language model has: rows whose texts are read whole in one call stay
+    together, with a call of the model for each such group; a row whose text is read in pieces is a group of its own.
+    Where the model reads no trees, a group reads as many tokens of each row as the shortest part has."""
+
+    reads_apart = False
+    shares_prefixes = False
+    token_bytes = 0
+    bytes = 0
+    max_bytes = None
+    max_rows = None
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model: Any = model
+        self._groups: dict[int, _Group] = {}
+        self._left: dict[int, int] = {}  # tokens that rows were opened for and that are not read
+        self._next = 0
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``; no prefix is known."""
+        self._next += 1
+        self._left[self._next] = len(tokens)
+        return self._next, 0
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``: nothing is kept."""
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        return 0
+
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``: nothing is kept."""
+        return []
+
+    def forget_prefixes(self, until: int = 0) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``; parts must name all rows of a group."""
+        by_row = {part.row: part for part in parts}
+        groups = {id(group): group for row in by_row if (group := self._groups.get(row)) is not None}
+        calls, first, found = [], 0, dict[int, tuple[int, int]]()
+        for together in self._fresh(parts):
+            logits, cache = self._model.prefill([part.tokens for part in together])
+            group = _Group([part.row for part in together], cache)
+            self._groups |= dict.fromkeys(group.rows, group)
+            found |= {part.row: (first + place, len(part.tokens)) for place, part in enumerate(together)}
+            calls.append(logits)
+            first += len(together)
+        for group in groups.values():
+            logits, counts = self._append(group, [by_row[row] for row in group.rows])
+            width = logits.shape[1]
+            for place, (row, count) in enumerate(zip(group.rows, counts, strict=True)):
+                last = min(width, count) - 1 if by_row[row].last_only else 0
+                found[row] = first + place * width + last, count
+            calls.append(logits.reshape(-1, logits.shape[-1]))
+            first += len(calls[-1])
+        order = [found[part.row] for part in parts]
+        self._note_read(parts, calls)
+        return Reading(_joined(calls), [start for start, _ in order], [count for _, count in order])
+
+    def _fresh(self, parts: Sequence[Part]) -> list[list[Part]]:
+        """The parts that rows begin with: those that are whole texts in one call, each of the others in its own."""
+        fresh = [part for part in parts if part.row not in self._groups]
+        whole = [part for part in fresh if len(part.tokens) >= self._left[part.row]]
+        alone = [[part] for part in fresh if len(part.tokens) < self._left[part.row]]
+        return [whole, *alone] if whole else alone
+
+    def _note_read(self, parts: Sequence[Part], calls: Sequence[Any]) -> None:
+        """Count what is left of texts. Of a piece nobody looks at the logits: here it is waited for, so that a call
+        takes the time that it takes."""
+        for part in parts:
+            if part.row in self._left:
+                self._left[part.row] -= len(part.tokens)
+                if self._left[part.row] <= 0:
+                    del self._left[part.row]
+                elif reads_asynchronously(self._model):
+                    float(calls[-1].reshape(-1)[0])
+
+    def _append(self, group: _Group, parts: Sequence[Part]) -> tuple[Any, list[int]]:
+        """One call for a group: logits [rows, n, V], and how many tokens of each part were read."""
+        group.settle()
+        tokens, counts = [part.tokens for part in parts], [len(part.tokens) for part in parts]
+        if parts[0].row in self._left and hasattr(self._model, "forward_last"):  # the next piece of a text
+            return self._model.forward_last(tokens, group.cache)[:, None], counts
+        if all(part.parents is None for part in parts) and (
+            min(counts) == max(counts) or not reads_visible(self._model)
+        ):
+            least = min(counts)
+            return self._model.forward([row[:least] for row in tokens], group.cache), [least] * len(parts)
+        parents = [part.parents or range(-1, len(part.tokens) - 1) for part in parts]
+        group.appended = counts
+        return self._model.forward_tree(tokens, parents, group.cache), counts
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``."""
+        self._groups[row].kept[row] = kept
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        self._left.pop(row, None)
+        group = self._groups.pop(row, None)
+        if group is None:
+            return
+        group.settle()
+        left = [place for place, other in enumerate(group.rows) if other != row]
+        group.rows = [group.rows[place] for place in left]
+        if left:
+            group.cache.select(left)
+
+
+def _joined(calls: Sequence[Any]) -> Any:
+    """The logits of several calls, one below the other."""
+    if len(calls) == 1:
+        return calls[0]
+    if isinstance(calls[0], np.ndarray):
+        return np.concatenate(calls)
+    import torch
+
+    return torch.cat(list(calls))

@@ -1,0 +1,204 @@
+"""A deterministic language model of a few lines, for tests and examples without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.generation.models.prefixes import common
+from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.trees import forward_tree
+
+
+@dataclass
+class TinyCache:
+    """The token history of every row."""
+
+    rows: list[list[int]]
+    appended: list[int] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the longest row."""
+        return max(map(len, self.rows))
+
+    def held(self) -> npt.NDArray[np.bool_]:
+        """See ``VisibleCache.held``."""
+        return np.arange(self.length)[None] >= self.length - np.array([[len(row)] for row in self.rows])
+
+    def crop(self, length: int) -> None:
+        """Forget the last ``self.length - length`` tokens of every row."""
+        drop = self.length - length
+        self.rows = [row[: len(row) - drop] for row in self.rows]
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows only, in this order."""
+        self.rows = [list(self.rows[row]) for row in rows]
+
+    def keep(self, kept: Sequence[Sequence[int]]) -> None:
+        """See ``TreeCache.keep``."""
+        for row, count, indices in zip(self.rows, self.appended, kept, strict=True):
+            new = row[len(row) - count :]
+            row[len(row) - count :] = [new[index] for index in indices]
+        self.appended = []
+
+
+class TinyModel:
+    """Logits drawn from a normal distribution seeded by the last ``order`` tokens: an n-gram model with random weights.
+
+    The same history gives the same logits, bit for bit, in every row and every batch.
+    ``bias`` (float [V]) is added to all of them, to make some tokens likelier.
+    """
+
+    full_attention = True
+
+    def __init__(
+        self,
+        vocab_size: int,
+        *,
+        seed: int = 0,
+        order: int = 2,
+        scale: float = 2.0,
+        bias: npt.NDArray[np.float64] | None = None,
+        context_length: int | None = None,
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.context_length = context_length
+        self.forwards = 0
+        self._seed, self._order, self._scale, self._bias = seed, order, scale, bias
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float32], TinyCache]:
+        """See ``LanguageModel.prefill``."""
+        self.forwards += 1
+        cache = TinyCache([list(prompt) for prompt in prompts])
+        return np.stack([self._logits(row) for row in cache.rows]), cache
+
+    def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float32]:
+        """See ``LanguageModel.forward``."""
+        self.forwards += 1
+        cache.appended = [len(new) for new in token_ids]
+        return np.stack([self._read(row, new) for row, new in zip(cache.rows, token_ids, strict=True)])
+
+    def forward_visible(
+        self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: TinyCache
+    ) -> npt.NDArray[np.float32]:
+        """See ``VisibleLanguageModel.forward_visible``; positions say nothing to it."""
+        self.forwards += 1
+        rows = zip(cache.rows, token_ids, strict=True)
+        columns = [[*[0] * (cache.length - len(row)), *row, *new] for row, new in rows]
+        logits = [
+            [self._logits([line[column] for column in np.flatnonzero(seen)[-self._order :]]) for seen in each]
+            for line, each in zip(columns, visible, strict=True)
+        ]
+        cache.appended = [len(new) for new in token_ids]
+        for row, new in zip(cache.rows, token_ids, strict=True):
+            row += new
+        return np.array(logits)
+
+    def forward_tree(
+        self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TinyCache
+    ) -> npt.NDArray[np.float32]:
+        """See ``TreeLanguageModel.forward_tree``."""
+        logits: npt.NDArray[np.float32] = forward_tree(self, token_ids, parents, cache)
+        return logits
+
+    def ragged_reader(self) -> TinyRows:
+        """See ``RaggedLanguageModel.ragged_reader``."""
+        return TinyRows(self)
+
+    def read_after(self, texts: Sequence[list[int]]) -> npt.NDArray[np.float32]:
+        """The logits [N, V] after each of these texts: one forward."""
+        self.forwards += 1
+        return np.stack([self._logits(text) for text in texts])
+
+    def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        logits = []
+        for token in token_ids:
+            row.append(token)
+            logits.append(self._logits(row))
+        return np.stack(logits)
+
+    def _logits(self, history: list[int]) -> npt.NDArray[np.float32]:
+        rng = np.random.default_rng([self._seed, *history[-self._order :]])
+        logits = rng.normal(scale=self._scale, size=self.vocab_size)
+        return (logits if self._bias is None else logits + self._bias).astype(np.float32)
+
+
+class TinyRows:
+    """A ``RaggedReader`` of a ``TinyModel``: rows are lists of tokens, and every token is a byte.
+
+    Attributes:
+        rows: the tokens of each.
+        prefixes: what rows may begin with, by salt.
+    """
+
+    reads_apart = True
+    shares_prefixes = True
+    token_bytes = 1
+    max_bytes: int | None = None
+    max_rows: int | None = None
+
+    def __init__(self, model: TinyModel) -> None:
+        self._model = model
+        self.rows: dict[int, list[int]] = {}
+        self.prefixes: dict[str, list[list[int]]] = {}
+        self._opened = 0
+        self._appended: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """See ``RaggedReader.bytes``."""
+        return sum(map(len, self.rows.values())) + sum(len(one) for each in self.prefixes.values() for one in each)
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``."""
+        self._opened += 1
+        held = self.known(tokens, salt)
+        self.rows[self._opened] = list(tokens[:held])
+        return self._opened, held
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        whole = list(tokens[:-1])
+        known = (common(prefix, whole) for prefix in self.prefixes.get(salt, []))
+        return max(known, default=0)
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``; the last few are."""
+        self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.rows[row].copy()]
+
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return list(self.prefixes.get(salt, []))
+
+    def forget_prefixes(self, until: int = 0) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+        self.prefixes = {}
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``."""
+        texts, starts = list[list[int]](), []
+        for part in parts:
+            text, own = self.rows[part.row], list[list[int]]()
+            for place, token in enumerate(part.tokens):
+                parent = place - 1 if part.parents is None else part.parents[place]
+                own.append([*(text if parent < 0 else own[parent]), token])
+            starts.append(len(texts))
+            texts += own[-1:] if part.last_only else own
+        for part in parts:
+            self.rows[part.row] += part.tokens
+            self._appended[part.row] = len(part.tokens)
+        return Reading(self._model.read_after(texts), starts, [len(part.tokens) for part in parts])
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``."""
+        text, base = self.rows[row], len(self.rows[row]) - self._appended.pop(row)
+        text[base:] = [text[base + index] for index in kept]
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        del self.rows[row]

@@ -1,0 +1,51 @@
+"""Schemas that let a model invent members: the log says so, once a schema, before the first output is written."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.errors import StructgenError
+
+LOG = logging.getLogger("structgen.generation.open_objects")
+KEPT = 1024  # schemas that are known to have been told of; of those forgotten it is told once more
+_TOLD: OrderedDict[int, None] = OrderedDict()
+
+
+def tell_open_objects(constraint: Any) -> None:
+    """Log a line for each schema in a constraint whose objects may have members that it does not declare, the first
+    time that it comes."""
+    for schema in _schemas(constraint):
+        key = hash(schema.content_key())
+        if key in _TOLD:
+            continue
+        _TOLD[key] = None
+        while len(_TOLD) > KEPT:
+            with suppress(KeyError):  # another thread was faster
+                _TOLD.popitem(last=False)
+        places: list[str] = []
+        with suppress(StructgenError, RecursionError):  # which compiling it says, if it is anything
+            places = sorted(schema.open_objects(), key=lambda place: (place.count("/"), place))
+        if places:
+            LOG.warning(
+                "the schema leaves objects open, so that the model may invent members: at %s%s. "
+                'JsonOptions(additional_members="closed") allows none (--closed on the command line).',
+                places[0] or "the root", f" and {len(places) - 1} more" if places[1:] else "",
+            )  # fmt: skip
+
+
+def _schemas(constraint: Any) -> Iterator[JsonSchemaConstraint[Any]]:
+    """The schemas that a constraint is made of."""
+    if isinstance(constraint, JsonSchemaConstraint):
+        yield constraint
+        return
+    for name in ("answer", "item"):
+        if (part := getattr(constraint, name, None)) is not None:
+            yield from _schemas(part)
+    for name in ("parts", "constraints"):
+        for part in getattr(constraint, name, None) or ():
+            yield from _schemas(part)

@@ -1,0 +1,203 @@
+"""The keyword arguments of generation, and how they are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from structgen.core.json_schema.forms import FormOption
+from structgen.errors import OptionsError
+from structgen.generation.decoding.prompts import Place, Telling, telling
+from structgen.generation.sampling import SamplingParams
+from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
+
+SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
+OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
+
+
+class GenerationOptions(TypedDict, total=False):
+    """Keyword arguments of ``generate``, ``stream`` and ``batch``.
+
+    Attributes:
+        temperature: 0 (default) is greedy.
+        top_p, top_k, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_n_sigma, top_h, order: filters, applied after
+            the constraint's mask; repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of
+            logits before it. ``SamplingParams`` says what each does; by default none does anything.
+        seed: of the random numbers; None (default) takes fresh entropy.
+        max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
+        stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
+        schema_in_prompt: tell the model about the schema: True (default) and "user" at the beginning of the user's last
+            message, "system" in the system's; False: not at all. Prompts with one schema begin alike, and that is read
+            once.
+        schema_form: how: "schema" (the JSON Schema), "skeleton" (`{"name": string, "age": integer}`), "typescript" (a
+            type), "example"; "auto" (default): the skeleton for models that are known to have fewer than a billion
+            parameters, else the schema. Grammars, expressions and choices have one form.
+        draft: in place of the generator's own ``draft``, for this call.
+        prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
+            read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
+        attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
+            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
+        refusal_in_prompt: whether an attempt is told, behind the prompt, what was written before it and why it was
+            refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
+            model, or its chat template takes no answers, it is not told.
+    """
+
+    temperature: float
+    top_p: float
+    top_k: int | None
+    min_p: float
+    typical_p: float
+    epsilon_cutoff: float
+    eta_cutoff: float
+    top_n_sigma: float | None
+    top_h: float | None
+    order: tuple[str, ...]
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: Mapping[int, float]
+    seed: int | None
+    max_new_tokens: int
+    stop: str | Sequence[str]
+    schema_in_prompt: bool | Place
+    schema_form: FormOption
+    draft: Any
+    prediction: str | Iterable[str | None] | None
+    attempts: int
+    refusal_in_prompt: bool
+
+
+_ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
+OTHER_NAMES = {
+    **dict.fromkeys(
+        (
+            *("response_model", "response_format", "output_type", "schema", "json_schema", "grammar", "regex"),
+            *(
+                "format",
+                "choice",
+                "structured_outputs",
+                "guided_json",
+                "guided_regex",
+                "guided_choice",
+                "guided_grammar",
+            ),
+        ),
+        _ITS_CONSTRAINT,
+    ),
+    **dict.fromkeys(
+        ("max_tokens", "max_completion_tokens", "max_length", "n_predict", "num_predict"),
+        "did you mean 'max_new_tokens'?",
+    ),
+    "do_sample": "give a temperature above 0 for draws; 0 is greedy",
+    "num_return_sequences": "use batch([prompt] * n)",
+    "n": "use batch([prompt] * n)",
+    "best_of": "use sample, or batch([prompt] * n) and the result with the highest logprob",
+    "num_beams": "beams are for model.generate: docs/integrations/transformers.md",
+    "messages": "messages are the first argument, as a prompt is",
+    "prompt": "the prompt is the first argument",
+    "system": "give messages as the prompt, the first with the role system",
+    "model": "the model is the Generator's",
+    **dict.fromkeys(
+        ("tools", "tool_choice", "functions"), "use the constraint tool_call(format, tools), or structgen.tools.run"
+    ),
+    **dict.fromkeys(
+        ("logprobs", "top_logprobs", "prompt_logprobs"),
+        "a result has logprob; for the probabilities of some answers use choice",
+    ),
+    **dict.fromkeys(("max_retries", "retries", "reask"), "use attempts"),
+    **dict.fromkeys(("min_tokens", "min_new_tokens", "min_length"), "let the constraint say it: minLength, minItems"),
+    **dict.fromkeys(("stop_token_ids", "eos_token_id"), "use stop, or a Vocabulary with eos_token_ids"),
+    **dict.fromkeys(("whitespace_pattern", "strict"), "use json_schema(schema, JsonOptions(...)) as the constraint"),
+    "sampling_params": "give its fields as options: temperature, top_p, max_new_tokens, ...",
+    "verbose": "use the log: logging.getLogger('structgen')",
+    "stop_sequences": "use stop",
+    "stop_strings": "use stop",
+    "repeat_penalty": "use repetition_penalty",
+    "random_seed": "use seed",
+    "max_retries": "use attempts, with refusal_in_prompt=True for the model to be told what was refused",
+    "retries": "use attempts, with refusal_in_prompt=True for the model to be told what was refused",
+    "max_attempts": "use attempts",
+    "reask": "use attempts with refusal_in_prompt=True",
+    "stream": "use the method stream",
+    "deterministic": "it is an option of the Generator",
+}
+"""What to do, by names that other libraries have for options."""
+OPTION_NAMES = tuple(GenerationOptions.__annotations__)
+
+
+@dataclass(frozen=True)
+class GenerationSettings:
+    """One call's keyword arguments, checked."""
+
+    params: SamplingParams
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    telling: Telling | None
+    draft: Any
+    prediction: Any
+    attempts: int
+    refusal_in_prompt: bool
+
+    def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
+        """How tokens are drawn in an attempt, counted from 0."""
+        params = self.params if seed == self.params.seed else replace(self.params, seed=seed)
+        if attempt and not params.temperature:
+            params = replace(params, temperature=1.0)
+        if attempt and params.seed is not None:
+            params = replace(params, seed=params.seed + attempt * SEEDS_OF_AN_ATTEMPT)
+        return params
+
+
+def checked_settings(
+    *,
+    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+    stop: str | Sequence[str] = (),
+    schema_in_prompt: bool | Place = True,
+    schema_form: FormOption = "auto",
+    draft: Any = OWN_DRAFT,
+    prediction: Any = None,
+    attempts: int = 1,
+    refusal_in_prompt: bool = False,
+    **sampling: Any,
+) -> GenerationSettings:
+    """See ``GenerationOptions``.
+
+    Raises:
+        OptionsError: a name or value that an option cannot have.
+    """
+    unknown = next((name for name in sampling if name not in OPTION_NAMES), None)
+    if unknown is not None:
+        refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
+    check_count("max_new_tokens", max_new_tokens)
+    check_count("attempts", attempts)
+    if not isinstance(refusal_in_prompt, bool):
+        raise OptionsError(
+            f"refusal_in_prompt must be True or False, not {refusal_in_prompt!r:.100}",
+            option="refusal_in_prompt",
+            value=refusal_in_prompt,
+        )
+    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(
+            f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
+        )
+    told = telling(schema_in_prompt, schema_form)
+    params = SamplingParams(**sampling)
+    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt)
+
+
+def streamed_settings(**options: Any) -> GenerationSettings:
+    """As `checked_settings`, of a stream.
+
+    Raises:
+        OptionsError: as there, and more than one attempt.
+    """
+    settings = checked_settings(**options)
+    if settings.attempts != 1:
+        raise OptionsError(
+            f"a stream has one attempt, not attempts={settings.attempts}; use generate",
+            option="attempts",
+            value=settings.attempts,
+        )
+    return settings

@@ -1,0 +1,121 @@
+"""What generation gives: results, events of streams, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic
+
+from typing_extensions import TypeVar
+
+from structgen.core.constraints.base import Constraint, T, T_co, partial_of, value_of
+from structgen.core.engines.capture import Captures, LazyCaptures
+from structgen.core.engines.captures.capturing import captures_of, names_captures
+from structgen.errors import ConstraintError
+from structgen.generation.decoding.output import FinishReason, GenerationStats, Output
+
+Option = TypeVar("Option", bound=str, default=str)
+
+
+@dataclass(frozen=True)
+class GenerationResult(Generic[T_co]):
+    """A finished output, whose value is an instance of the type parameter.
+
+    Attributes:
+        value: what the constraint makes of the text; without a constraint, the text.
+        text: the output; special tokens that the constraint names are shown by their names.
+        token_ids: its tokens, without end of sequence (a stop string that was cut off is still in them).
+        finish_reason: "stop", or "length" where the token budget shaped the end.
+        logprob: nats, under the model at temperature 1 masked by the constraint and renormalised at each step.
+        stats: counts and times, of the last attempt.
+        captures: the named parts of the text, if the constraint names any; looked for when asked for.
+        attempts: how many outputs were written until the type's own validators took one.
+    """
+
+    value: T_co
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    logprob: float
+    stats: GenerationStats
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
+    attempts: int = field(default=1, compare=False)
+
+
+@dataclass(frozen=True)
+class StreamEvent(Generic[T_co]):
+    """A piece of an output. ``delta`` is new text, ``text`` all of it so far, ``result`` set on the last event only,
+    ``captures`` the named parts of the text so far, looked for when asked for."""
+
+    delta: str
+    text: str
+    result: GenerationResult[T_co] | None = None
+    _constraint: Constraint[T_co] | None = None
+    captures: Captures = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def partial(self) -> T_co | None:
+        """The value as far as it goes; None before it begins; that of the ``result`` on the last event. Computed when
+        asked for. See ``Constraint.parse_partial``."""
+        return partial_of(self._constraint, self.text) if self.result is None else self.result.value
+
+
+@dataclass(frozen=True)
+class ChoiceResult(Generic[Option]):
+    """``value`` is the likeliest option; ``probs`` sum to 1 over the options, ``logprobs`` (nats) are the model's."""
+
+    value: Option
+    probs: dict[Option, float]
+    logprobs: dict[Option, float]
+
+
+def result_of(output: Output, constraint: Constraint[T] | None, attempts: int = 1) -> GenerationResult[T]:
+    """What a finished output gives.
+
+    Raises:
+        RefusedValueError: the type's own validators refuse the value.
+    """
+    assert output.finish_reason is not None
+    return GenerationResult(
+        value=value_of(constraint, output.text),
+        text=output.text,
+        token_ids=tuple(output.token_ids),
+        finish_reason=output.finish_reason,
+        logprob=output.log_prob,
+        stats=output.stats,
+        captures=captures_so_far(output),
+        attempts=attempts,
+    )
+
+
+def captures_so_far(output: Output) -> Captures:
+    """Those of the text so far; nothing is copied for grammars that name nothing."""
+    grammar = None if output.matcher is None else output.matcher.grammar
+    if grammar is None or not names_captures(grammar):
+        return {}
+    is_finished = output.finish_reason is not None
+    data = output.data if is_finished else output.settled_data()
+    return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
+
+
+def items_of(events: Iterable[StreamEvent[Sequence[T]]]) -> Iterator[T]:
+    """The items of a list that is streamed, each as soon as it is known to be whole: when the next one, or the end, has
+    begun.
+
+    Raises:
+        ConstraintError: what is written is no list.
+    """
+    given = 0
+    for event in events:
+        found = event.partial
+        if found is None:
+            continue
+        if isinstance(found, str) or not isinstance(found, Sequence):
+            raise ConstraintError(
+                f"what is written is no list but {type(found).__name__}, which has no items to stream; "
+                "ask for list[...] or json_lines(...), or use stream and each event's partial"
+            )
+        whole = len(found) if event.result is not None else len(found) - 1
+        yield from found[given:whole] if isinstance(found, list) else list(found)[given:whole]
+        given = max(given, whole)

@@ -1,0 +1,90 @@
+"""What is done to a row's logits before the mask: bias and penalties, as a few entries to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.generation.sampling.params import SamplingParams
+
+_FIRST_ROOM = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustments:
+    """Changes of a row's logits: l + bias, divided by ``factor`` where that is positive and multiplied where not, less
+    ``minus``.
+
+    Attributes:
+        token_ids: int64 [n], each once.
+        bias, factor, minus: float32 [n].
+    """
+
+    token_ids: npt.NDArray[np.int64]
+    bias: npt.NDArray[np.float32]
+    factor: npt.NDArray[np.float32]
+    minus: npt.NDArray[np.float32]
+
+    def apply(self, logits: npt.NDArray[np.floating[Any]]) -> None:
+        """Change a row of logits [V] in place. O(n)."""
+        values = logits[self.token_ids] + self.bias
+        logits[self.token_ids] = np.where(values > 0, values / self.factor, values * self.factor) - self.minus
+
+
+class History:
+    """The tokens before a place that penalties look at; with what ``logit_bias`` names, all that is adjusted.
+
+    Args:
+        params: what is to be adjusted, and how.
+        prompt: token ids that ``repetition_penalty`` counts.
+    """
+
+    __slots__ = ("_bias", "_counts", "_factor", "_ids", "_params", "_places", "_size")
+
+    def __init__(self, params: SamplingParams, prompt: Iterable[int] = ()) -> None:
+        self._params = params
+        self._places: dict[int, int] = {}
+        self._size = 0
+        self._ids = np.zeros(_FIRST_ROOM, np.int64)
+        self._bias = np.zeros(_FIRST_ROOM, np.float32)
+        self._factor = np.ones(_FIRST_ROOM, np.float32)
+        self._counts = np.zeros(_FIRST_ROOM, np.int64)
+        for token, bias in params.bias_pairs:
+            place = self._place(token)  # first: it may put longer arrays in place of these
+            self._bias[place] = bias
+        if params.repetition_penalty != 1:
+            for token in prompt:
+                place = self._place(token)
+                self._factor[place] = params.repetition_penalty
+
+    def add(self, token: int) -> None:
+        """A token was chosen (not forced)."""
+        if self._params.has_penalties:
+            place = self._place(token)
+            self._counts[place] += 1
+            self._factor[place] = self._params.repetition_penalty
+
+    def adjustments(self) -> Adjustments | None:
+        """What is changed for the next token; None: nothing. O(different tokens)."""
+        n = self._size
+        if not n:
+            return None
+        counts, params = self._counts[:n], self._params
+        minus = params.presence_penalty * (counts > 0) + params.frequency_penalty * counts
+        return Adjustments(self._ids[:n], self._bias[:n], self._factor[:n], minus.astype(np.float32))
+
+    def _place(self, token: int) -> int:
+        place = self._places.get(token)
+        if place is None:
+            place = self._places[token] = self._size
+            if place == len(self._ids):
+                for name, fill in (("_ids", 0), ("_bias", 0), ("_factor", 1), ("_counts", 0)):
+                    old = getattr(self, name)
+                    setattr(self, name, np.concatenate([old, np.full(len(old), fill, old.dtype)]))
+            self._ids[place] = token
+            self._size += 1
+        return place

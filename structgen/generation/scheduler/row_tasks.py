@@ -1,0 +1,101 @@
+"""What is done for rows between two calls of the model, in the loop or beside it, and rows that are late with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from structgen.errors import MaskTimeoutError
+from structgen.generation.scheduler.request import Handle, State
+from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
+
+Fail = Callable[[Handle, Exception], None]
+
+
+class RowTasks:
+    """Does what is to be done for rows, one thing at a time for each.
+
+    Args:
+        patience: seconds that a row is waited for; None: everything is done in the calling thread.
+        limit: seconds after which a late row fails; None: never.
+        fail: told of a row that raised, and what.
+    """
+
+    def __init__(self, patience: float | None, limit: float | None, fail: Fail) -> None:
+        self._patience, self._limit, self._fail = patience, limit, fail
+        self._threads = None if patience is None else TaskThreads(patience)
+
+    def do(self, acts: Sequence[tuple[Handle, Callable[[], None]]]) -> list[bool]:
+        """Do something for each of these rows: whether it is done, and without an error. Of a row that is late
+        ``Handle.task`` is set, until ``settled`` tells of it."""
+        tasks = [Task(handle.output, act) for handle, act in acts]
+        waited = []
+        for (handle, _), task in zip(acts, tasks, strict=True):
+            if self._threads is None or handle.output.matcher is None:
+                task.run()
+            elif handle.probation:
+                self._threads.begin(task)
+            else:
+                waited.append(task)
+        if self._threads is not None:
+            self._threads.run(waited)
+        return [self._is_done(handle, task) for (handle, _), task in zip(acts, tasks, strict=True)]
+
+    def settled(self, handles: Iterable[Handle]) -> list[Handle]:
+        """Which of these rows were late and are no longer; rows that are too late fail."""
+        if self._threads is None:
+            return []
+        self._threads.finished()
+        now = time.monotonic()
+        found = []
+        for handle in handles:
+            task = handle.task
+            if task is None or handle.state is State.DONE:
+                continue
+            if task.is_done:
+                handle.task = None
+                if self._is_done(handle, task):
+                    found.append(handle)
+            elif self._limit is not None and task.started is not None and now - task.started > self._limit:
+                self._fail(handle, MaskTimeoutError(_too_late(handle, self._limit)))
+        return found
+
+    def wait(self, seconds: float) -> None:
+        """Until a late row is ready, at most so long."""
+        if self._threads is not None:
+            self._threads.wait(seconds)
+
+    def rest(self) -> None:
+        """Nothing is to be done for now."""
+        if self._threads is not None:
+            self._threads.rest()
+
+    def _is_done(self, handle: Handle, task: Task) -> bool:
+        if not task.is_done:
+            handle.task = task
+            return False
+        if self._patience is not None:
+            is_late = task.seconds > self._patience
+            handle.late_masks += is_late
+            _judge(handle, is_late)
+        if task.error is not None:
+            self._fail(handle, task.error)
+        return task.error is None
+
+
+def _judge(handle: Handle, is_late: bool) -> None:
+    """How many tasks in time a row owes after this one: twice as many as the last time, half where it was long ago."""
+    if is_late:
+        handle.owed = min(PROBATION, 2 * handle.owed or 1)
+        handle.probation = handle.owed
+    elif handle.probation:
+        handle.probation -= 1
+    else:
+        handle.owed //= 2
+
+
+def _too_late(handle: Handle, limit: float) -> str:
+    return (
+        f"What the constraint allows after {handle.told} tokens was not found within {limit:g} s (max_mask_seconds); "
+        "simplify the constraint, or allow more time."
+    )

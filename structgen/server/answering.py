@@ -1,0 +1,68 @@
+"""One answer on its way: what it waits for, and what of it is told how, before anything of it is there and after."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from structgen.server.openai_types import CommonFields
+from structgen.server.records import RequestRecord
+from structgen.server.surface import AnswerWriter, Surface
+
+
+class Caller(NamedTuple):
+    """Who sent a request.
+
+    Attributes:
+        key: the API key; "": none is asked for.
+        address: of the connection; "": not known.
+    """
+
+    key: str
+    address: str
+
+    @property
+    def share(self) -> str:
+        """Whose share of what callers take turns at it uses: the key's, else the address's."""
+        return self.key or self.address
+
+
+class Answering:
+    """The answer to one request.
+
+    Attributes:
+        surface: where it is asked.
+        record: what is noted of it.
+        asked, caller, arrived: the request, who sent it, when.
+        is_long: whether it has much text.
+        waits_for: what keeps the first event of its stream.
+        writer: what writes it; None: the request is still being read or compiled.
+        has_headers: whether those were sent before it was known what they could have told.
+    """
+
+    def __init__(
+        self,
+        surface: Surface,
+        record: RequestRecord,
+        asked: CommonFields,
+        caller: Caller,
+        arrived: float,
+        *,
+        is_long: bool,
+    ) -> None:
+        self.surface, self.record = surface, record
+        self.asked, self.caller, self.arrived, self.is_long = asked, caller, arrived, is_long
+        self.waits_for = "reading the request"
+        self.writer: AnswerWriter | None = None
+        self.has_headers = False
+
+    def encoded(self, chunk: dict[str, Any]) -> bytes:
+        """An event of the stream. The first tells of warnings for which there was no header any more."""
+        if self.has_headers:
+            self.has_headers = False
+            if self.record.warnings:
+                chunk = {**chunk, "structgen": {"warnings": self.record.warnings}}
+        return self.surface.encoded(chunk)
+
+    def failure(self, error: BaseException) -> bytes:
+        """The event for an error in the stream."""
+        return self.surface.failure(self.writer, self.record.refused(error))

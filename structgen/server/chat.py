@@ -1,0 +1,430 @@
+"""``/v1/chat/completions``: requests as work, and what comes of it as objects and chunks. No model, no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from structgen.core.constraints.base import Constraint, instruction_of
+from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
+from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
+from structgen.core.json_schema.forms import FormOption
+from structgen.core.json_text import named_once
+from structgen.core.tool_calls.templates import template_of, tool_format
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import StructgenError
+from structgen.generation.decoding.prompts import Place as PromptPlace
+from structgen.server.custom_tools import as_functions, choice_as_function
+from structgen.server.errors import Place, RequestError, as_request_error
+from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
+from structgen.server.openai_types import (
+    AssistantCustomCall,
+    AssistantMessage,
+    AssistantToolCall,
+    ChatRequest,
+    Message,
+    ToolMessage,
+)
+from structgen.server.outputs import CUSTOM_INPUT, OutputForm, OutputPart, OutputReader, ThinkingState
+from structgen.server.prompts import (
+    ChatPrompt,
+    check_template_fields,
+    rendered,
+    template_takes,
+    token_ids,
+)
+from structgen.server.reading import check_limits
+from structgen.server.replies import ReplyConstraint
+from structgen.server.rows import RowEnd, RowEvent
+from structgen.server.settings import ServingSettings
+from structgen.server.tool_formats import messages_for_template, messages_in_words
+from structgen.server.work import (
+    TokenTeller,
+    Work,
+    call_id,
+    choices_of,
+    end_of,
+    sampling_of,
+    stops_of,
+    thinking_tokens,
+    told_choice,
+    told_trace,
+    usage_of,
+)
+
+
+def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings) -> Work:
+    """What a chat request asks for.
+
+    Raises:
+        RequestError: what it asks for cannot be done, with the field that asks for it.
+    """
+    if request.top_logprobs is not None and not request.logprobs:
+        raise RequestError.at(("top_logprobs",), "top_logprobs needs logprobs to be true")
+    constraint = one_constraint(
+        format_constraint(request.response_format, settings),
+        structured_constraint(request.structured_outputs, settings),
+        grammar_constraint(request.grammar, settings),
+    )
+    tools, custom = as_functions(request.tools or [])
+    choice: Any = request.tool_choice
+    return reply_work(
+        [plain_message(message) for message in request.messages],
+        tokenizer,
+        vocabulary,
+        settings,
+        request=request,
+        constraint=constraint,
+        tools=tools,
+        custom=custom,
+        tool_choice=choice if choice is None or isinstance(choice, str) else choice_as_function(choice.model_dump()),
+        parallel=request.parallel_tool_calls is not False,
+        effort=request.reasoning_effort,
+        template_fields=request.chat_template_kwargs or {},
+        max_tokens=_max_tokens(request) or settings.default_max_tokens,
+        logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        prediction=None if request.prediction is None else _joined(request.prediction.content, "") or None,
+    )
+
+
+def reply_work(
+    messages: Sequence[Mapping[str, Any]],
+    tokenizer: Any,
+    vocabulary: Vocabulary,
+    settings: ServingSettings,
+    *,
+    request: Any,
+    constraint: PlacedConstraint | None,
+    tools: Sequence[Mapping[str, Any]],
+    custom: frozenset[str],
+    tool_choice: Any,
+    parallel: bool,
+    effort: str | None,
+    template_fields: Mapping[str, Any],
+    max_tokens: int,
+    logprobs: int | None,
+    prediction: str | None = None,
+) -> Work:
+    """Work for a reply to messages: what chat and responses have in common. ``request`` has the sampling fields."""
+    fields = dict(template_fields)
+    check_template_fields(tokenizer, fields)
+    fields.update(_effort(effort, tokenizer))
+    on_impossible: OnImpossible = request.structgen.on_impossible
+    calls = _calls(
+        tools, tool_choice, parallel, tokenizer, settings, or_answer=constraint is not None, on_impossible=on_impossible
+    )
+    if calls is not None and calls.calls.required:
+        constraint = None  # there is no answer that it could be about
+    elif calls is not None and constraint is not None:  # instead of the answer, see ReplyConstraint
+        calls = replace(calls, calls=replace(calls.calls, required=True, free_text="none"))
+    role = request.structgen.schema_in_prompt or settings.schema_in_prompt
+    notes: list[tuple[str, PromptPlace]] = []
+    if constraint is not None and role != "none":
+        told = _told(constraint.constraint, request.structgen.schema_form or settings.schema_form, settings)
+        notes += [(told, role)] if told else []
+    takes_tools = template_takes(tokenizer, "tools")
+    if calls is not None and calls.calls.tools and not takes_tools:
+        notes.append((calls.instruction() or "", "system"))
+    shown = messages_for_template(messages) if takes_tools else messages_in_words(messages)
+    given = [{"type": "function", "function": dict(tool.definition)} for tool in calls.calls.tools] if calls else []
+    text = rendered(tokenizer, ChatPrompt(shown, given if takes_tools else (), notes, fields))
+    thinking, max_think_tokens = thinking_of(tokenizer, text), request.structgen.max_think_tokens
+    if max_think_tokens is None:
+        max_think_tokens = settings.max_think_tokens
+    form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
+    return Work(
+        prompts=[token_ids(tokenizer, text, settings)],
+        params=sampling_of(request, vocabulary, settings),
+        max_tokens=max_tokens,
+        choices=choices_of(request, settings) if hasattr(request, "n") else 1,
+        constraint=_whole(constraint, calls, thinking, max_think_tokens),
+        stop=stops_of(request) if hasattr(request, "stop") else (),
+        priority=request.priority or 0,
+        salt=request.cache_salt or "",
+        logprobs=logprobs,
+        traced=request.structgen.trace,
+        form=form,
+        prediction=prediction,
+        on_budget=request.structgen.on_budget,
+        stream=bool(request.stream),
+        include_usage=bool(request.stream_options and request.stream_options.include_usage),
+    )
+
+
+def _told(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:
+    """What the model is told of a constraint."""
+    return instruction_of(constraint, settings.model_defaults.schema_form if form == "auto" else form)
+
+
+def plain_message(message: Message) -> dict[str, Any]:
+    """A message as templates have it: text as one string, arguments of calls as values."""
+    content = _joined(message.content, "\n")
+    role = "system" if message.role == "developer" else message.role
+    plain: dict[str, Any] = {"role": role, "content": content}
+    if isinstance(message, AssistantMessage):
+        if message.reasoning_content:
+            plain["reasoning_content"] = message.reasoning_content
+        if message.refusal and not plain["content"]:
+            plain["content"] = message.refusal
+        if message.tool_calls:
+            plain["tool_calls"] = [_plain_call(call) for call in message.tool_calls]
+    if isinstance(message, ToolMessage):
+        plain["tool_call_id"] = message.tool_call_id
+    return plain
+
+
+def _joined(content: Any, between: str) -> str:
+    """The text of a content: a string, parts, or nothing."""
+    if isinstance(content, list):
+        return between.join(part.text if part.type == "text" else part.refusal for part in content)
+    return content or ""
+
+
+def _plain_call(call: AssistantToolCall | AssistantCustomCall) -> dict[str, Any]:
+    if isinstance(call, AssistantCustomCall):
+        return {"id": call.id, "name": call.custom.name, "arguments": {CUSTOM_INPUT: call.custom.input}}
+    return {"id": call.id, "name": call.function.name, "arguments": arguments_of(call.function.arguments)}
+
+
+def arguments_of(text: str) -> Any:
+    """The arguments of a call that was made; text that is no JSON object, or has a name twice, stands for
+    itself."""
+    try:
+        value = json.loads(text, object_pairs_hook=named_once) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return {CUSTOM_INPUT: text}
+    return value if isinstance(value, dict) else {CUSTOM_INPUT: text}
+
+
+def thinking_of(tokenizer: Any, prompt: str) -> ThinkingState:
+    """Whether the reply to a prompt has a section of thinking: the template has begun one, or knows of them."""
+    if prompt.rstrip().endswith(THINK):
+        return "begun"
+    return "may" if THINK in template_of(tokenizer) and not prompt.rstrip().endswith(THOUGHT) else "none"
+
+
+def one_constraint(*asked: PlacedConstraint | None) -> PlacedConstraint | None:
+    """The one constraint that is asked for in one of several ways.
+
+    Raises:
+        RequestError: two are used.
+    """
+    found = [each for each in asked if each is not None]
+    if len(found) > 1:
+        one, other = (str(each.place[0]) for each in found[:2])
+        raise RequestError.at((other,), f"{one} and {other} exclude each other")
+    return found[0] if found else None
+
+
+def _max_tokens(request: ChatRequest) -> int | None:
+    one, other = request.max_completion_tokens, request.max_tokens
+    if one is not None and other is not None and one != other:
+        raise RequestError.at(("max_tokens",), f"max_tokens is {other}, but max_completion_tokens is {one}; give one")
+    return one or other
+
+
+def _effort(effort: str | None, tokenizer: Any) -> dict[str, Any]:
+    """What the template is told of ``reasoning_effort``."""
+    if effort is None:
+        return {}
+    if template_takes(tokenizer, "reasoning_effort"):
+        return {"reasoning_effort": effort}
+    if effort == "none" and template_takes(tokenizer, "enable_thinking"):
+        return {"enable_thinking": False}
+    raise RequestError.at(
+        ("reasoning_effort",),
+        f"The model's chat template takes no reasoning effort {effort!r}",
+        "unsupported_parameter",
+    )
+
+
+def _calls(
+    tools: Sequence[Mapping[str, Any]],
+    tool_choice: Any,
+    parallel: bool,
+    tokenizer: Any,
+    settings: ServingSettings,
+    *,
+    or_answer: bool,
+    on_impossible: OnImpossible,
+) -> ToolCalls | None:
+    """The calls that a reply may have; None: there are none, and no text looks like one."""
+    choice = tool_choice or ("auto" if tools else "none")
+    name = settings.tool_format or tool_format(tokenizer)
+    if not tools and choice != "none":
+        raise RequestError.at(("tool_choice",), "tool_choice needs tools")
+    if (not tools and name != "harmony") or (or_answer and choice == "none"):
+        return None
+    if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
+        parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
+    place: Place = ("tools",)
+    check_limits(list(tools), place, settings.compile_limits)
+    try:
+        return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
+    except StructgenError as error:
+        if "tool_choice" in str(error) or "there is no tool" in str(error):
+            raise RequestError.at(("tool_choice",), str(error)) from error
+        raise as_request_error(error, place) from error
+
+
+def _whole(
+    constraint: PlacedConstraint | None, calls: ToolCalls | None, thinking: ThinkingState, max_think_tokens: int | None
+) -> PlacedConstraint | None:
+    """Everything that a reply must be."""
+    if calls is not None and calls.calls.format.harmony:
+        if constraint is not None:
+            raise RequestError(
+                "A constraint on the answer is not supported for models of the harmony format yet.",
+                code="unsupported_parameter",
+                param="response_format",
+            )
+        if max_think_tokens is not None:
+            raise RequestError.at(
+                ("structgen", "max_think_tokens"),
+                "Budgets of thinking are not supported for models of the harmony format yet.",
+                "unsupported_parameter",
+            )
+    body: Constraint | None = None if constraint is None else constraint.constraint
+    if calls is not None:
+        body = calls if body is None else ReplyConstraint(body, calls)
+    if thinking != "none" and (body is not None or max_think_tokens is not None):
+        body = Thinking(body, thinking, max_think_tokens)
+    if body is None:
+        return None
+    if constraint is not None:
+        return PlacedConstraint(body, constraint.place, constraint.kind)
+    return PlacedConstraint(body, ("tools",), "tools") if calls is not None else PlacedConstraint(body, (), "thinking")
+
+
+# --- what is answered ---
+CALLS = ("call", "custom")
+
+
+def _called(part: OutputPart, text: str, *, with_name: bool) -> dict[str, Any]:
+    """A call, or what is new of it."""
+    kind, field = ("custom", "input") if part.kind == "custom" else ("function", "arguments")
+    return {"type": kind, kind: {"name": part.name, field: text}} if with_name else {kind: {field: text}}
+
+
+class ChatWriter:
+    """Writes the answers to one request.
+
+    Args:
+        work: what was asked for.
+        id, created, model: of the answer.
+        vocabulary: for log-probabilities.
+    """
+
+    def __init__(self, work: Work, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
+        self._work, self._vocabulary = work, vocabulary
+        self._head = {"id": id, "created": created, "model": model, "system_fingerprint": None}
+        self._readers = [OutputReader(work.form) for _ in range(work.choices)]
+        self._tellers = [TokenTeller(vocabulary) for _ in range(work.choices)]
+        self._ids: dict[tuple[int, int], str] = {}
+        self._ends: dict[int, RowEnd] = {}
+        self._thinking = 0
+
+    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+        """The whole answer, from the last event of each output."""
+        choices = []
+        for index, event in enumerate(events):
+            parts = self._read_whole(index, event)
+            self._tellers[index].add(event.tokens)
+            message = self._message(index, parts)
+            choices.append(
+                {
+                    "index": index,
+                    "message": message,
+                    "logprobs": self._logprobs(index, event.text),
+                    "finish_reason": self._finish(event, parts),
+                }
+            )
+        return {**self._head, "object": "chat.completion", "choices": choices, "usage": self._usage()}
+
+    def opening(self) -> Iterator[dict[str, Any]]:
+        """The first chunk of each output."""
+        for index in range(self._work.choices):
+            yield self._chunk(index, {"role": "assistant", "content": ""})
+
+    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+        """What is new of an output."""
+        reader, teller = self._readers[index], self._tellers[index]
+        teller.add(event.tokens)
+        if self._work.traced and event.tokens:
+            tokens = [told_trace(self._vocabulary, choice) for choice in event.tokens]
+            yield {**self._chunk(index, {}), "structgen": {"tokens": tokens}}
+        deltas = list(reader.read(event.text, is_whole=event.is_last))
+        for number, delta in enumerate(deltas):
+            logprobs = self._logprobs(index, event.text) if number == len(deltas) - 1 else None
+            yield self._chunk(index, self._delta(index, delta.index, delta.part, delta.delta, delta.is_new), logprobs)
+        if event.end is not None:
+            self._note_end(index, event)
+            yield self._chunk(index, {}, self._logprobs(index, event.text), self._finish(event, reader.parts))
+
+    def closing(self) -> Iterator[dict[str, Any]]:
+        """What follows all outputs."""
+        if self._work.include_usage:
+            yield {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._usage()}
+
+    def _read_whole(self, index: int, event: RowEvent) -> list[OutputPart]:
+        for _ in self._readers[index].read(event.text, is_whole=True):
+            pass
+        self._note_end(index, event)
+        return self._readers[index].parts
+
+    def _note_end(self, index: int, event: RowEvent) -> None:
+        end = self._ends[index] = end_of(event)
+        thought = sum(len(part.text) for part in self._readers[index].parts if part.kind == "thinking")
+        if thought:
+            self._thinking += thinking_tokens(
+                self._vocabulary, end, event.text, event.text.find(THOUGHT) + len(THOUGHT)
+            )
+
+    def _message(self, index: int, parts: Sequence[OutputPart]) -> dict[str, Any]:
+        text = "".join(part.text for part in parts if part.kind == "text")
+        thought = "".join(part.text for part in parts if part.kind == "thinking")
+        calls = [
+            {"id": self._id(index, number, part), **_called(part, part.text, with_name=True)}
+            for number, part in enumerate(parts)
+            if part.kind in CALLS
+        ]
+        message: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
+        if thought:
+            message["reasoning_content"] = thought
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _delta(self, index: int, number: int, part: OutputPart, text: str, is_new: bool) -> dict[str, Any]:
+        if part.kind == "text":
+            return {"content": text}
+        if part.kind == "thinking":
+            return {"reasoning_content": text}
+        place = sum(other.kind in CALLS for other in self._readers[index].parts[:number])
+        head = {"index": place, "id": self._id(index, number, part)} if is_new else {"index": place}
+        return {"tool_calls": [{**head, **_called(part, text, with_name=is_new)}]}
+
+    def _id(self, index: int, number: int, part: OutputPart) -> str:
+        return self._ids.setdefault((index, number), part.id or call_id(self._work.form.calls))
+
+    def _finish(self, event: RowEvent, parts: Sequence[OutputPart]) -> str:
+        return self._work.finish_reason(end_of(event).finish_reason, any(part.kind in CALLS for part in parts))
+
+    def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
+        top = self._work.logprobs
+        if top is None:
+            return None
+        told = self._tellers[index].told(text)
+        return {"content": [told_choice(self._vocabulary, choice, top) for choice in told], "refusal": None}
+
+    def _usage(self) -> dict[str, Any]:
+        return usage_of(self._work, [self._ends[index] for index in sorted(self._ends)], self._thinking)
+
+    def _chunk(
+        self, index: int, delta: dict[str, Any], logprobs: Any = None, finish: str | None = None
+    ) -> dict[str, Any]:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        chunk = {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+        return {**chunk, "usage": None} if self._work.include_usage else chunk

@@ -1,0 +1,331 @@
+"""Constraints of strangers, compiled safely: static limits first, then a trial in a process that may be lost.
+
+A grammar that compiles in a trial within its limits of processor time and memory is sent here, and kept by content
+(`core.constraints.cache`). One that does not is refused, and refused at once the next time. What comes of load, or
+of a process that was lost, says nothing of the constraint and is not remembered. A trial has little time at first: what
+takes longer begins anew behind those that do not.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, TypeAlias
+
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.cache import COMPILED, content_key, joined
+from structgen.core.constraints.composed import tag_dispatch
+from structgen.core.constraints.text import LarkConstraint, choice, gbnf, regex
+from structgen.core.engines.bitmask import allocate_token_bitmask
+from structgen.core.engines.protocols import Grammar, Matcher
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.core.workers import Limits, LostWorker, WorkerError
+from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
+from structgen.generation.decoding.closing import shortest_completion
+from structgen.server.async_compiler import kept_grammar
+from structgen.server.errors import RequestError, unavailable
+from structgen.server.sending import received, sent
+from structgen.server.trials import CAN_FORK, KINDER, TrialHost, TrialJob, TrialWorkers
+
+KEPT_REFUSALS = 256
+"""Constraints whose refusal is remembered."""
+FIRST_SECONDS = 0.1
+"""Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
+STALLED = 6
+"""A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
+COMPOSED = 10
+"""How many times the values of one constraint those of a composed one may be."""
+EXAMPLES: tuple[Callable[[], Constraint], ...] = (
+    lambda: tag_dispatch({"<a>": {"properties": {"a": {"pattern": "a"}, "b": {"type": "number"}}}}),
+    lambda: choice(["a"]),
+    lambda: regex("a"),
+    lambda: gbnf('root ::= "a"'),
+    lambda: LarkConstraint('start: "a"'),
+    lambda: LarkConstraint('start: "a"', lexer="contextual"),
+)
+"""One constraint of each kind: what they load is there before a stranger's comes."""
+
+
+@dataclass(frozen=True)
+class CompileLimits:
+    """What a constraint may ask for.
+
+    Attributes:
+        text_bytes: characters of all its texts and names together, UTF-8 encoded.
+        depth: nesting of its values.
+        nodes: values in it; of one that is composed of others, in each, and ten times as many in all.
+        pattern_length: code points of one regular expression.
+        seconds: of processor time for compiling it, a first mask and the shortest text.
+        memory_bytes: resident memory of the process in which that is tried.
+    """
+
+    text_bytes: int = 256 << 10
+    depth: int = 64
+    nodes: int = 20_000
+    pattern_length: int = 2_000
+    seconds: float = 10.0
+    memory_bytes: int | None = 2 << 30
+
+    @cached_property
+    def whole(self) -> CompileLimits:
+        """What a constraint may ask for that is composed of others, if it is looked at as one."""
+        return replace(self, nodes=COMPOSED * self.nodes)
+
+
+class CompileService:
+    """Compiles constraints for one vocabulary. Thread-safe; `compile` blocks. See ``Compiling``.
+
+    Args:
+        vocabulary: the model's tokens.
+        limits: what constraints may ask for.
+        workers: trials that go on at once, at each stage; one caller has all but one of them.
+
+    Raises:
+        WorkerError: a process did not come up.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, limits: CompileLimits | None = None, workers: int = 1) -> None:
+        self.vocabulary = vocabulary
+        self.limits = limits or CompileLimits()
+        self.at_once, self.each = workers, max(1, workers - 1)
+        self._lock = threading.Lock()
+        self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
+        self._trials: TrialHost | TrialWorkers
+        if CAN_FORK:
+            self.stages: Sequence[float | None] = (min(FIRST_SECONDS, self.limits.seconds), None)
+            self._trials = TrialHost(_Trial, vocabulary)
+        else:
+            self.stages = (None,)
+            self._trials = TrialWorkers(_Trial, vocabulary, workers)
+
+    def known(self, constraint: Constraint) -> Grammar | None:
+        """The compiled form if it is kept.
+
+        Raises:
+            StructgenError: the constraint was refused before.
+        """
+        kept = kept_grammar(constraint, self.vocabulary)
+        if kept is not None:
+            return kept
+        key = joined(content_key(constraint), self.vocabulary)
+        with self._lock:
+            refusal = None if key is None else self._refused.get(key)
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+        return None
+
+    def compile(
+        self, constraint: Constraint, is_wanted: Callable[[], bool] = lambda: True, seconds: float | None = None
+    ) -> Grammar | None:
+        """The compiled form of a constraint, made in a process of its own unless it is kept.
+
+        Args:
+            is_wanted: whether somebody waits for it.
+            seconds: of processor time, after which it is given up for now; None: those of the limits.
+
+        Returns:
+            None where ``seconds`` were too few.
+
+        Raises:
+            TooComplexError: it is larger than ``limits`` allow, or took more processor time or memory.
+            StructgenError: what compiling it raises.
+            RequestError: it could not be told (503): the process was lost or stood still; or nobody wants it.
+        """
+        known = self.known(constraint)
+        if known is not None:
+            return known
+        key = joined(content_key(constraint), self.vocabulary)
+        try:
+            check_size(constraint, self.limits)
+            if not is_wanted():
+                raise _unwanted()
+            sent = self._try(constraint, is_wanted, seconds)
+            if sent is None:
+                return None
+            if not is_wanted():
+                raise _unwanted()
+            return self._kept(constraint, key, sent)
+        except StructgenError as error:
+            self._refuse(key, error)
+            raise
+
+    def close(self) -> None:
+        """End the processes; trials under way are given up (503)."""
+        self._trials.close()
+
+    def _kept(self, constraint: Constraint, key: Hashable, sent: bytes) -> Grammar:
+        """What a trial has sent, as a grammar of this process; where it could send none, compiled here."""
+        if sent:
+            grammar: Grammar = COMPILED.get(key, lambda: received(sent, self.vocabulary))
+        else:
+            grammar = constraint.compile(self.vocabulary)
+        _first_mask(grammar)
+        COMPILED.kept(key)  # which counts again what it takes, now that it is begun
+        return grammar
+
+    def _refuse(self, key: Hashable, error: StructgenError) -> None:
+        """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""
+        if key is None or isinstance(error, (InternalError, RequestError)):
+            return
+        with self._lock:
+            self._refused[key] = error
+            while len(self._refused) > KEPT_REFUSALS:
+                self._refused.popitem(last=False)
+
+    def _try(self, constraint: Constraint, is_wanted: Callable[[], bool], seconds: float | None) -> bytes | None:
+        """Compile in a process of its own, and make a first mask there. None: it had too little time."""
+        try:
+            data = pickle.dumps(constraint)
+        except Exception as error:
+            raise ConstraintError(f"the constraint cannot be sent to another process: {error}") from error
+        most = self.limits.seconds if seconds is None else seconds
+        limits = Limits(STALLED * most, self.limits.memory_bytes, most)
+        try:
+            answer = self._trials.run(TrialJob(data, limits, 0 if seconds else KINDER), is_wanted)
+        except LostWorker as lost:
+            if seconds is not None and lost.outcome in ("processor", "timeout"):
+                return None
+            raise _refusal(lost, self.limits) from None
+        except WorkerError:
+            raise unavailable("No process could be started to try the constraint in.", "compile_failed", 5.0) from None
+        if isinstance(answer, StructgenError):
+            raise answer
+        found: bytes = answer
+        return found
+
+
+def _refusal(lost: LostWorker, limits: CompileLimits) -> StructgenError:
+    """What a lost process says of the constraint, or that it says nothing."""
+    if lost.outcome == "memory":
+        most = limits.memory_bytes or 0
+        return TooComplexError(
+            f"compiling the constraint takes more than {most >> 20} MiB of memory; simplify it",
+            limit=most,
+            budget="memory_bytes",
+        )
+    if lost.outcome == "processor":
+        return TooComplexError(
+            f"compiling the constraint takes more than {limits.seconds:g} s of processor time; simplify it",
+            limit=int(limits.seconds),
+            budget="seconds",
+        )
+    if lost.outcome == "unwanted":
+        return _unwanted()
+    what = "stood still" if lost.outcome == "timeout" else "was lost"
+    return unavailable(f"The process in which the constraint was tried {what}; ask again.", "compile_failed", 5.0)
+
+
+def _unwanted() -> RequestError:
+    return unavailable("Nobody waits for this constraint any more.", "compile_failed")
+
+
+class _Trial:
+    """What is done in a process of its own: compile, make a mask, and send what came of it.
+
+    It is made once, in the process that trials are forked from, and loads there what compiling loads.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
+        for example in EXAMPLES:
+            with suppress(StructgenError):  # of vocabularies that cannot spell them
+                self._compiled(example())
+        COMPILED.clear()
+
+    def __call__(self, data: bytes) -> StructgenError | bytes:
+        """The error of a constraint, or its grammar; empty where that cannot be sent."""
+        try:
+            return sent(self._compiled(pickle.loads(data)), self._vocabulary)
+        except StructgenError as error:
+            return error
+        except Exception as error:  # without its message, which may hold text of the request and comes to the log
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            return InternalError(
+                f"compiling the constraint raised {type(error).__name__} ({frame.name}, line {frame.lineno})"
+            )
+
+    def _compiled(self, constraint: Constraint) -> Grammar:
+        return _begun(constraint.compile(self._vocabulary))
+
+
+def _begun(grammar: Grammar) -> Grammar:
+    """The grammar with what all outputs begin with: the first mask, and the shortest way to close."""
+    shortest_completion(_first_mask(grammar))
+    return grammar
+
+
+def _first_mask(grammar: Grammar) -> Matcher:
+    """A matcher that has made it; the grammar keeps what was found."""
+    matcher = grammar.matcher()
+    matcher.fill_next_token_bitmask(allocate_token_bitmask(1, grammar.vocabulary.size))
+    return matcher
+
+
+def check_size(constraint: Any, limits: CompileLimits) -> None:
+    """Raise TooComplexError where a constraint is larger than allowed. O(its size), at most the limits.
+
+    Of one that is composed of others (tags with their schemas, a sequence), each may have as many values as one alone.
+    """
+    parts: list[tuple[Any, int]] = [(constraint, 0)]
+    text = total = 0
+    while parts:
+        part, depth = parts.pop()
+        waiting: list[_Value] = [(part, depth, False)]
+        nodes = 0
+        while waiting:
+            value, depth, is_pattern = waiting.pop()
+            if value is not part and is_dataclass(value) and not isinstance(value, type):
+                parts.append((value, depth))
+                continue
+            nodes += 1
+            if isinstance(value, str):
+                text += len(value.encode(errors="replace"))
+            else:
+                waiting += islice(_inner(value, depth, is_pattern), limits.nodes + 1)
+            _check_counts(nodes + len(waiting), total + nodes, text, depth, limits)
+            if is_pattern and isinstance(value, str) and len(value) > limits.pattern_length:
+                raise _too_large(limits.pattern_length, "pattern_length", "characters in one pattern")
+        total += nodes
+
+
+def _check_counts(nodes: int, total: int, text: int, depth: int, limits: CompileLimits) -> None:
+    if nodes > limits.nodes or total > limits.whole.nodes:
+        most = limits.nodes if nodes > limits.nodes else limits.whole.nodes
+        raise _too_large(most, "nodes", "values")
+    if depth > limits.depth:
+        raise _too_large(limits.depth, "depth", "levels of nesting")
+    if text > limits.text_bytes:
+        raise _too_large(limits.text_bytes, "text_bytes", "bytes of text")
+
+
+def _too_large(most: int, budget: str, what: str) -> TooComplexError:
+    return TooComplexError(f"the constraint has more than {most:,} {what}; simplify it", limit=most, budget=budget)
+
+
+_Value: TypeAlias = "tuple[Any, int, bool]"
+"""Something in a constraint, its depth, and whether it is a regular expression if it is a text."""
+
+
+def _inner(value: Any, depth: int, is_pattern: bool) -> Iterable[_Value]:
+    """What is directly inside a value."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key, depth + 1, is_pattern
+            yield inner, depth + 1, key == "pattern"
+            if key == "patternProperties" and isinstance(inner, Mapping):
+                yield from ((name, depth + 2, True) for name in inner)
+    elif isinstance(value, list | tuple):
+        yield from ((inner, depth + 1, False) for inner in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            if field.name != "_key":
+                yield getattr(value, field.name), depth, field.name == "pattern"

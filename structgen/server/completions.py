@@ -1,0 +1,158 @@
+"""``/v1/completions``: requests as work, and what comes of it as objects and chunks. No model, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.server.chat import one_constraint
+from structgen.server.errors import Place, RequestError
+from structgen.server.formats import grammar_constraint, structured_constraint
+from structgen.server.openai_types import CompletionRequest
+from structgen.server.prompts import token_ids
+from structgen.server.rows import RowEnd, RowEvent, TokenChoice
+from structgen.server.settings import ServingSettings
+from structgen.server.work import TokenTeller, Work, choices_of, end_of, sampling_of, stops_of, token_text, usage_of
+
+DEFAULT_TOKENS = 16
+"""The budget where none is named, as OpenAI's API has it."""
+
+
+def completion_work(
+    request: CompletionRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings
+) -> Work:
+    """What a request asks for.
+
+    Raises:
+        RequestError: what it asks for cannot be done, with the field that asks for it.
+    """
+    if request.structgen.max_think_tokens is not None:
+        raise RequestError.at(
+            ("structgen", "max_think_tokens"), "Completions have no thinking; leave it out", "unsupported_parameter"
+        )
+    choices = choices_of(request, settings)
+    prompts = _prompts(request.prompt)
+    if len(prompts) * choices > settings.max_rows:
+        raise RequestError.at(
+            ("prompt",), f"{len(prompts)} prompts of {choices} outputs; at most {settings.max_rows} are written at once"
+        )
+    return Work(
+        prompts=[
+            _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, place, vocabulary)
+            for place, prompt in prompts
+        ],
+        params=sampling_of(request, vocabulary, settings),
+        max_tokens=request.max_tokens or DEFAULT_TOKENS,
+        choices=choices,
+        constraint=one_constraint(
+            structured_constraint(request.structured_outputs, settings), grammar_constraint(request.grammar, settings)
+        ),
+        stop=stops_of(request),
+        priority=request.priority or 0,
+        salt=request.cache_salt or "",
+        logprobs=request.logprobs,
+        on_budget=request.structgen.on_budget,
+        stream=bool(request.stream),
+        include_usage=bool(request.stream_options and request.stream_options.include_usage),
+    )
+
+
+def _prompts(prompt: Any) -> list[tuple[Place, str | list[int]]]:
+    """Each prompt with its place."""
+    if not prompt and not isinstance(prompt, str):
+        raise RequestError.at(("prompt",), "there is no prompt")
+    if isinstance(prompt, str) or isinstance(prompt[0], int):
+        return [(("prompt",), prompt)]
+    return [(("prompt", number), each) for number, each in enumerate(prompt)]
+
+
+def _ids_of(prompt: str, tokenizer: Any, settings: ServingSettings) -> list[int]:
+    """The tokens of a prompt as it is, with those that the tokenizer puts around texts."""
+    return token_ids(tokenizer, prompt, settings, add_special_tokens=True)
+
+
+def _checked_ids(ids: Sequence[int], place: Place, vocabulary: Vocabulary) -> list[int]:
+    wrong = next((token for token in ids if not 0 <= token < vocabulary.size), None)
+    if wrong is not None or not ids:
+        what = (
+            "the prompt is empty" if wrong is None else f"there is no token {wrong}; ids are 0 to {vocabulary.size - 1}"
+        )
+        raise RequestError.at(place, what)
+    return list(ids)
+
+
+class CompletionWriter:
+    """Writes the answers to one request. Arguments as ``ChatWriter``."""
+
+    def __init__(self, work: Work, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
+        self._work, self._vocabulary = work, vocabulary
+        self._head = {"id": id, "object": "text_completion", "created": created, "model": model}
+        self._tellers = [TokenTeller(vocabulary) for _ in range(len(work.prompts) * work.choices)]
+        self._told = [""] * len(self._tellers)
+        self._offsets = [0] * len(self._tellers)
+        self._ends: dict[int, RowEnd] = {}
+
+    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+        """The whole answer, from the last event of each output."""
+        choices = []
+        for index, event in enumerate(events):
+            self._tellers[index].add(event.tokens)
+            choices.append(self._choice(index, event.text, self._logprobs(index, event.text), event))
+        return {**self._head, "choices": choices, "usage": self._usage()}
+
+    def opening(self) -> Iterator[dict[str, Any]]:
+        """Nothing comes before the text."""
+        yield from ()
+
+    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+        """What is new of an output."""
+        self._tellers[index].add(event.tokens)
+        delta = event.text[len(self._told[index]) :]
+        self._told[index] = event.text
+        if delta or event.is_last:
+            chunk = {**self._head, "choices": [self._choice(index, delta, self._logprobs(index, event.text), event)]}
+            yield {**chunk, "usage": None} if self._work.include_usage else chunk
+
+    def closing(self) -> Iterator[dict[str, Any]]:
+        """What follows all outputs."""
+        if self._work.include_usage:
+            yield {**self._head, "choices": [], "usage": self._usage()}
+
+    def _choice(self, index: int, text: str, logprobs: Any, event: RowEvent) -> dict[str, Any]:
+        finish = None
+        if event.end is not None:
+            self._ends[index] = event.end
+            finish = self._work.finish_reason(end_of(event).finish_reason)
+        return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+
+    def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
+        top = self._work.logprobs
+        if top is None:
+            return None
+        told = self._tellers[index].told(text)
+        texts = [self._text(choice.token_id) for choice in told]
+        offsets = []
+        for token in texts:
+            offsets.append(self._offsets[index])
+            self._offsets[index] += len(token)
+        return {
+            "tokens": texts,
+            "token_logprobs": [choice.logprob for choice in told],
+            "top_logprobs": [self._top(choice, top) for choice in told] if top else None,
+            "text_offset": offsets,
+        }
+
+    def _top(self, choice: TokenChoice, top: int) -> dict[str, float]:
+        return {self._text(token): logprob for token, logprob in reversed(choice.top[:top])}
+
+    def _text(self, token_id: int) -> str:
+        """A token as text; of one that is no text alone, its bytes, so that no two tokens look alike."""
+        data = token_text(self._vocabulary, token_id)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+
+    def _usage(self) -> dict[str, Any]:
+        return usage_of(self._work, [self._ends[index] for index in sorted(self._ends)])

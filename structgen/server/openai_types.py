@@ -1,0 +1,447 @@
+"""Requests as OpenAI's API has them: fields, types, ranges. What is not here is refused by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+import pydantic
+from pydantic import BeforeValidator, Field
+
+from structgen.core.json_schema.forms import FormOption
+
+_Item = TypeVar("_Item")
+Items = Annotated[list[_Item], Field(fail_fast=True)]
+"""A list that is read until the first thing in it that is wrong."""
+
+
+class RequestPart(pydantic.BaseModel):
+    """Part of a request: no unknown fields, no types that are converted.
+
+    Of many unknown fields only the first is looked at: an error costs what a good request costs.
+    """
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _one_unknown_field(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        known = names_of(cls)
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is None:
+            return given
+        return {**{name: given[name] for name in known if name in given}, unknown: given[unknown]}
+
+
+@cache
+def names_of(kind: type[RequestPart]) -> frozenset[str]:
+    """The names that the fields of a part of a request have in JSON."""
+    return frozenset(field.alias or name for name, field in kind.model_fields.items())
+
+
+_TOKEN = re.compile("[0-9]{1,9}")
+
+
+def _one_wrong_bias(given: Any) -> Any:
+    """The first entry that is wrong alone, so that no others are told; all entries where none is."""
+    if isinstance(given, Mapping):
+        for token, bias in given.items():
+            if not (_TOKEN.fullmatch(token) and type(bias) in (int, float) and -100 <= bias <= 100):
+                return {token: bias}
+    return given
+
+
+LogitBias = Annotated[
+    dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[float, Field(ge=-100, le=100)]],
+    BeforeValidator(_one_wrong_bias),
+]
+
+
+# --- what chat, completions and responses share ---
+class StreamOptions(RequestPart):
+    """``stream_options``."""
+
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class StructuredOutputs(RequestPart):
+    """The extension ``structured_outputs`` of vLLM: exactly one of these."""
+
+    json_schema: dict[str, Any] | bool | str | None = Field(None, alias="json")
+    regex: str | None = None
+    choice: Items[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: str | dict[str, Any] | None = None
+
+
+class StructgenExtension(RequestPart):
+    """The extension ``structgen``.
+
+    Attributes:
+        on_budget: "close": an output that the budget shaped is told as one that stopped.
+        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        schema_form: in which form; None: the server's setting.
+        max_think_tokens: the most tokens that thinking may have; None: the server's setting.
+        on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
+        trace: whether the chunks of a streamed chat tell of each token how it came about.
+    """
+
+    on_budget: Literal["length", "close"] = "length"
+    schema_in_prompt: Literal["none", "user", "system"] | None = None
+    schema_form: FormOption | None = None
+    max_think_tokens: Annotated[int, Field(ge=0)] | None = None
+    on_impossible: Literal["refuse", "skip"] = "refuse"
+    trace: bool = False
+
+
+class CommonFields(RequestPart):
+    """How tokens are drawn, and what all endpoints take besides."""
+
+    model: str | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=-1)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    logit_bias: LogitBias | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    priority: Annotated[int, Field(ge=-100, le=100)] | None = None
+    structured_outputs: StructuredOutputs | None = None
+    structgen: StructgenExtension = StructgenExtension()
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    # Accepted; they change nothing.
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+    store: Literal[False] | None = None
+    service_tier: Literal["auto", "default"] | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    cache_salt: str | None = None
+
+
+class SamplingFields(CommonFields):
+    """What chat and completions have in common. ``grammar`` is llama.cpp's name for ``structured_outputs.grammar``."""
+
+    grammar: str | None = None
+    stop: str | Annotated[Items[str], Field(max_length=4)] | None = None
+    n: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
+# --- response formats and tools ---
+class JsonSchemaFormat(RequestPart):
+    """``response_format.json_schema``."""
+
+    name: str = "response"
+    description: str | None = None
+    schema_: dict[str, Any] | bool = Field(True, alias="schema")
+    strict: bool | None = None
+
+
+class TextFormat(RequestPart):
+    """No format."""
+
+    type: Literal["text"]
+
+
+class JsonObjectFormat(RequestPart):
+    """Any JSON object; with llama.cpp's ``schema``, one of the schema's."""
+
+    type: Literal["json_object"]
+    schema_: dict[str, Any] | bool | None = Field(None, alias="schema")
+
+
+class JsonSchemaResponseFormat(RequestPart):
+    """JSON of a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: JsonSchemaFormat
+
+
+ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaResponseFormat, Field(discriminator="type")]
+
+
+class FunctionDefinition(RequestPart):
+    """A function that the model may call."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(RequestPart):
+    """A tool that is a function."""
+
+    type: Literal["function"]
+    function: FunctionDefinition
+
+
+class CustomGrammar(RequestPart):
+    """The grammar of what a custom tool takes."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class CustomText(RequestPart):
+    """A custom tool takes any text."""
+
+    type: Literal["text"]
+
+
+class CustomGrammarFormat(RequestPart):
+    """A custom tool takes texts of a grammar."""
+
+    type: Literal["grammar"]
+    grammar: CustomGrammar
+
+
+class CustomDefinition(RequestPart):
+    """A tool that takes a text."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    description: str | None = None
+    format: Annotated[CustomText | CustomGrammarFormat, Field(discriminator="type")] | None = None
+
+
+class CustomTool(RequestPart):
+    """A tool that is no function."""
+
+    type: Literal["custom"]
+    custom: CustomDefinition
+
+
+class FunctionName(RequestPart):
+    """A tool by name."""
+
+    name: str
+
+
+class NamedFunction(RequestPart):
+    """``{"type": "function", "function": {"name": ...}}``."""
+
+    type: Literal["function"]
+    function: FunctionName
+
+
+class NamedCustom(RequestPart):
+    """``{"type": "custom", "custom": {"name": ...}}``."""
+
+    type: Literal["custom"]
+    custom: FunctionName
+
+
+class AllowedTools(RequestPart):
+    """Some of the tools."""
+
+    mode: Literal["auto", "required"]
+    tools: Items[Annotated[NamedFunction | NamedCustom, Field(discriminator="type")]]
+
+
+class AllowedToolsChoice(RequestPart):
+    """``{"type": "allowed_tools", "allowed_tools": {...}}``."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
+NamedToolChoice = Annotated[NamedFunction | NamedCustom | AllowedToolsChoice, Field(discriminator="type")]
+
+
+# --- chat ---
+class TextPart(RequestPart):
+    """Text in a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class RefusalPart(RequestPart):
+    """A refusal in an assistant's message."""
+
+    type: Literal["refusal"]
+    refusal: str
+
+
+class InstructionMessage(RequestPart):
+    """A message of the system or developer."""
+
+    role: Literal["system", "developer"]
+    content: str | Items[TextPart]
+    name: str | None = None
+
+
+class UserMessage(RequestPart):
+    """A message of the user."""
+
+    role: Literal["user"]
+    content: str | Items[TextPart]
+    name: str | None = None
+
+
+class FunctionCall(RequestPart):
+    """A call: the name, and the arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class AssistantToolCall(RequestPart):
+    """A call in an assistant's message."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class CustomInput(RequestPart):
+    """A call of a custom tool: its name, and the text."""
+
+    name: str
+    input: str
+
+
+class AssistantCustomCall(RequestPart):
+    """A call of a custom tool in an assistant's message."""
+
+    id: str
+    type: Literal["custom"]
+    custom: CustomInput
+
+
+AssistantPart = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
+
+
+class AssistantMessage(RequestPart):
+    """A message of the model."""
+
+    role: Literal["assistant"]
+    content: str | Items[AssistantPart] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: Items[Annotated[AssistantToolCall | AssistantCustomCall, Field(discriminator="type")]] | None = None
+    audio: None = None
+    function_call: None = None
+    annotations: list[Any] | None = None
+    provider_specific_fields: dict[str, Any] | None = None  # LiteLLM sends its notes back; they change nothing
+
+
+class ToolMessage(RequestPart):
+    """What a tool answered."""
+
+    role: Literal["tool"]
+    content: str | Items[TextPart]
+    tool_call_id: str
+    name: str | None = None
+
+
+Message = Annotated[InstructionMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+class PredictedContent(RequestPart):
+    """Text that much of the output may be like."""
+
+    type: Literal["content"]
+    content: str | Items[TextPart]
+
+
+class ChatRequest(SamplingFields):
+    """``POST /v1/chat/completions``."""
+
+    messages: Annotated[Items[Message], Field(min_length=1)]
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    response_format: ResponseFormat | None = None
+    tools: Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]] | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    prediction: PredictedContent | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+# --- completions ---
+class CompletionRequest(SamplingFields):
+    """``POST /v1/completions``."""
+
+    prompt: str | Items[str] | Items[int] | Items[Items[int]]
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+
+
+class CheckRequest(RequestPart):
+    """``POST /check``: which constraint is to be looked at."""
+
+    structured_outputs: StructuredOutputs
+
+
+# --- what is refused, and why ---
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "modalities": (None, ["text"]),
+    "audio": (None,),
+    "functions": (None, []),
+    "function_call": (None, "none"),
+    "moderation": (None,),
+    "web_search_options": (None,),
+    "verbosity": (None, "medium"),
+    "echo": (None, False),
+    "suffix": (None, ""),
+    "best_of": (None, 1),
+    "background": (None, False),
+    "conversation": (None,),
+    "previous_response_id": (None,),
+    "prompt": (None,),
+    "truncation": (None, "disabled"),
+    "max_tool_calls": (None,),
+    "context_management": (None, []),
+    "access_programs": (None,),
+    "background_options": (None,),
+    "image": (None,),
+}
+"""Fields of OpenAI's API that are not supported, and the values with which they say nothing."""
+SUCCESSORS = {
+    "guided_json": "structured_outputs.json",
+    "guided_regex": "structured_outputs.regex",
+    "guided_choice": "structured_outputs.choice",
+    "guided_grammar": "structured_outputs.grammar",
+    "guided_json_object": "structured_outputs.json_object",
+    "functions": "tools",
+    "function_call": "tool_choice",
+    "json_schema": "response_format",
+    "response_model": "response_format",
+    "format": "response_format",
+    "schema": "response_format",
+    "json_object": "response_format",
+    "grammar": "structured_outputs.grammar",
+    "ebnf": "structured_outputs.grammar",
+    "regex": "structured_outputs.regex",
+    "choices": "structured_outputs.choice",
+    "structural_tag": "structured_outputs.structural_tag",
+    "repeat_penalty": "repetition_penalty",
+    "n_predict": "max_tokens",
+    "num_predict": "max_tokens",
+    "max_new_tokens": "max_tokens",
+    "max_length": "max_tokens",
+}
+"""What stands in for fields that are refused; the last are names of other servers and libraries."""
+NESTED_SUCCESSORS = {
+    "schema": "response_format.json_schema.schema",
+    "json_schema": "response_format.json_schema.schema",
+    "grammar": "structured_outputs.grammar",
+    "regex": "structured_outputs.regex",
+    "pattern": "structured_outputs.regex",
+}
+"""The same for fields within others: without these, an output would be free of what was asked for."""

@@ -1,0 +1,132 @@
+"""What is noted of a request: a line of the log, metrics, a span. Never its text."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from structgen.server.errors import RequestError, as_request_error
+from structgen.server.metrics import ServerMetrics
+from structgen.server.rows import RowEnd, RowEvent
+from structgen.server.tracing import RequestTrace
+from structgen.server.work import Work
+
+LOG = logging.getLogger("structgen.server")
+MAX_HEADER = 4_000  # characters of the header of warnings: servers and proxies take some 8,000 of all
+CLIENT_CLOSED = 499  # as nginx logs it; nobody gets this answer
+
+
+class RequestRecord:
+    """One request.
+
+    Attributes:
+        id: of the answer.
+        status: of HTTP.
+        details: more fields of its line.
+        warnings: what there is to say about its constraint, which the answer tells.
+        trace: its span; None: it has none.
+
+    Args:
+        metrics: of the server.
+    """
+
+    def __init__(self, id: str, path: str, metrics: ServerMetrics, trace: RequestTrace | None = None) -> None:
+        self.id, self.trace = id, trace
+        self.status = 200
+        self.details: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self._path, self._metrics = path, metrics
+        self._started = time.monotonic()
+        self._first: float | None = None
+        self._last: float | None = None
+
+    def asked(self, work: Work, model: str) -> None:
+        """Note what is asked for."""
+        self.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
+        self.details["constraint"] = work.constraint.kind if work.constraint else None
+        self._metrics.asked(work.prompt_tokens)
+        if self.trace is not None:
+            self.trace.asked(work, model)
+
+    def warn(self, warnings: list[str]) -> None:
+        """Note what there is to say about its constraint."""
+        if warnings:
+            self.warnings = self.details["warnings"] = warnings
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those of its answer."""
+        told = json.dumps(self.warnings) if self.warnings else ""
+        return {"x-request-id": self.id} | ({"x-structgen-warnings": told[:MAX_HEADER]} if told else {})
+
+    @contextmanager
+    def compiling(self, kind: str, *, kept: bool) -> Iterator[None]:
+        """While the grammar of a kind of constraint is waited for; ``kept``: it was compiled before."""
+        started, outcome = time.monotonic(), "kept" if kept else "compiled"
+        try:
+            with nullcontext() if self.trace is None else self.trace.compiling(kind):
+                yield
+        except RequestError as error:
+            outcome = error.code or "failed"
+            raise
+        finally:
+            self._metrics.compiled(kind, outcome, time.monotonic() - started)
+
+    def event(self, event: RowEvent) -> None:
+        """Note what is streamed."""
+        now = time.monotonic()
+        if self._first is None and event.tokens:
+            self._first = now
+            self._metrics.first_token.observe(now - self._started)
+        elif self._last is not None:
+            self._metrics.between_tokens.observe(now - self._last)
+        self._last = now
+
+    def ended(self, ends: Sequence[RowEnd], work: Work) -> None:
+        """Note how the outputs ended."""
+        reasons = [work.finish_reason(end.finish_reason) for end in ends]
+        for end, reason in zip(ends, reasons, strict=True):
+            self._metrics.ended(end, reason)
+        if self._first is None and ends:  # nothing was streamed
+            self._metrics.first_token.observe(min(end.times.first for end in ends) - self._started)
+        self._metrics.whole.observe(time.monotonic() - self._started)
+        self.details["completion_tokens"] = sum(len(end.token_ids) for end in ends)
+        self.details["finish_reasons"] = [end.finish_reason for end in ends]
+        self.details["forced_tokens"] = sum(end.stats.forced_tokens for end in ends)
+        if self._first is not None:
+            self.details["first_token_seconds"] = round(self._first - self._started, 6)
+        if self.trace is not None:
+            self.trace.ended(ends, reasons)
+
+    def refused(self, error: BaseException) -> RequestError:
+        """The error as the client is told it; those that are the server's own go to the log."""
+        told = as_request_error(error)
+        self.status = told.status
+        self.details["error"] = told.code
+        if told.status >= 500 and told.code not in ("draining",):
+            LOG.error("request %s failed", self.id, exc_info=error)
+        self._metrics.rejected(told.code or told.type)
+        return told
+
+    def left(self) -> None:
+        """The client went away, unless the request was answered."""
+        if "finish_reasons" not in self.details and "error" not in self.details:
+            self.status = CLIENT_CLOSED
+            self._metrics.cancelled.inc()
+        self.close()
+
+    def close(self) -> None:
+        """Write the line, and end the span."""
+        seconds = round(time.monotonic() - self._started, 6)
+        fields = {"id": self.id, "path": self._path, "status": self.status, "seconds": seconds}
+        LOG.info(json.dumps({**fields, **self.details}))
+        if self.trace is not None:
+            error = "client_closed_request" if self.status == CLIENT_CLOSED else self.details.get("error")
+            if error is None and self.status >= 400:
+                error = str(self.status)
+            first = None if self._first is None else self._first - self._started
+            self.trace.finish(self.id, self.status, error, first)

@@ -1,0 +1,159 @@
+"""What chat templates write for past calls is what the grammar allows and the parser reads.
+
+The fragments do with ``tool_calls`` what the published templates do, in few lines of our own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from structgen.core.constraints.tools import tool_call
+from structgen.core.tool_calls.calls import ToolCall
+from structgen.core.tool_calls.formats import FORMATS
+from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
+
+jinja2 = pytest.importorskip("jinja2")
+
+EACH = "{% for call in calls %}{% set f = call.function %}"
+JSON_CALL = '{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}}'
+VALUE = "{{ v if v is string else v | tojson }}"
+TEMPLATES = {
+    "hermes": EACH + "{% if not loop.first %}\n{% endif %}<tool_call>\n" + JSON_CALL + "\n</tool_call>{% endfor %}",
+    "llama3": EACH + '{"name": "{{ f.name }}", "parameters": {{ f.arguments | tojson }}}'
+    "{% if not loop.last %}; {% endif %}{% endfor %}",
+    "qwen3_coder": EACH
+    + "\n<tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments | items %}<parameter={{ k }}>\n"
+    + VALUE
+    + "\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}",
+    "mimo": EACH
+    + "<tool_call><function={{ f.name }}>{% for k, v in f.arguments | items %}<parameter={{ k }}>"
+    + VALUE
+    + "</parameter>{% endfor %}</function></tool_call>{% endfor %}",
+    "seed_oss": EACH
+    + "\n<seed:tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments | items %}<parameter={{ k }}>"
+    + VALUE
+    + "</parameter>\n{% endfor %}</function>\n</seed:tool_call>{% endfor %}",
+    "minimax_m2": "\n<minimax:tool_call>\n"
+    + EACH
+    + '<invoke name="{{ f.name }}">\n{% for k, v in f.arguments | items %}'
+    '<parameter name="{{ k }}">' + VALUE + "</parameter>\n{% endfor %}</invoke>\n{% endfor %}</minimax:tool_call>",
+    "minimax_m1": "<tool_calls>\n" + EACH + JSON_CALL + "\n{% endfor %}</tool_calls>",
+    "smollm2": "<tool_call>[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]</tool_call>",
+    "hunyuan_a13b": "<tool_calls>["
+    + EACH
+    + JSON_CALL
+    + "{% if not loop.last %}, {% endif %}{% endfor %}]</tool_calls>",
+    "nemotron": "<TOOLCALL>[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]</TOOLCALL>",
+    "granite3": "<|tool_call|>[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "granite_20b_fc": EACH + "<function_call> {{ {'name': f.name, 'arguments': f.arguments} | tojson }}{% endfor %}",
+    "phi4_mini": "functools[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "apertus": "<|tools_prefix|>[" + EACH + '{"{{ f.name }}": {{ f.arguments | tojson }}}'
+    "{% if not loop.last %}, {% endif %}{% endfor %}]<|tools_suffix|>",
+    "mistral": "[TOOL_CALLS] [" + EACH + '{{ (f | tojson)[:-1] }}, "id": "{{ call.id }}"}'
+    "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "mistral_v11": EACH + "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ call.id }}[ARGS]{{ f.arguments | tojson }}{% endfor %}",
+    "internlm2": EACH + '<|action_start|><|plugin|>\n{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}}'
+    "<|action_end|>{% endfor %}",
+    "deepseek_v3": "<｜tool▁calls▁begin｜>"
+    + EACH
+    + "{% if not loop.first %}\n{% endif %}<｜tool▁call▁begin｜>{{ call.type }}"
+    "<｜tool▁sep｜>{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```<｜tool▁call▁end｜>{% endfor %}"
+    "<｜tool▁calls▁end｜>",
+    "deepseek_v3_1": "<｜tool▁calls▁begin｜>"
+    + EACH
+    + "<｜tool▁call▁begin｜>{{ f.name }}<｜tool▁sep｜>{{ f.arguments | tojson }}"
+    "<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>",
+    "deepseek_v3_2": "\n\n<｜DSML｜function_calls>"
+    + EACH
+    + '\n<｜DSML｜invoke name="{{ f.name }}">\n{% for k, v in f.arguments'
+    '| items %}{% if not loop.first %}\n{% endif %}<｜DSML｜parameter name="{{ k }}" '
+    "string=\"{{ 'true' if v is string "
+    "else 'false' }}\">"
+    + VALUE
+    + "</｜DSML｜parameter>{% endfor %}\n</｜DSML｜invoke>{% endfor %}\n</｜DSML｜function_calls>",
+    "glm4_5": EACH
+    + "\n<tool_call>{{ f.name }}\n{% for k, v in f.arguments | items %}<arg_key>{{ k }}</arg_key>\n<arg_value>"
+    + VALUE
+    + "</arg_value>\n{% endfor %}</tool_call>{% endfor %}",
+    "glm4_7": EACH
+    + "<tool_call>{{ f.name }}{% for k, v in f.arguments | items %}<arg_key>{{ k }}</arg_key><arg_value>"
+    + VALUE
+    + "</arg_value>{% endfor %}</tool_call>{% endfor %}",
+    "kimi_k2": "<|tool_calls_section_begin|>" + EACH + "<|tool_call_begin|>{{ call.id }}<|tool_call_argument_begin|>"
+    "{{ f.arguments | tojson }}<|tool_call_end|>{% endfor %}<|tool_calls_section_end|>",
+    "cohere": "<|START_ACTION|>[\n" + EACH + '    {"tool_call_id": "{{ loop.index0 }}", "tool_name": "{{ f.name }}", '
+    '"parameters": {{ f.arguments | tojson }}}{% if not loop.last %},{% endif %}\n{% endfor %}]<|END_ACTION|>',
+    "harmony": EACH
+    + "{% if not loop.first %}<|start|>assistant{% endif %} to=functions.{{ f.name }}<|channel|>commentary json"
+    "<|message|>{{ f.arguments | tojson }}<|call|>{% endfor %}",
+}
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "search",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string"},
+                    "limit": {"type": "integer"},
+                    "exact": {"type": "boolean"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "filter": {"type": "object", "properties": {"year": {"type": "number"}}},
+                    "after": {"type": ["string", "null"]},
+                },
+                "required": ["query"],
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "now"}},
+]
+
+
+def random_calls(rng: random.Random, name: str) -> list[dict[str, Any]]:
+    """Calls as OpenAI's API has them, with ids as the format asks for."""
+    values: dict[str, Any] = {
+        "query": rng.choice(["cats & dogs", 'say "hi"\n<b>', "ünï <|x|> 🙂", "12", ""]),
+        "limit": rng.randint(-3, 50),
+        "exact": rng.random() < 0.5,
+        "tags": rng.sample(["a", "</parameter>", "b c"], 2),
+        "filter": {"year": 1999.5},
+        "after": rng.choice([None, "2024-01-01", "nil"]),
+    }
+    calls = []
+    for number in range(rng.randint(1, 3)):
+        arguments = {key: value for key, value in values.items() if key == "query" or rng.random() < 0.6}
+        function = (
+            {"name": "search", "arguments": arguments} if rng.random() < 0.8 else {"name": "now", "arguments": {}}
+        )
+        id_ = f"functions.{function['name']}:{number}" if name == "kimi_k2" else f"Call{number:05}"
+        calls.append({"id": id_, "type": "function", "function": function})
+    return calls
+
+
+def test_each_format_has_a_template() -> None:
+    assert set(TEMPLATES) == set(FORMATS) and len(TEMPLATES) >= 14
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_round_trip(name: str) -> None:
+    environment = jinja2.Environment(autoescape=False)
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)  # as transformers has it
+    template = environment.from_string(TEMPLATES[name])
+    constraint = tool_call(name, TOOLS)
+    vocabularies = [BYTES, chat_vocabulary(name)]
+    for seed in range(8):
+        rng = random.Random(seed)
+        calls = random_calls(rng, name)
+        text = template.render(calls=calls)
+        vocabulary = vocabularies[seed % 2]
+        assert accepts(constraint.compile(vocabulary), vocabulary, text, rng), text
+        pieces = constraint.parse(text)
+        expected = [(call["function"]["name"], call["function"]["arguments"]) for call in calls]
+        assert [(p.name, p.arguments) if isinstance(p, ToolCall) else p for p in pieces] == expected
+        if name in ("mistral", "mistral_v11", "kimi_k2"):
+            assert [p.id for p in pieces if isinstance(p, ToolCall)] == [call["id"] for call in calls]

@@ -1,0 +1,110 @@
+"""Filters against transformers' own, and against their definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structgen.errors import OptionsError
+from structgen.generation.sampling import SamplingParams, deviation, filtered_probs
+from structgen.generation.sampling.params import ORDER
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "warper"),
+    [
+        ("top_k", 7, "TopKLogitsWarper"),
+        ("top_p", 0.8, "TopPLogitsWarper"),
+        ("min_p", 0.05, "MinPLogitsWarper"),
+        ("typical_p", 0.6, "TypicalLogitsWarper"),
+        ("epsilon_cutoff", 0.01, "EpsilonLogitsWarper"),
+        ("eta_cutoff", 0.02, "EtaLogitsWarper"),
+    ],
+)
+def test_filters_are_those_of_transformers(name: str, value: Any, warper: str) -> None:
+    torch = pytest.importorskip("torch")
+    process = pytest.importorskip("transformers.generation.logits_process")
+    argument = {"epsilon_cutoff": "epsilon", "eta_cutoff": "epsilon", "typical_p": "mass"}.get(name, name)
+    kept = getattr(process, warper)(**{argument: value})
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        logits = rng.normal(size=60) * 2
+        expected = torch.softmax(kept(None, torch.from_numpy(logits)[None]), dim=-1)[0].numpy()
+        log_probs = logits - np.logaddexp.reduce(logits)
+        assert np.allclose(filtered_probs(log_probs, SamplingParams(1.0, **{name: value})), expected, atol=1e-9)
+
+
+def test_top_n_sigma() -> None:
+    rng = np.random.default_rng(5)
+    row = rng.normal(size=500) * 2
+    row[3] = -np.inf
+    ids = np.arange(0, 500, 3)
+    log_probs = row[ids] - np.logaddexp.reduce(row[ids])
+    sigma = row[np.isfinite(row)].std()
+    assert deviation(row, SamplingParams(1.0, top_n_sigma=1.2)) == pytest.approx(sigma)
+    assert deviation(row, SamplingParams(1.0)) is None
+    for temperature in (0.5, 3.0):
+        probs = filtered_probs(log_probs, SamplingParams(temperature, top_n_sigma=1.2), sigma)
+        assert np.array_equal(probs > 0, row[ids] >= row[ids].max() - 1.2 * sigma)
+    with pytest.raises(OptionsError, match="deviation"):
+        filtered_probs(log_probs, SamplingParams(1.0, top_n_sigma=1.2))
+
+
+def test_top_h() -> None:
+    """The longest prefix of the likeliest whose own entropy is within the bound."""
+    rng = np.random.default_rng(6)
+
+    def entropy(probs: Any) -> float:
+        return float(-(probs * np.log(probs)).sum())
+
+    for _ in range(20):
+        probs = np.sort(rng.dirichlet(np.ones(12)))[::-1]
+        longest = max(
+            (k for k in range(1, 13) if entropy(probs[:k] / probs[:k].sum()) <= 0.6 * entropy(probs)), default=1
+        )
+        kept = filtered_probs(np.log(probs), SamplingParams(1.0, top_h=0.6))
+        assert np.allclose(kept, np.where(np.arange(12) < longest, probs, 0) / probs[:longest].sum())
+
+
+def test_order_matters_and_is_kept() -> None:
+    log_probs = np.log([0.5, 0.2, 0.15, 0.1, 0.05])
+    last = SamplingParams(3.0, top_p=0.6, order=("top_p", "temperature"))
+    first = SamplingParams(3.0, top_p=0.6)
+    assert np.count_nonzero(filtered_probs(log_probs, last)) == 2
+    assert np.count_nonzero(filtered_probs(log_probs, first)) == 3
+    assert first.order == ORDER and first.steps == ("temperature", "top_p") and last.steps == ("top_p", "temperature")
+    assert SamplingParams(0.0, top_p=0.6).steps == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"min_p": -0.1}, "min_p must be a finite number >= 0 and <= 1"),
+        ({"min_p": True}, "min_p"),
+        ({"typical_p": 0}, "typical_p must be a finite number > 0 and <= 1"),
+        ({"epsilon_cutoff": 2}, "epsilon_cutoff"),
+        ({"eta_cutoff": "a"}, "eta_cutoff"),
+        ({"top_n_sigma": 0}, "top_n_sigma must be a finite number > 0"),
+        ({"top_h": 1.5}, "top_h"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"presence_penalty": float("inf")}, "presence_penalty must be a finite number"),
+        ({"frequency_penalty": None}, "frequency_penalty"),
+        ({"logit_bias": 3}, "logit_bias must be a mapping"),
+        ({"logit_bias": {-1: 1.0}}, "token id of logit_bias"),
+        ({"logit_bias": {1: float("nan")}}, "value of logit_bias"),
+        ({"order": ("temperature", "top_q")}, "order must name different steps"),
+        ({"order": "temperature"}, "order must name"),
+        ({"order": ("temperature", "temperature")}, "order must name different"),
+        ({"min_p": 0.1, "order": ("temperature",)}, "does not say where min_p comes"),
+    ],
+)
+def test_parameters_out_of_range_raise(bad: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionsError, match=said):
+        SamplingParams(1.0, **bad)
+
+
+def test_params_are_values() -> None:
+    one, other = SamplingParams(1.0, logit_bias={5: 1, 2: 0.5}), SamplingParams(1.0, logit_bias=((2, 0.5), (5, 1.0)))
+    assert one == other and hash(one) == hash(other) and one.bias_pairs == ((2, 0.5), (5, 1.0))

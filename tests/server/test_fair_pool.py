@@ -1,0 +1,140 @@
+"""Threads that callers share: who asks for much waits for it alone, and what nobody wants is not done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from structgen.server.errors import RequestError
+from structgen.server.fair_pool import FairPool, PooledWork
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What holds up the first job; open at the end."""
+    found = threading.Event()
+    yield found
+    found.set()
+
+
+def holding(gate: threading.Event) -> Callable[[PooledWork[None]], None]:
+    def hold(_: PooledWork[None]) -> None:
+        gate.wait(10)
+
+    return hold
+
+
+def begun(job: PooledWork[Any]) -> None:
+    until = time.monotonic() + 5
+    while not job.result.running() and time.monotonic() < until:
+        time.sleep(0.001)
+    assert job.result.running()
+
+
+def noting(order: list[str], name: str, seconds: float = 0.0) -> Callable[[PooledWork[None]], None]:
+    def note(_: PooledWork[None]) -> None:
+        order.append(name)
+        time.sleep(seconds)
+
+    return note
+
+
+def test_one_who_has_used_much_goes_last(gate: threading.Event) -> None:
+    pool, order = FairPool(1, "test", waiting=100), list[str]()
+    begun(pool.submit("greedy", holding(gate)))
+    jobs = [pool.submit("greedy", noting(order, "greedy", 0.01)) for _ in range(4)]
+    jobs += [pool.submit("other", noting(order, "other", 0.01)) for _ in range(2)]
+    time.sleep(0.1)
+    gate.set()
+    for job in jobs:
+        job.result.result(10)
+    assert order == ["other", "other", "greedy", "greedy", "greedy", "greedy"]
+    pool.close()
+
+
+def test_a_new_caller_is_not_owed_the_time_before() -> None:
+    pool, order = FairPool(1, "test", waiting=100), list[str]()
+    pool.submit("old", noting(order, "old", 0.2)).result.result(10)
+    gate = threading.Event()
+    begun(pool.submit("old", holding(gate)))
+    jobs = [pool.submit(who, noting(order, who, 0.05)) for who in ("new", "new", "new", "new", "old")]
+    gate.set()
+    for job in jobs:
+        job.result.result(10)
+    assert "old" in order[1:4], order
+    pool.close()
+
+
+def test_one_caller_has_not_all_threads(gate: threading.Event) -> None:
+    pool = FairPool(2, "test", each=1, waiting=100)
+    first = pool.submit("greedy", holding(gate))
+    begun(first)
+    second = pool.submit("greedy", holding(gate))
+    pool.submit("other", lambda _: None).result.result(10)
+    assert not second.result.running()
+    gate.set()
+    second.result.result(10)
+    pool.close()
+
+
+def test_the_greediest_gives_way_when_it_is_full(gate: threading.Event) -> None:
+    pool = FairPool(1, "test", waiting=3)
+    begun(pool.submit("greedy", holding(gate)))
+    waiting = [pool.submit("greedy", lambda _: None) for _ in range(3)]
+    with pytest.raises(RequestError) as refused:
+        pool.submit("greedy", lambda _: None)
+    assert (refused.value.status, refused.value.code) == (429, "queue_full")
+    other = pool.submit("other", lambda _: None)
+    with pytest.raises(RequestError):
+        waiting[-1].result.result(1)
+    gate.set()
+    for job in (*waiting[:-1], other):
+        job.result.result(10)
+    pool.close()
+
+
+def test_what_is_given_up_is_not_done(gate: threading.Event) -> None:
+    pool, order = FairPool(1, "test", waiting=3), list[str]()
+    running = pool.submit("a", holding(gate))
+    begun(running)
+    job = pool.submit("a", noting(order, "given up"))
+    assert pool.waiting == 1 and pool.give_up(job) and pool.waiting == 0
+    assert not pool.give_up(running) and not running.is_wanted
+    gate.set()
+    pool.submit("a", noting(order, "done")).result.result(10)
+    assert order == ["done"]
+    pool.close()
+
+
+def test_who_joins_does_not_wait_in_the_queue_of_another(gate: threading.Event) -> None:
+    pool, order = FairPool(1, "test", waiting=10), list[str]()
+    begun(pool.submit("greedy", holding(gate)))
+    jobs = [pool.submit("greedy", noting(order, str(number))) for number in range(4)]
+    pool.join("other", jobs[3])
+    gate.set()
+    for job in jobs:
+        job.result.result(10)
+    assert order == ["3", "0", "1", "2"]
+    pool.close()
+
+
+def test_closed(gate: threading.Event) -> None:
+    pool = FairPool(1, "test", waiting=10)
+    begun(pool.submit("a", holding(gate)))
+    waits = pool.submit("a", lambda _: None)
+    pool.close()
+    assert waits.result.cancelled()
+    with pytest.raises(RequestError, match="stops"):
+        pool.submit("a", lambda _: None)
+
+
+def test_callers_who_ask_for_nothing_are_forgotten() -> None:
+    pool = FairPool(1, "test", waiting=10)
+    for number in range(3_000):
+        pool.submit(str(number), lambda _: None).result.result(10)
+    assert len(pool._callers) <= 1_001
+    pool.close()

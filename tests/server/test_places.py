@@ -1,0 +1,65 @@
+"""Places of requests that are being prepared: whoever has most makes room."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from structgen.server.errors import RequestError, overloaded
+from structgen.server.places import Holdings, WaitingPlace, WaitingPlaces
+
+
+def test_who_has_most_makes_room() -> None:
+    async def scenario() -> None:
+        places = WaitingPlaces(lambda _: 4, lambda: overloaded("full", 1.0))
+        with ExitStack() as held:
+            greedy = [held.enter_context(places.held("greedy")) for _ in range(4)]
+            with pytest.raises(RequestError, match="full"):
+                places.check("greedy")
+            places.check("good")
+            assert not any(place.turned_away.done() for place in greedy), "nobody goes before one comes"
+            held.enter_context(places.held("good"))
+            with pytest.raises(RequestError, match="full"):
+                greedy[3].turned_away.result()
+            held.enter_context(places.held("good"))
+            assert [place.turned_away.done() for place in greedy] == [False, False, True, True] and len(places) == 4
+            for who in ("good", "greedy"):
+                with pytest.raises(RequestError, match="full"):
+                    places.check(who)
+            held.enter_context(places.held("third"))
+            assert len(places) == 4
+        assert len(places) == 0
+
+    asyncio.run(scenario())
+
+
+def test_one_without_room() -> None:
+    async def scenario() -> WaitingPlace:
+        places = WaitingPlaces(lambda _: 0, lambda: overloaded("full", 1.0))
+        with pytest.raises(RequestError, match="full"), places.held("a"):
+            raise AssertionError("there is no place")
+        with WaitingPlaces(lambda _: 1, lambda: overloaded("full", 1.0)).held("a") as place:
+            return place
+
+    asyncio.run(scenario())
+
+
+def test_unbegun_outputs_of_who_has_most_make_way() -> None:
+    outputs = Holdings[str]()
+    for number in range(5):
+        outputs.add("greedy", f"greedy {number}", 2)
+    outputs.add("other", "other 0", 3)
+    assert outputs.excess("good") == 9 + 2 and outputs.excess("greedy") == 0
+    assert outputs.make_way("greedy", 1) == []
+    assert outputs.make_way("good", 9) == [], "more than there are"
+    assert outputs.make_way("good", 3) == ["greedy 4", "greedy 3"]
+    assert outputs.make_way("other", 1) == ["greedy 2"]
+    assert outputs.make_way("other", 1) == [], "as many as it would have"
+    outputs.discard("greedy 0")
+    outputs.discard("greedy 0")
+    assert outputs.make_way("good", 2) == ["other 0"]
+    assert outputs.make_way("good", 2) == [] and outputs.excess("good") == 1
